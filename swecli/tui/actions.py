@@ -484,6 +484,7 @@ class Actions:
         except ValueError as error:
             self.flash(f"Theme: {name} (for this session only: {error})")
         else:
+            self._screen.post_message(self.PreferencesChanged())
             self.flash(f"Theme: {name} (saved in {place})")
 
     async def switch_editing(self) -> None:
@@ -496,6 +497,7 @@ class Actions:
         except ValueError as error:
             self.flash(f"{said} (for this session only: {error})")
         else:
+            self._screen.post_message(self.PreferencesChanged())
             self.flash(f"{said} (saved in {place})")
 
     async def edit_file(self, file: Path) -> None:

@@ -229,8 +229,9 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.main.activity.suggest = self._suggested
         if preferences.density != self._preferences.density:
             transcript.density = preferences.density
-        if preferences.editing != self._preferences.editing:
-            self.main.prompt.use_vim(preferences.editing == "vim")
+        vim = preferences.editing == "vim"
+        if preferences.editing != self._preferences.editing and vim != bool(self.main.prompt.editing):
+            self.main.prompt.use_vim(vim)
         if preferences.mouse != self._preferences.mouse:
             self._use_mouse(preferences.mouse)
         self._preferences = preferences
@@ -623,7 +624,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.run_worker(self.input.submit(message.text), group="input")
 
     def on_actions_preferences_changed(self) -> None:
-        self.run_worker(self._read_preferences())
+        self.run_worker(self._read_preferences, group="preferences", exclusive=True)  # the newest counts
 
     def on_session_controller_wanted(self, message: SessionController.Wanted) -> None:
         self.run_worker(self._play(message.open_session), group="session")

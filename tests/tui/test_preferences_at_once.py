@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from swecli.tui.actions import Actions
 from swecli.tui.backend import Preferences
-from tests.tui.support import Running, running
+from tests.tui.support import Running, Session, running
 
 CASES: dict[str, tuple[Any, Callable[[Running], object]]] = {
     "theme": ("nord", lambda it: it.app.theme),
@@ -51,3 +51,41 @@ async def test_each_one_counts_at_once(preferences: list[Preferences], monkeypat
             preferences.append(Preferences())
             it.app.main.post_message(Actions.PreferencesChanged())
             await it.until(lambda: seen(it) == before)  # noqa: B023
+
+
+async def test_a_command_counts_as_a_change_of_its_setting() -> None:
+    """Otherwise a later change back in the settings would look like none."""
+    written = {"editing": "usual", "theme": "auto"}
+
+    def remember(key: str, value: str) -> str:
+        written[key.removeprefix("ui.")] = value
+        return "config.toml"
+
+    async with running(remember=remember, preferences=lambda: replace(Preferences(), **written)) as it:
+        it.app.actions.open("editing")
+        it.app.actions.pick_theme("nord")
+        await it.until(lambda: it.app._preferences == replace(Preferences(), editing="vim", theme="nord"))
+        assert it.app.main.prompt.editing == "INSERT"
+        assert it.app.theme == "nord"
+        written |= {"editing": "usual", "theme": "auto"}
+        it.app.main.post_message(Actions.PreferencesChanged())
+        await it.until(lambda: not it.app.main.prompt.editing and it.app.theme != "nord")
+
+
+async def test_a_choice_for_this_run_survives_the_next_conversation() -> None:
+    def remember(key: str, value: str) -> str:
+        raise ValueError("read-only")
+
+    new = Session()
+
+    async def new_session() -> Session:
+        return new
+
+    async with running(remember=remember, preferences=Preferences, new_session=new_session) as it:
+        it.app.actions.open("editing")
+        it.app.actions.pick_theme("nord")
+        await it.shows("for this session only: read-only")
+        await it.say("/clear")
+        await it.until(lambda: it.app.session.port is new)
+        assert it.app.main.prompt.editing == "INSERT"
+        assert it.app.theme == "nord"

@@ -66,6 +66,8 @@ class Appearance:
         self._app = app
         self._memory = memory
         self._adopted = False
+        self._setting: str | None = None
+        """The name in the settings when they were last read; None if there is no such theme."""
         last = read_saved_theme(memory)
         self._dark = last.dark if last is not None else dark
         self.library = Library(depth)
@@ -89,11 +91,13 @@ class Appearance:
         self.apply()
 
     def adopt(self, wanted: str, schemes: Iterable[Scheme]) -> str:
-        """Set the themes and the wanted name. Returns a sentence if there is no such theme, else an empty string."""
+        """Set the themes and the wanted name; settings read again change nothing but what changed in them. Returns a
+        sentence if there is no such theme, else an empty string."""
         self.library.add(schemes)
         known = self.library.resolve(wanted, self._dark) is not None
-        self.wanted = wanted if known else AUTO
-        self._adopted = True
+        if not known or wanted != self._setting:
+            self.wanted = wanted if known else AUTO
+        self._adopted, self._setting = True, wanted if known else None
         self.apply()
         return "" if known else self.library.unknown(wanted)
 
