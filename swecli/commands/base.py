@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command
@@ -71,6 +72,8 @@ class CommandResult(Struct, frozen=True):
     screen: Screen | None = None
     argument: str = ""
     instead: tuple[DisplayBlock, ...] = ()
+    slow: Callable[[], Awaitable[tuple[DisplayBlock, ...]]] | None = None
+    """More of ``instead`` that takes a moment, so a front-end with the screen does not wait for it."""
     offer: Offer | None = None
     clip: Clip | None = None
 
@@ -131,10 +134,16 @@ SHELL_USE = (
 """Hint for a lone exclamation mark."""
 
 
-async def run_command(command: SlashCommand, session: Session, arguments: str) -> CommandResult:
-    """Run a command; an internal failure is logged and shown as an error."""
+async def run_command(
+    command: SlashCommand, session: Session, arguments: str, *, screens: bool = False
+) -> CommandResult:
+    """Run a command; an internal failure is logged and shown as an error. ``screens``: the front-end has them, so what
+    they replace is not needed."""
     try:
-        return await command.run(session, arguments)
+        result = await command.run(session, arguments)
+        if screens or result.slow is None:
+            return result
+        return replace(result, instead=(*result.instead, *await result.slow()), slow=None)
     except Exception as error:  # noqa: BLE001 - a defect of one command must end neither session nor screen
         session.report_defect(error)
         detail = " ".join(f"{type(error).__name__}: {error}".split())[:300]

@@ -13,7 +13,7 @@ from swecli.core.config.key_store import KeyStore, KeyStoreError, StoredKey
 from swecli.core.config.paths import user_paths
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.blocks import TableBlock, TextBlock
+from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import SetEffort, SetModel
 
 if TYPE_CHECKING:
@@ -197,9 +197,12 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
     if not arguments:
         model = session.view.model
         said = f"The model is {model.ref if model else 'not chosen'}; -m selects another, /model list shows all."
-        usable = [offer for offer in await session.models() if offer.usable]
-        table = (model_table(usable[:ROWS], "Available models"),) if usable else ()
-        return CommandResult(screen="pick_model", instead=(TextBlock(said), *table))
+
+        async def available() -> tuple[DisplayBlock, ...]:
+            usable = [offer for offer in await session.models() if offer.usable]
+            return (model_table(usable[:ROWS], "Available models"),) if usable else ()
+
+        return CommandResult(screen="pick_model", instead=(TextBlock(said),), slow=available)
     if rest:
         return CommandResult.text(
             "A model is one word: provider/name, an alias, or a name only one model has.", "error"

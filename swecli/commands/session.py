@@ -77,7 +77,11 @@ def mode_meaning(mode: Mode, sandbox: SandboxChanged | None, *, yolo: bool = Fal
 
 async def _run_mode(session: Session, arguments: str) -> CommandResult:
     if not arguments:
-        return CommandResult(screen="pick_mode")
+        view = session.view
+        label, meaning = mode_label(view.mode, yolo=view.yolo), mode_meaning(view.mode, view.sandbox, yolo=view.yolo)
+        others = " or ".join(other for other in modes_of(yolo=view.yolo) if other != view.mode)
+        said = f"The mode is {label}: {meaning}. /mode {others} selects another."
+        return CommandResult(screen="pick_mode", instead=(TextBlock(said),))
     wanted = "".join(char for char in arguments.lower() if char not in "-_ ")
     names = {mode: mode.replace("-", "") for mode in get_args(Mode)}
     matches = [mode for mode, name in names.items() if name == wanted] or [

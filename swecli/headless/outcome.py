@@ -76,11 +76,7 @@ async def run_slash(session: Session, invocation: CommandCall, screens: Screens 
 
 def _instead_of(result: CommandResult, session: Session) -> tuple[DisplayBlock, ...]:
     """Content in place of a screen that can't be shown here."""
-    screens: dict[Screen, DisplayBlock] = {
-        "help": command_table(commands_of(session)),
-        "pick_mode": TextBlock(f"The mode is {session.view.mode}; --permission-mode selects another."),
-    }
-    return (screens[result.screen],) if result.screen in screens else ()
+    return (command_table(commands_of(session)),) if result.screen == "help" else ()
 
 
 Status = Literal["done", "interrupted", "blocked", "limit", "error"]

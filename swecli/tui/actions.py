@@ -396,18 +396,34 @@ class Actions:
         self._screen.dock.show(Picker("Mode", choices, self.set_mode))
 
     async def pick_model(self) -> None:
-        """Pick the model: a usable one from the list, or another one by typing."""
+        """Pick the model: a usable one from the list, or another one by typing. The list opens at once, so that no key
+        typed behind the command is lost, and gets the servers' models when they have answered."""
         from swecli.commands.models import omitted, summary
         from swecli.tui.dock.picker import Choice, Picker
 
-        offered = await self._models()
-        present = self._model
-        choices = [
-            Choice(ref, ref, "" if offer is None else summary(offer), ref == present) for ref, offer in offered.items()
-        ]
-        title = "Model: select one, or type a name"
-        self._screen.dock.show(Picker(title, choices, self.set_model, free=True))
-        port = self._session.port
+        present, port, answered = self._model, self._session.port, False
+
+        def picked(value: str) -> None:
+            if answered or value in known or "/" in value:
+                self.set_model(value)
+            else:  # the command waits for the servers, among whose models it looks for the name
+                self._screen.post_message(self.CommandChosen(f"/model {value}"))
+
+        def choices(offers: Sequence[ModelOffer]) -> list[Choice]:
+            return [
+                Choice(ref, ref, "" if offer is None else summary(offer), ref == present)
+                for ref, offer in self._usable(known, offers).items()
+            ]
+
+        with self._screen.activity.beside(LOOKING):
+            known = await self._known_models()
+            picker = Picker("Model: select one, or type a name", choices(()), picked, free=True)
+            self._screen.dock.show(picker)
+            offers = await self._offers()
+        answered = True
+        if not picker.is_attached:
+            return
+        picker.offer(choices(offers))
         told = (*port.unlisted, omitted(port.omitted)) if port is not None else ()
         if any(told):
             self.flash(" ".join(filter(None, told)))
@@ -418,19 +434,26 @@ class Actions:
         return view.model.ref if view is not None and view.model is not None else None
 
     async def _models(self, refs: Sequence[str] | None = None, within: float = 0) -> dict[str, ModelOffer | None]:
-        """Usable models, the current one first, then those of the servers, then known names (``refs`` if they have been
-        read). Servers that all answered less than ``within`` seconds ago are not asked again; else this may take a
-        moment."""
-        port, present = self._session.port, self._model
-        of, at, offers = self._offered
+        """Usable models; ``refs`` are the known names if they have been read. May take a moment."""
         with self._screen.activity.beside(LOOKING):
             refs = await self._known_models() if refs is None else refs
-            if port is not of or not 0 <= self._clock() - at < within:
-                offers = await port.models() if port is not None else ()
-                silent = port is None or port.unlisted
-                self._offered = (None, 0.0, ()) if silent else (port, self._clock(), offers)
-        usable = {offer.ref: offer for offer in offers if offer.usable}
-        return {ref: usable.get(ref) for ref in (*([present] if present else ()), *usable, *refs)}
+            offers = await self._offers(within)
+        return self._usable(refs, offers)
+
+    async def _offers(self, within: float = 0) -> Sequence[ModelOffer]:
+        """What the servers offer. If all answered less than ``within`` seconds ago, they are not asked again."""
+        port = self._session.port
+        of, at, offers = self._offered
+        if port is not of or not 0 <= self._clock() - at < within:
+            offers = await port.models() if port is not None else ()
+            silent = port is None or port.unlisted
+            self._offered = (None, 0.0, ()) if silent else (port, self._clock(), offers)
+        return offers
+
+    def _usable(self, known: Sequence[str], offers: Sequence[ModelOffer]) -> dict[str, ModelOffer | None]:
+        """The current model first, then those of the servers, then known names."""
+        usable, present = {offer.ref: offer for offer in offers if offer.usable}, self._model
+        return {ref: usable.get(ref) for ref in (*([present] if present else ()), *usable, *known)}
 
     async def _known_models(self) -> Sequence[str]:
         """Names of models known without asking a server."""

@@ -329,8 +329,8 @@ class InputController:
     async def _answered(self, command: SlashCommand, port: Session, arguments: str, title: str) -> CommandResult:
         """Run the command. One that asks the model shows that it waits and can be cancelled."""
         if not command.asks_model:
-            return await run_command(command, port, arguments)
-        task = asyncio.create_task(run_command(command, port, arguments))
+            return await run_command(command, port, arguments, screens=True)
+        task = asyncio.create_task(run_command(command, port, arguments, screens=True))
         self._beside.append(task)
         try:
             with self._screen.activity.beside(f"Answering {title}", "esc to cancel"):

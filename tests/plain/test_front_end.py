@@ -290,3 +290,9 @@ async def test_a_line_typed_before_the_plan_was_seen_accepts_nothing() -> None:
     assert session.commands == []
     assert front_end.type("y", GRACE * 3)
     assert session.commands == [Compact()]
+
+
+async def test_the_mode_is_shown_without_a_screen_to_pick_it() -> None:
+    _, said = await play("/mode\n")
+    line = "The mode is default: reads the workspace, asks before anything else."
+    assert f"{line} /mode accept-edits or plan or auto selects another." in said

@@ -53,6 +53,10 @@ class _Named(NamedTuple):
     base: str
 
 
+def _placeholder(choices: Sequence[Choice]) -> str:
+    return "type to filter" if choices else "type it here"
+
+
 def _folded(choice: Choice) -> str:
     return choice.label.casefold()
 
@@ -99,7 +103,7 @@ class Picker(DockPanel):
         self._prompted = prompted
         self._nothing = nothing
         self._note = Static(classes="dock--note")
-        self._filter = LineInput(placeholder="type to filter" if choices else "type it here", intercept=self._intercept)
+        self._filter = LineInput(placeholder=_placeholder(choices), intercept=self._intercept)
         self._narrowed_by = ""
         self._list = ChoiceList(limit=ROWS, wrap=not narrow)
         digits = narrow and any(char.isdecimal() for choice in choices for char in choice.label)
@@ -217,12 +221,19 @@ class Picker(DockPanel):
 
     def add(self, choices: Sequence[Choice]) -> None:
         """Add choices that became known later; the filter and the highlighted choice stay."""
-        pointed = self._shown[self._list.selected] if self._shown else None
-        self._choices = [*self._choices, *choices]  # the shown list may be the earlier one
+        self.offer([*self._choices, *choices])
+
+    def offer(self, choices: Sequence[Choice]) -> None:
+        """Offer other choices; the filter stays, and the highlight if its value is still offered."""
+        pointed = self._shown[self._list.selected].value if self._shown else ""
+        self._choices = list(choices)  # a new list, because the shown one may be the earlier one
+        self._marked = any(choice.current for choice in choices)
+        self._filter.placeholder = _placeholder(choices)
+        self._made.clear()
         vars(self).pop("_named", None)
         self._found = ("", [])
         self._shown = self._offered(self._narrowed_by, "".join(self._narrowed_by.split()))
-        self._show(self._shown.index(pointed) if pointed in self._shown else 0)
+        self._show(next((n for n, choice in enumerate(self._shown) if choice.value == pointed), 0))
 
     def _offered(self, typed: str, query: str) -> list[Choice]:
         if self._prompted is None or not typed.startswith(("/", "!")):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
+from collections.abc import Sequence
 
 import pytest
 
+from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.models import MODEL
+from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import ReplyPermission, SetEffort, SetMode, SetModel
 from swecli.tui.dock.choices import Choice as Row
@@ -79,6 +84,64 @@ async def test_servers_that_are_asked_for_their_models_are_waited_for_in_sight()
             answered.set()
         await it.shows("Model:", "b/twenty")
         await it.hides("Looking for models…")
+
+
+async def test_words_behind_the_command_are_for_the_list_of_models() -> None:
+    """Not half for the prompt and half for the list, which appears when the servers have answered."""
+    session, asked = Session(), asyncio.Event()
+
+    async def models() -> Sequence[ModelOffer]:
+        await asked.wait()
+        return (ModelOffer("local/other", "environment"), ModelOffer("local/served", "environment"))
+
+    session.models = models  # type: ignore[method-assign]
+    async with running(session=session, models=lambda: MODELS) as it:
+        it.app.actions.open("pick_model")
+        await it.shows("Model:", "● fake/model", "Looking for models…")
+        await it.press(*"serv")
+        await it.hides("fake/model  ")
+        asked.set()
+        await it.shows("local/served  window unknown")
+        await it.hides("Looking for models…")
+        await it.press("enter")
+        assert await picked(it) == "local/served"
+        assert it.text == ""
+
+
+async def test_the_servers_are_asked_once() -> None:
+    session, asked = Session(), 0
+
+    async def models() -> Sequence[ModelOffer]:
+        nonlocal asked
+        asked += 1
+        return (ModelOffer("local/served", "environment"),)
+
+    session.models = models  # type: ignore[method-assign]
+    async with running(session=session, commands=lambda: (MODEL,)) as it:
+        await it.say("/model")
+        await it.shows("Model:", "local/served")
+        assert asked == 1
+
+
+async def test_a_name_typed_before_the_servers_answer_waits_for_them() -> None:
+    session, asked, ran = Session(), asyncio.Event(), list[str]()
+
+    async def models() -> Sequence[ModelOffer]:
+        await asked.wait()
+        return ()
+
+    async def run(port: Session, text: str) -> CommandResult:
+        ran.append(text)
+        return CommandResult(screen="pick_model" if not text else None)
+
+    session.models = models  # type: ignore[method-assign]
+    commands = (SlashCommand("model", "What model does", run, arguments="[name]"),)  # type: ignore[arg-type]
+    async with running(session=session, commands=lambda: commands) as it:
+        await it.at_once(*"/model", "enter")
+        await it.shows("Model:")
+        await it.at_once(*"qwen", "enter")
+        await it.until(lambda: ran == ["", "qwen"])
+        assert it.session.commands == []
 
 
 async def test_a_word_with_a_no_can_be_typed_at_once() -> None:
