@@ -85,8 +85,7 @@ class Actions:
             case "quit":
                 self._screen.post_message(Prompt.Leave())
             case "clear":
-                self._session.detach()
-                self._screen.run_worker(self._start_over())
+                self._after_jobs(self._start_over)
             case "pick_mode":
                 self.pick_mode()
             case "pick_model":
@@ -277,12 +276,17 @@ class Actions:
 
         self._screen.dock.show(Picker(offer.title, choices, picked, narrow=False))
 
-    def ask(self, question: str, yes: tuple[str, str], do: Callable[[], None]) -> None:
+    def ask(self, question: str, yes: tuple[str, str], do: Callable[[], object]) -> None:
         """Ask before doing something; Esc cancels."""
         from swecli.tui.dock.picker import Choice, Picker
 
         choices = [Choice("yes", *yes), Choice("no", "Cancel", "nothing changes")]
-        picker = Picker(question, choices, lambda value: do() if value == "yes" else None)
+
+        def picked(value: str) -> None:
+            if value == "yes":
+                do()
+
+        picker = Picker(question, choices, picked)
         self._screen.dock.show(picker)
         if self._screen.dock.panel is not picker:
             self.flash("Answer the model's question first")
@@ -814,15 +818,27 @@ class Actions:
         elif view.busy:
             self.flash("A turn is running; press Esc to interrupt it, then fork")
         elif (port := self._session.port) is not None:
-            opened, back = self._backend.stored_session(view.session_id, fork=True), self._leave()
+            opened = self._backend.stored_session(view.session_id, fork=True)
 
-            async def forked() -> None:
+            async def forked(back: OpenSession) -> None:
                 parent = await port.name() or view.session_id
                 await self._switch(opened, f"Forked from {parent}", back, name)
 
-            self._screen.run_worker(forked())
+            self._after_jobs(lambda: self._screen.run_worker(forked(self._leave())))
 
-    async def _start_over(self) -> None:
+    def _after_jobs(self, do: Callable[[], object]) -> None:
+        """Leave the open session; if that ends background jobs, ask first."""
+        if jobs := self._session.jobs:
+            title, named = jobs_words(jobs)
+            self.ask(title, ("Stop and continue", named), do)
+        else:
+            do()
+
+    def _start_over(self) -> None:
+        self._session.detach()
+        self._screen.run_worker(self._clear())
+
+    async def _clear(self) -> None:
         await self._session.close(reason="clear")
         self._screen.transcript.clear()
         self._screen.post_message(SessionController.Wanted(self._backend.new_session))
@@ -834,7 +850,7 @@ class Actions:
             opened = self._backend.stored_session(view.session_id)
         else:
             opened = self._backend.new_session
-        self._screen.run_worker(self._switch(opened, said, self._leave()))
+        self._after_jobs(lambda: self._screen.run_worker(self._switch(opened, said, self._leave())))
 
     def _continue(self, session: StoredSession) -> None:
         """Continue a listed session in place of the open one."""
@@ -843,8 +859,8 @@ class Actions:
             self.flash("A turn is running; press Esc to interrupt it, then continue another session")
         else:
             self._screen.close_list()
-            opened = self._backend.stored_session(session.id)
-            self._screen.run_worker(self._switch(opened, f"Continued {session.id}", self._leave()))
+            opened, said = self._backend.stored_session(session.id), f"Continued {session.id}"
+            self._after_jobs(lambda: self._screen.run_worker(self._switch(opened, said, self._leave())))
 
     def _leave(self) -> OpenSession:
         """Detach the open session: what is typed from now on waits for the next one. Returns the way back."""
@@ -875,6 +891,13 @@ class Actions:
             return found
 
         self._screen.post_message(SessionController.Wanted(opened))
+
+
+def jobs_words(jobs: Sequence[str]) -> tuple[str, str]:
+    """That these background jobs are running, and their names."""
+    more = f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""
+    count = "A job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
+    return f"{count} running in the background", safe_line(", ".join(jobs[:3]) + more)
 
 
 def _model_choices(refs: Sequence[str], present: str | None) -> list[Choice]:

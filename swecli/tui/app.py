@@ -160,6 +160,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.actions = Actions(main, self.session, backend, self.appearance, self.keymap, self._wall)
         self.copier = Copier(self, main.prompt.editor, self._write, main.activity.flash, backend.state)
         self.input = InputController(main, self.session, self.actions, self.copier)
+        self.session.left = self.input.cancel_all_beside
         main.prompt.editor.blind = self.session.no_images
         main.prompt.editor.weigh_with(lambda text, images: self.session.weigh(text, images).shown)
         main.prompt.mentions.weigh = self.session.mentions_shown
@@ -251,11 +252,10 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     def leave(self) -> None:
         """Quit. If that ends jobs, ask first; a second press of the key confirms."""
-        view = self.session.view if self.loaded else None
-        running = [job for job in view.jobs if job.status == "running"] if view is not None else []
+        running = self.session.jobs if self.loaded else []
         asked = self._leaving is not None and self.main.dock.panel is self._leaving
         if running and not asked:
-            self._ask_to_leave([f"{job.id} {job.command}" for job in running])
+            self._ask_to_leave(running)
         else:
             self._leave()
 
@@ -266,11 +266,11 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.run_worker(self._shut_down(0, CLOSE_TIME), group="end")
 
     def _ask_to_leave(self, jobs: list[str]) -> None:
+        from swecli.tui.actions import jobs_words
         from swecli.tui.dock.picker import Choice, Picker
 
-        named = safe_line(", ".join(jobs[:3]) + (f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""))
+        title, named = jobs_words(jobs)
         choices = [Choice("end", "Stop and quit", named), Choice("stay", "Stay", "background jobs keep running")]
-        title = f"{'A job is' if len(jobs) == 1 else f'{len(jobs)} jobs are'} running in the background"
 
         def picked(value: str) -> None:
             if value == "end":

@@ -316,6 +316,8 @@ class InputController:
             result = await self._answered(command, port, arguments, title)
         finally:
             self._session.before_call = None
+        if self._session.port is not port:  # another session was opened meanwhile
+            return
         self._screen.activity.refresh()  # a suggestion may be available now
         if result.blocks:
             transcript.show(result.blocks, "" if announced else title)
@@ -346,6 +348,11 @@ class InputController:
     def waits_beside(self) -> bool:
         """Whether a side question waits for its answer."""
         return bool(self._beside)
+
+    def cancel_all_beside(self) -> None:
+        """Cancel all side questions, because their session ends."""
+        for task in self._beside:
+            task.cancel()
 
     def cancel_beside(self) -> None:
         """Cancel the newest side question."""

@@ -225,6 +225,8 @@ class SessionController:
         """Restores the scroll position once its content is shown again; returns whether it could."""
         self.before_call: Callable[[], None] | None = None
         """Called once, before the next tool call appears."""
+        self.left: Callable[[], None] = lambda: None
+        """Called when the open session is left for another one, or for good."""
         self._newest = self._replayed = 0
         """Sequence numbers of the newest shown event, and of the newest when the number of shown turns last changed."""
         self._showing: asyncio.Task[None]
@@ -232,6 +234,12 @@ class SessionController:
     @property
     def view(self) -> SessionView | None:
         return None if self.port is None else self.port.view
+
+    @property
+    def jobs(self) -> list[str]:
+        """Background jobs that end with the session."""
+        view = self.view
+        return [] if view is None else [f"{job.id} {job.command}" for job in view.jobs if job.status == "running"]
 
     @property
     def busy(self) -> bool:
@@ -380,6 +388,7 @@ class SessionController:
     def detach(self) -> None:
         """Send nothing more to the open session, which ``close`` then ends: commands and input wait for the next."""
         self._forget_mode()
+        self.left()
         self._detached, self.port = self.port or self._detached, None
         self.continuable = False
         self._open.clear()

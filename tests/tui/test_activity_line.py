@@ -115,6 +115,24 @@ async def test_escape_cancels_the_newest_question_beside_the_conversation() -> N
         assert it.app.main.list_view is None
 
 
+async def test_a_question_beside_a_conversation_ends_with_it() -> None:
+    aside, new = Aside(), Session()
+
+    async def new_session() -> Session:
+        return new
+
+    async with running(commands=lambda: aside.among(*COMMANDS), new_session=new_session) as it:
+        await it.say("/btw why?")
+        await it.shows("Answering /btw why?")
+        await it.say("/clear")
+        await it.until(lambda: it.app.session.port is new)
+        await it.hides("esc to cancel")
+        aside.answers.set()
+        await it.say("/context")
+        await it.shows("context got []")
+        assert "/btw" not in it.screen()
+
+
 async def test_escape_interrupts_the_turn_before_it_cancels_a_question_beside_it() -> None:
     aside = Aside()
     session = Session((WAIT_FOR_INTERRUPT,))

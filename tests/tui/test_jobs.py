@@ -8,7 +8,7 @@ from swecli.core.protocol.messages import ToolCallPart
 from swecli.core.workspace.jobs import JobInfo
 from swecli.tui.status_bar import Facts, line
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
-from tests.tui.support import running
+from tests.tui.support import Session, running
 
 SERVER = JobInfo("j1", "npm start", "t1", 4711, 0.0)
 CALL = ToolCallPart("c1", "run_command", '{"command": "npm start"}')
@@ -42,6 +42,27 @@ async def test_quitting_with_jobs_asks_first() -> None:
         await it.pilot.pause()
         await it.app.workers.wait_for_complete([one for one in it.app.workers if one.group == "end"])
     assert it.session.closed
+
+
+async def test_another_session_in_place_of_one_with_jobs_asks_first() -> None:
+    new = Session()
+
+    async def new_session() -> Session:
+        return new
+
+    async with running(new_session=new_session) as it:
+        it.session.view.jobs = (SERVER,)
+        await it.say("/clear")
+        await it.shows("A job is running in the background", "Stop and continue  j1 npm start")
+        await it.press("escape")
+        await it.say("/context")
+        await it.shows("context got []")
+        assert not it.session.closed
+        await it.say("/clear")
+        await it.shows("Stop and continue")
+        await it.press("enter")
+        await it.until(lambda: it.app.session.port is new)
+        assert it.session.closed
 
 
 def test_jobs_stay_in_the_status_bar_while_there_is_room() -> None:
