@@ -23,6 +23,7 @@ from swecli.core.protocol.commands import ChangeContext, Compact, RedoCompaction
 from swecli.core.protocol.events import ContextChange
 from swecli.core.protocol.messages import Usage
 from swecli.core.tools.read_result import NOTHING_RECALLED
+from swecli.export.destination import DestinationError, located
 from swecli.figures import bar, dollars, percent, portion
 from swecli.figures import tokens as short
 from swecli.lazy_pattern import lazy_pattern
@@ -459,7 +460,9 @@ def wire_text(session: Session, draft: str = "") -> str:
 
 async def _save_wire(session: Session, name: str) -> CommandResult:
     try:
-        place = await save_wire(session, name)
+        place = await save_wire(session, str(located(name, session.view.cwd)) if name else "")
+    except DestinationError as error:
+        return CommandResult.text(str(error), "error")
     except OSError as error:
         return CommandResult.text(f"Could not save the request: {error}", "error")
     if place is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from swecli.core.checkpoints.git_changes import GitRefused
 from swecli.core.git import repository_of
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile
-from swecli.core.workspace.text_file import shown_path, usable_folder
+from swecli.core.workspace.text_file import shown_path, typed_path, usable_folder
 from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def _diffs(files: Sequence[DiffBlock], more: int, generated: GeneratedFiles, cwd
 
 def _place(words: str, cwd: Path) -> tuple[str, bool]:
     """The path meant by the words, and whether it exists."""
-    typed = os.path.expanduser(words.strip("\"'").removeprefix("@"))
+    typed = os.path.expanduser(typed_path(words))
     place = os.path.realpath(os.path.join(cwd, typed))
     return place, os.path.lexists(place)
 
@@ -178,7 +179,7 @@ DIFF = SlashCommand(
 
 async def _run_add_dir(session: Session, arguments: str) -> CommandResult:
     view = session.view
-    name = arguments.strip()
+    name = typed_path(arguments)
     if not name:
         return CommandResult.text(f"Folders of this session: {', '.join(map(str, view.roots))}.")
     try:
@@ -192,7 +193,7 @@ async def _run_add_dir(session: Session, arguments: str) -> CommandResult:
             "Adding a folder reopens the session, which would end its background jobs. /jobs lists and stops them.",
             "error",
         )
-    instead = TextBlock(f"Add folders at the start: --add-dir {path}", "warning")
+    instead = TextBlock(f"Add folders at the start: --add-dir {shlex.quote(str(path))}", "warning")
     return CommandResult(screen="add_folder", argument=str(path), instead=(instead,))
 
 
@@ -232,7 +233,7 @@ def target(wanted: str, cwd: Path) -> Target:
         return Target("turn", int(turn.group(1) or 0))
     if _CALL.fullmatch(wanted):
         return Target("call", name=wanted)
-    path = os.path.normpath(os.path.join(cwd, os.path.expanduser(wanted.strip("\"'").removeprefix("@"))))
+    path = os.path.normpath(os.path.join(cwd, os.path.expanduser(typed_path(wanted))))
     # The last part may be a changed link itself, so resolve only its folder.
     return Target("path", name=os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -156,7 +157,7 @@ async def _run_rename(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text(str(error), "error")
     if not name:
         return CommandResult.text("The session now has a title but no name.")
-    return CommandResult.text(f"This session is called {name}. Continue it with: swecli -r '{name}'")
+    return CommandResult.text(f"This session is called {name}. Continue it with: swecli -r {shlex.quote(name)}")
 
 
 RENAME = SlashCommand("rename", "Name this session, for use with -r", _run_rename, arguments=f"[name | {CLEAR}]")

@@ -9,6 +9,7 @@ from typing import Final, Literal, get_args
 from msgspec import Struct
 
 from swecli.core.atomic_text import write_whole
+from swecli.core.workspace.text_file import typed_path
 
 ExportFormat = Literal["markdown", "json", "html"]
 FORMATS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
@@ -65,15 +66,17 @@ def destination(words: str, folder: Path, stem: str) -> Destination:
     if not wanted or wanted.lower() in _NAMES:
         chosen = _NAMES.get(wanted.lower(), "markdown")
         return Destination(free_name(folder, stem, ENDING[chosen]), chosen)
-    return Destination(located(wanted, folder), format_of(wanted), replace)
+    path = located(wanted, folder)
+    return Destination(path, format_of(path.name), replace)
 
 
 def located(name: str, folder: Path) -> Path:
-    """The file of that name, relative to ``folder``.
+    """The file of that name as the user typed it, relative to ``folder``.
 
     Raises:
         DestinationError: no file can have this name.
     """
+    name = typed_path(name)
     if "\0" in name:
         raise DestinationError("The file name contains a null character.")
     if name.startswith("-"):

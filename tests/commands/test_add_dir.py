@@ -24,6 +24,18 @@ async def test_a_folder_is_handed_on_as_its_real_path(tmp_path: Path) -> None:
     assert f"--add-dir {other}" in (await headless(port, CommandCall(ADD_DIR, "../other"))).text
 
 
+async def test_a_folder_may_be_typed_as_a_terminal_drops_it(tmp_path: Path) -> None:
+    folder = tmp_path / "my work (1)"
+    (tmp_path / "here").mkdir()
+    folder.mkdir()
+    port = CommandSession(tmp_path / "here")
+    port.view.roots = (tmp_path / "here",)
+    escaped = str(folder).replace(" ", "\\ ").replace("(", "\\(").replace(")", "\\)")
+    for typed in (f"'{folder}'", f'"{folder}"', escaped, str(folder)):
+        assert (await ADD_DIR.run(port, typed)).argument == str(folder)
+    assert f"--add-dir '{folder}'" in (await headless(port, CommandCall(ADD_DIR, escaped))).text
+
+
 async def test_what_is_no_new_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "file").write_text("x")

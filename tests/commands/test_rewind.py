@@ -91,5 +91,6 @@ async def test_rename_without_a_name_shows_it_and_changes_nothing() -> None:
     await result(made, "rename login fix")
     assert text(await result(made, "rename")).startswith("This session is called login fix. /rename NAME")
     assert made.called == "login fix"
+    assert "swecli -r 'Dana'\"'\"'s fix'" in text(await result(made, "rename Dana's fix"))
     assert "now has a title but no name" in text(await result(made, "rename --clear"))
     assert made.called == ""

@@ -48,6 +48,7 @@ class UndoSession(CommandSession):
         ("turn", Target("turn")),
         ("turn 12", Target("turn", 12)),
         ("t12", Target("call", name="t12")),
+        ('@"my notes.md"', Target("path", name="/proj/my notes.md")),
     ],
 )
 def test_words(words: str, meaning: Target) -> None:

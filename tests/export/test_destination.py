@@ -19,6 +19,11 @@ from swecli.export.destination import Destination, DestinationError, destination
         ("out.htm", "out.htm", "html"),
         ("a b/c.MD", "a b/c.MD", "markdown"),
         ("../x.json", "../x.json", "json"),
+        ('"my notes.md"', "my notes.md", "markdown"),
+        ("'my notes.md'", "my notes.md", "markdown"),
+        ('@"my notes.md"', "my notes.md", "markdown"),
+        ("my\\ notes\\ \\(1\\).md", "my notes (1).md", "markdown"),
+        ('it"s.md', 'it"s.md', "markdown"),
     ],
 )
 def test_words_name_a_format_or_a_file(tmp_path: Path, words: str, name: str, wanted: str) -> None:
@@ -28,6 +33,7 @@ def test_words_name_a_format_or_a_file(tmp_path: Path, words: str, name: str, wa
 
 def test_force_stands_before_or_after(tmp_path: Path) -> None:
     wanted = Destination(tmp_path / "a.md", "markdown", replace=True)
+    assert destination('--force "a.md"', tmp_path, "s") == wanted
     assert destination("--force a.md", tmp_path, "s") == destination("a.md --force", tmp_path, "s") == wanted
 
 

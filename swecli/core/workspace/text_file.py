@@ -15,6 +15,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.lazy_pattern import lazy_pattern
+
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NON_BLOCK = getattr(os, "O_NONBLOCK", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -129,6 +131,18 @@ def shown_path(path: str, cwd: Path | str) -> str:
     """``path`` as the user knows it: relative to the working directory if inside it."""
     inside = path.startswith(f"{cwd}{os.sep}")
     return os.path.relpath(path, cwd) if inside else path
+
+
+_ESCAPED = lazy_pattern(r"\\([^\w\\])")
+
+
+def typed_path(words: str) -> str:
+    """The path that a user typed behind a command, completed as a mention, or dropped on the terminal: without ``@``,
+    quotes around it, and backslashes before blanks and other signs."""
+    path = words.strip().removeprefix("@")
+    if len(path) > 1 and path[0] == path[-1] and path[0] in "\"'":
+        return path[1:-1]
+    return _ESCAPED.sub(r"\1", path)
 
 
 def usable_folder(name: str, base: Path) -> Path:
