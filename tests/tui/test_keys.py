@@ -433,6 +433,19 @@ async def test_several_kills_in_a_row_come_back_as_one() -> None:
         assert it.text == "one two three"
 
 
+async def test_completion_goes_on_in_a_folder_with_a_blank_in_its_name() -> None:
+    files = ("my dir/one note.md", "my dir/two.md")
+    async with running((TurnEnded("done"),), files=lambda: files) as it:
+        await it.press(*"@my")
+        await it.shows("my dir/")
+        await it.press("tab")
+        await it.until(lambda: it.text.startswith('@"my dir/'))
+        it.editor.put('@"my dir/on')
+        await it.shows("my dir/one note.md")
+        await it.press("enter")
+        assert it.text == '@"my dir/one note.md" '
+
+
 async def test_kills_around_another_text_are_separate() -> None:
     async with running((TurnEnded("done"),)) as it:
         await it.say("an older message")

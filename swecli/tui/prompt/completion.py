@@ -73,7 +73,8 @@ LIMIT = 8
 """Suggestions shown at once."""
 
 _SLASH = lazy_pattern(r"/([A-Za-z0-9_:?-]*)\Z")
-_MENTION = lazy_pattern(r"(?:^|(?<=\s))@([^\s@]*)\Z")
+_MENTION = lazy_pattern(r"""(?:^|(?<=\s))@(?:"([^"]*)(?:(?<=/)")?|((?:[^\s@"]|(?<=/)@)*))\Z""")
+"""A quoted name may contain blanks; it goes on behind the quote that ends a folder."""
 
 
 class Token(Struct, frozen=True):
@@ -101,7 +102,8 @@ def token_before(text: str, row: int, column: int) -> Token | None:
     if row == 0 and (match := _SLASH.fullmatch(before)):
         return Token("command", match.group(1), 0)
     if match := _MENTION.search(before):
-        return Token("file", match.group(1), match.start())
+        quoted, plain = match.groups()
+        return Token("file", plain if quoted is None else quoted, match.start())
     return None
 
 
@@ -213,7 +215,10 @@ def files(query: str, paths: Sequence[str]) -> list[Suggestion]:
 
 
 def _quoted(path: str) -> str:
-    return f'"{path}"' if any(char.isspace() for char in path) else path
+    """The path, in quotes if the mention would end before it does."""
+    from swecli.core.workspace.mentions import mentioned  # not needed by the first frame
+
+    return path if tuple(mentioned(f"@{path}")) == (path,) else f'"{path}"'
 
 
 FRESH = 15.0
@@ -378,7 +383,8 @@ class Suggestions(Rows):
             self.close()
             return
         command = token.kind == "command"
-        complete = chosen.insert.rstrip() == f"{'/' if command else '@'}{token.query}"
+        row, column = self._editor.cursor_location
+        complete = chosen.insert.rstrip() == self._editor.document.get_line(row)[token.start : column]
         if complete or (command and not (chosen.begins or self._chosen)):
             self.close()
             self._editor.submit()

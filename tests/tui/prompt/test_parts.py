@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.engine.session import Session
+from swecli.core.workspace.mentions import mentioned
 from swecli.tui.prompt import completion, editor
 from swecli.tui.prompt.box import Draft, Drafts, History
 from swecli.tui.prompt.completion import Token, best, token_before, walk, with_folders
@@ -216,6 +217,12 @@ def test_folding_loses_nothing_but_line_ends(pasted: str, before: str, after: st
         ("see @src/a and", 0, 14, None),
         ("me@example", 0, 10, None),
         ("@", 2, 1, Token("file", "", 0)),
+        ('see @"my no', 0, 11, Token("file", "my no", 4)),
+        ('@"my dir/"', 0, 10, Token("file", "my dir/", 0)),
+        ('@"my notes.md"', 0, 14, None),
+        ('@"my notes.md" and', 0, 18, None),
+        ("@packages/@sc", 0, 13, Token("file", "packages/@sc", 0)),
+        ("@me@example", 0, 11, None),
     ],
 )
 def test_the_token_before_the_cursor(text: str, row: int, column: int, expected: Token | None) -> None:
@@ -236,6 +243,12 @@ def test_files_are_ranked_by_name_and_quoted_where_they_need_it() -> None:
     assert inserted[:2] == ["@src/view/", "@docs/view.md "]
     assert '@"a view.txt" ' in inserted
     assert len(inserted) == 5
+
+
+@pytest.mark.parametrize("path", ["packages/@scope/a.ts", "it's.md", "a<b>.txt", "a b/", "src/a.py", "a(1).txt"])
+def test_a_completed_file_is_the_one_that_is_mentioned(path: str) -> None:
+    (found,) = completion.files(path, [path])
+    assert tuple(mentioned(f"see {found.insert}")) == (path,)
 
 
 def test_letters_scattered_over_folders_and_what_is_no_source_come_later() -> None:
