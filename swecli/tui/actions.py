@@ -72,6 +72,8 @@ class Actions:
         self._pending: list[str] = []
         """Changed settings that apply from the next session on."""
         self._asked_prices: set[str] = set()
+        self.plan_waits = False
+        """Whether the question about a plan waits for an open panel."""
         self.builtin: Sequence[SlashCommand] = ()
         """Commands that come with swecli."""
         self.commands: Sequence[SlashCommand] = ()
@@ -207,14 +209,14 @@ class Actions:
     # --- pickers and questions in the dock ---
 
     def ask_about_plan(self) -> None:
-        """Ask what to do with the newest answer if it is a plan."""
+        """Ask what to do with the newest answer if it is a plan; behind an open panel, once that is closed."""
         from swecli.tui.dock.choices import PlanPanel
 
         view = self._session.view
-        plan = (
-            view.plan if view is not None and not self._session.state.busy and self._screen.dock.panel is None else None
-        )
-        if plan is None:
+        plan = view.plan if view is not None and not self._session.state.busy else None
+        panel = self._screen.dock.panel
+        self.plan_waits = plan is not None and panel is not None and not isinstance(panel, PlanPanel)
+        if plan is None or panel is not None:
             return
 
         def chosen(value: str) -> None:

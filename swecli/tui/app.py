@@ -613,6 +613,8 @@ class SwecliApp(App[int], inherit_bindings=False):
     @on(Dock.Changed)
     def _dock_changed(self) -> None:
         self.main.activity.refresh()  # suggestions show only while nothing is open
+        if self.loaded and self.actions.plan_waits and self.session.mode == "plan":
+            self.actions.ask_about_plan()
 
     def on_list_screen_ready(self) -> None:
         self.main.dock.focus_panel()
