@@ -1,5 +1,4 @@
-"""Actions behind keys and slash commands: pickers and questions in the dock, lists in place of the transcript,
-switching sessions."""
+"""Actions behind keys and slash commands: pickers and questions in the dock, lists in place of the transcript."""
 
 from __future__ import annotations
 
@@ -17,11 +16,12 @@ from swecli.core.protocol.commands import CarryOut, Rewind, SetEffort, SetMode, 
 from swecli.core.protocol.events import Mode, NoticeLevel
 from swecli.safe_text import safe_line
 from swecli.tui import keymap
-from swecli.tui.backend import Backend, OpenSession, SessionNotOpened, Setting, StoredSession, Written
+from swecli.tui.backend import Backend, Setting, Written
 from swecli.tui.keymap import Keymap
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.session_controller import SessionController
+from swecli.tui.session_switch import SessionSwitch
 from swecli.tui.status_bar import LOOKING
 from swecli.tui.themes.appearance import Appearance
 from swecli.tui.themes.library import AUTO
@@ -29,7 +29,6 @@ from swecli.tui.themes.library import AUTO
 if TYPE_CHECKING:
     from swecli.core.engine.message_weight import Weight
     from swecli.core.engine.rewind import RewindPoint
-    from swecli.core.engine.session import Session
     from swecli.core.llm.offers import ModelOffer
     from swecli.core.permissions.types import Rule
     from swecli.tui.connect import Connection
@@ -67,6 +66,7 @@ class Actions:
         self._appearance = appearance
         self._keymap = keys
         self._clock = clock
+        self._switch = SessionSwitch(screen, session, backend, self.flash, self.ask)
         self._offered: tuple[object, float, Sequence[ModelOffer]] = (None, 0.0, ())
         """The session whose servers were asked for their models, when, and their answers."""
         self._pending: list[str] = []
@@ -87,7 +87,7 @@ class Actions:
             case "quit":
                 self._screen.post_message(Prompt.Leave())
             case "clear":
-                self._after_jobs(self._start_over)
+                self._switch.start_over()
             case "pick_mode":
                 self.pick_mode()
             case "pick_model":
@@ -114,7 +114,7 @@ class Actions:
             case "rewind":
                 self.show_rewind(words)
             case "fork":
-                self.fork(words)
+                self._switch.fork(words)
             case "jobs":
                 self.show_jobs(words)
             case "playbook":
@@ -139,7 +139,7 @@ class Actions:
                 self._screen.run_worker(self._keep_model(words))
             case "add_folder":
                 self._backend.add_folder(Path(words))
-                self._reopen(f"Added {words} to the session")
+                self._switch.reopen(f"Added {words} to the session")
 
     def flash(self, text: str) -> None:
         """Show a short message of untrusted text; paths in the home folder are shortened to ``~``."""
@@ -668,7 +668,7 @@ class Actions:
             return
         page = SessionsPage(
             port,
-            self._continue,
+            self._switch.go_to,
             self.flash,
             self.ask,
             present=view.session_id if view is not None else "",
@@ -773,7 +773,7 @@ class Actions:
 
         def picked(value: str) -> None:
             if value == "now":
-                self._reopen("Reopened with the new settings")
+                self._switch.reopen("Reopened with the new settings")
 
         self._screen.dock.show(Picker(f"Apply {names}", choices, picked))
 
@@ -809,97 +809,6 @@ class Actions:
             await port.follow_settings()
         except ValueError as error:
             self.flash(f"{error}; the session keeps its previous settings")
-
-    # --- other sessions ---
-
-    def fork(self, name: str = "") -> None:
-        """Continue in a copy of the open session, optionally with a new name."""
-        view = self._session.view
-        if view is None or self._backend.sessions() is None:
-            self.flash("Sessions are not stored here, so there is none to fork")
-        elif view.busy:
-            self.flash("A turn is running; press Esc to interrupt it, then fork")
-        elif (port := self._session.port) is not None:
-            opened = self._backend.stored_session(view.session_id, fork=True)
-
-            async def forked(back: OpenSession) -> None:
-                parent = await port.name() or view.session_id
-                await self._switch(opened, f"Forked from {parent}", back, name)
-
-            self._after_jobs(lambda: self._screen.run_worker(forked(self._leave())))
-
-    def _after_jobs(self, do: Callable[[], object]) -> None:
-        """Leave the open session; if that ends background jobs, ask first."""
-        if jobs := self._session.jobs:
-            title, named = jobs_words(jobs)
-            self.ask(title, ("Stop and continue", named), do)
-        else:
-            do()
-
-    def _start_over(self) -> None:
-        self._session.detach()
-        self._screen.run_worker(self._clear())
-
-    async def _clear(self) -> None:
-        await self._session.close(reason="clear")
-        self._screen.transcript.clear()
-        self._screen.post_message(SessionController.Wanted(self._backend.new_session))
-
-    def _reopen(self, said: str) -> None:
-        """Close and reopen the session because its initial settings changed."""
-        view = self._session.view
-        if view is not None and self._backend.sessions() is not None and self._session.continuable:
-            opened = self._backend.stored_session(view.session_id)
-        else:
-            opened = self._backend.new_session
-        self._after_jobs(lambda: self._screen.run_worker(self._switch(opened, said, self._leave())))
-
-    def _continue(self, session: StoredSession) -> None:
-        """Continue a listed session in place of the open one."""
-        view = self._session.view
-        if view is not None and view.busy:
-            self.flash("A turn is running; press Esc to interrupt it, then continue another session")
-        else:
-            self._screen.close_list()
-            opened, said = self._backend.stored_session(session.id), f"Continued {session.id}"
-            self._after_jobs(lambda: self._screen.run_worker(self._switch(opened, said, self._leave())))
-
-    def _leave(self) -> OpenSession:
-        """Detach the open session: what is typed from now on waits for the next one. Returns the way back."""
-        view, back = self._session.view, self._backend.new_session
-        if view is not None and self._session.continuable and self._backend.sessions() is not None:
-            back = self._backend.stored_session(view.session_id)
-        self._session.detach()
-        return back
-
-    async def _switch(self, open_session: OpenSession, said: str, back: OpenSession, name: str = "") -> None:
-        """Close the detached session and open another one in its place, optionally named; if that fails, go back."""
-        session = self._session
-        self._screen.activity.flash("Opening the session…")
-        await session.close(reason="resume")
-        self._screen.transcript.clear()
-
-        async def opened() -> Session:
-            try:
-                found = await open_session()
-            except SessionNotOpened as error:
-                found = await back()
-                self.flash(str(error))
-                return found
-            try:
-                self.flash(f"{said} as {await found.rename(name)}" if name else said)
-            except ValueError as error:
-                self.flash(f"{said}; {error}")
-            return found
-
-        self._screen.post_message(SessionController.Wanted(opened))
-
-
-def jobs_words(jobs: Sequence[str]) -> tuple[str, str]:
-    """That these background jobs are running, and their names."""
-    more = f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""
-    count = "A job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
-    return f"{count} running in the background", safe_line(", ".join(jobs[:3]) + more)
 
 
 def _model_choices(refs: Sequence[str], present: str | None) -> list[Choice]:

@@ -207,7 +207,7 @@ class Session:
         if outer is not None:
             recorder.turn = outer.relay.turn - 1  # its work belongs to the turn that started it
         self.hooks = SessionHooks(services, recorder, inner=outer is not None)
-        self._agents = None if outer is not None else self._subagents(services, recorder)
+        self._agents = agents = None if outer is not None else self._subagents(services, recorder)
         if services.hooks is not None:
             services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
         self._services = services
@@ -241,7 +241,6 @@ class Session:
         self._changed = ChangedFiles(recorder, services)
         self._asking = Asking(services, recorder)
         self._spending = SpendingGate(services.limits.spending, recorder, self._requests, services.price)
-        agents = self._agents
         self.playbook = SessionPlaybook(services, recorder, self.ask_model, inner=outer is not None)
         self._calls = ToolCalls(
             services,
@@ -260,9 +259,7 @@ class Session:
         )
         self._scheduler = Scheduler(self._calls)
         self._plans = Plans(services, recorder)
-        self._retrieval = (
-            PromptRetrieval(services, recorder, self._scheduler, self._ask_briefly) if outer is None else None
-        )
+        self._retrieval = None if outer else PromptRetrieval(services, recorder, self._scheduler, self._ask_briefly)
         self._news = ExtensionNews(services, recorder, self._offered.tell_model)
         self.memory = SessionMemory(services, recorder, self._offered.tell_model, inner=outer is not None)
         self.files = SessionFiles(services, recorder, self._work)

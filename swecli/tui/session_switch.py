@@ -1,0 +1,128 @@
+"""Switching sessions in the interface: a new one, a copy, another stored one, or the same one reopened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from swecli.safe_text import safe_line
+from swecli.tui.backend import Backend, OpenSession, SessionNotOpened, StoredSession
+from swecli.tui.main_screen import MainScreen
+from swecli.tui.session_controller import SessionController
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+
+class SessionSwitch:
+    """Puts another session in the place of the open one. What is typed meanwhile waits for the other one; background
+    jobs, which end with their session, are asked about first."""
+
+    def __init__(
+        self,
+        screen: MainScreen,
+        session: SessionController,
+        backend: Backend,
+        flash: Callable[[str], None],
+        ask: Callable[[str, tuple[str, str], Callable[[], object]], None],
+    ) -> None:
+        """``flash`` shows a short message; ``ask`` asks a question with a label and a detail for yes, then does it."""
+        self._screen = screen
+        self._session = session
+        self._backend = backend
+        self._flash = flash
+        self._ask = ask
+
+    def fork(self, name: str = "") -> None:
+        """Continue in a copy of the open session, optionally with a new name."""
+        view = self._session.view
+        if view is None or self._backend.sessions() is None:
+            self._flash("Sessions are not stored here, so there is none to fork")
+        elif view.busy:
+            self._flash("A turn is running; press Esc to interrupt it, then fork")
+        elif (port := self._session.port) is not None:
+            opened = self._backend.stored_session(view.session_id, fork=True)
+
+            async def forked(back: OpenSession) -> None:
+                parent = await port.name() or view.session_id
+                await self._switch(opened, f"Forked from {parent}", back, name)
+
+            self._after_jobs(lambda: self._screen.run_worker(forked(self._leave())))
+
+    def _after_jobs(self, do: Callable[[], object]) -> None:
+        """Leave the open session; if that ends background jobs, ask first."""
+        if jobs := self._session.jobs:
+            title, named = jobs_words(jobs)
+            self._ask(title, ("Stop and continue", named), do)
+        else:
+            do()
+
+    def start_over(self) -> None:
+        """Open a new session."""
+
+        def begin() -> None:
+            self._session.detach()
+            self._screen.run_worker(self._clear())
+
+        self._after_jobs(begin)
+
+    async def _clear(self) -> None:
+        await self._session.close(reason="clear")
+        self._screen.transcript.clear()
+        self._screen.post_message(SessionController.Wanted(self._backend.new_session))
+
+    def reopen(self, said: str) -> None:
+        """Close and reopen the session because its initial settings changed."""
+        view = self._session.view
+        if view is not None and self._backend.sessions() is not None and self._session.continuable:
+            opened = self._backend.stored_session(view.session_id)
+        else:
+            opened = self._backend.new_session
+        self._after_jobs(lambda: self._screen.run_worker(self._switch(opened, said, self._leave())))
+
+    def go_to(self, session: StoredSession) -> None:
+        """Continue a listed session in place of the open one."""
+        view = self._session.view
+        if view is not None and view.busy:
+            self._flash("A turn is running; press Esc to interrupt it, then continue another session")
+        else:
+            self._screen.close_list()
+            opened, said = self._backend.stored_session(session.id), f"Continued {session.id}"
+            self._after_jobs(lambda: self._screen.run_worker(self._switch(opened, said, self._leave())))
+
+    def _leave(self) -> OpenSession:
+        """Detach the open session: what is typed from now on waits for the next one. Returns the way back."""
+        view, back = self._session.view, self._backend.new_session
+        if view is not None and self._session.continuable and self._backend.sessions() is not None:
+            back = self._backend.stored_session(view.session_id)
+        self._session.detach()
+        return back
+
+    async def _switch(self, open_session: OpenSession, said: str, back: OpenSession, name: str = "") -> None:
+        """Close the detached session and open another one in its place, optionally named; if that fails, go back."""
+        session = self._session
+        self._screen.activity.flash("Opening the session…")
+        await session.close(reason="resume")
+        self._screen.transcript.clear()
+
+        async def opened() -> Session:
+            try:
+                found = await open_session()
+            except SessionNotOpened as error:
+                found = await back()
+                self._flash(str(error))
+                return found
+            try:
+                self._flash(f"{said} as {await found.rename(name)}" if name else said)
+            except ValueError as error:
+                self._flash(f"{said}; {error}")
+            return found
+
+        self._screen.post_message(SessionController.Wanted(opened))
+
+
+def jobs_words(jobs: Sequence[str]) -> tuple[str, str]:
+    """That these background jobs are running, and their names."""
+    more = f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""
+    count = "A job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
+    return f"{count} running in the background", safe_line(", ".join(jobs[:3]) + more)
