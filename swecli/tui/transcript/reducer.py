@@ -538,9 +538,10 @@ def _figures_after(figures: AgentFigures, body: Body | Unknown) -> AgentFigures:
         case PermissionRequested(request=request, tool=tool, title=title):
             return replace(figures, open=(*figures.open, (request, call_title(tool, title))))
         case QuestionAsked(request=request, questions=questions):
-            return replace(figures, open=(*figures.open, (request, call_title("ask_user", questions[0].text))))
+            asked = questions[0].text if questions else ""
+            return replace(figures, open=(*figures.open, (request, call_title("ask_user", asked))))
         case PermissionResolved(request=request) | QuestionAnswered(request=request):
-            return replace(figures, open=tuple(asked for asked in figures.open if asked[0] != request))
+            return replace(figures, open=tuple(one for one in figures.open if one[0] != request))
         case _:
             return figures
 

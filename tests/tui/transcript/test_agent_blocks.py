@@ -12,6 +12,7 @@ from swecli.core.protocol.events import (
     ItemStarted,
     PermissionRequested,
     PermissionResolved,
+    QuestionAsked,
     StepEnded,
     StepStarted,
 )
@@ -112,6 +113,14 @@ def last_lines(reducer: Reducer) -> tuple[str, str]:
     """Last row of the block, folded and expanded."""
     folded, expanded = (tool_rows(block(reducer), 80, DARK, expanded=expanded)[-1] for expanded in (False, True))
     return folded.body, expanded.body
+
+
+def test_a_question_without_a_text_counts_as_open() -> None:
+    reducer = Reducer()
+    reducer.reduce(events(*BEGUN, ("agent-1", QuestionAsked("q1", "t1001", ()))))
+    figures = block(reducer).agent
+    assert figures is not None
+    assert figures.asks == 1
 
 
 def test_events_of_an_agent_that_is_not_known_change_nothing() -> None:
