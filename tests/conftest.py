@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,11 @@ def pytest_collection_modifyitems() -> Generator[None, None, None]:
         return (yield)
 
 
+def _passed_around(report: Mapping[str, Any]) -> bool:
+    """Whether it says that what comes before or after a test passed."""
+    return report["when"] != "call" and report["outcome"] == "passed"
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """A worker sends one message for a test that passed, not five: each of them wakes threads on both sides, which took
@@ -71,9 +76,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             send = worker.sendevent
 
             def send_event(name: str, *, _send: Callable[..., None] = send, **content: Any) -> None:
-                report = content["data"] if name == "testreport" else {"when": "call"}
-                passed_around = report["when"] != "call" and report["outcome"] == "passed"
-                if name not in ("logstart", "logfinish") and not passed_around:
+                if not (
+                    name in ("logstart", "logfinish") or (name == "testreport" and _passed_around(content["data"]))
+                ):
                     _send(name, **content)
 
             worker.sendevent = send_event  # type: ignore[method-assign]

@@ -73,12 +73,7 @@ class SessionSwitch:
 
     def reopen(self, said: str) -> None:
         """Close and reopen the session because its initial settings changed."""
-        view = self._session.view
-        if view is not None and self._backend.sessions() is not None and self._session.continuable:
-            opened = self._backend.stored_session(view.session_id)
-        else:
-            opened = self._backend.new_session
-        self._after_jobs(lambda: self._screen.run_worker(self._switch(opened, said, self._leave())))
+        self._replace(self._same_again(), said)
 
     def go_to(self, session: StoredSession) -> None:
         """Continue a listed session in place of the open one."""
@@ -87,14 +82,21 @@ class SessionSwitch:
             self._flash("A turn is running; press Esc to interrupt it, then continue another session")
         else:
             self._screen.close_list()
-            opened, said = self._backend.stored_session(session.id), f"Continued {session.id}"
-            self._after_jobs(lambda: self._screen.run_worker(self._switch(opened, said, self._leave())))
+            self._replace(self._backend.stored_session(session.id), f"Continued {session.id}")
+
+    def _replace(self, opened: OpenSession, said: str) -> None:
+        self._after_jobs(lambda: self._screen.run_worker(self._switch(opened, said, self._leave())))
+
+    def _same_again(self) -> OpenSession:
+        """Opens the open session again, or a new one if it has nothing to continue or is not stored."""
+        view = self._session.view
+        if view is not None and self._session.continuable and self._backend.sessions() is not None:
+            return self._backend.stored_session(view.session_id)
+        return self._backend.new_session
 
     def _leave(self) -> OpenSession:
         """Detach the open session: what is typed from now on waits for the next one. Returns the way back."""
-        view, back = self._session.view, self._backend.new_session
-        if view is not None and self._session.continuable and self._backend.sessions() is not None:
-            back = self._backend.stored_session(view.session_id)
+        back = self._same_again()
         self._session.detach()
         return back
 

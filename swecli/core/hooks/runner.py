@@ -25,7 +25,7 @@ from swecli.core.workspace.process import (
     CommandSpec,
     LaunchError,
     RunningCommand,
-    ended_when_cancelled,
+    ended_unless_done,
 )
 
 AT_ONCE = 8
@@ -190,7 +190,7 @@ async def run_hook(hook: Hook, data: bytes, place: HookPlace, seconds: float, sk
         os.close(writer)
     pipe = OutputPipe(reader, errors, None)
     try:
-        async with ended_when_cancelled(running):
+        async with ended_unless_done(running):
             ended = await running.wait(seconds, skipped)
             if not ended:
                 await running.end(CANCEL_GRACE)

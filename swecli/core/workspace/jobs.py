@@ -20,7 +20,7 @@ from swecli.core.workspace.process import (
     CommandSpec,
     ProcessResult,
     RunningCommand,
-    ended_when_cancelled,
+    ended_unless_done,
     finished,
     left_running,
 )
@@ -141,7 +141,7 @@ class Jobs:
         command = RunningCommand(replace(spec, processes=self.processes), show, self._folder)
         detach_event = self._detach_events[options.item] = asyncio.Event()
         try:
-            async with ended_when_cancelled(command):
+            async with ended_unless_done(command):
                 if options.background:
                     asyncio.get_running_loop().call_later(FIRST_LOOK, detach_event.set)
                 ending = await finished(command, options.timeout, detach_event)

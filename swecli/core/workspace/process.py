@@ -307,7 +307,7 @@ async def run_process(
         LaunchError: it could not be started.
     """
     running = RunningCommand(CommandSpec(command, cwd, environment, prefix, inherited), output)
-    async with ended_when_cancelled(running):
+    async with ended_unless_done(running):
         ending = await finished(running, timeout)
         background, ended_left = await left_running(running) if ending == "exited" else ((), 0)
         running.detach() if background else running.close()
@@ -351,7 +351,7 @@ def user_shell(environment: Mapping[str, str]) -> str:
 
 
 @asynccontextmanager
-async def ended_when_cancelled(running: RunningCommand) -> AsyncGenerator[None]:
+async def ended_unless_done(running: RunningCommand) -> AsyncGenerator[None]:
     """End every process of the command if the block is cancelled, even twice, or fails."""
     try:
         yield

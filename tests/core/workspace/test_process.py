@@ -17,7 +17,7 @@ from swecli.core.workspace.process import (
     LaunchError,
     ProcessResult,
     RunningCommand,
-    ended_when_cancelled,
+    ended_unless_done,
     finished,
     run_process,
     scrubbed_environment,
@@ -144,7 +144,7 @@ async def test_cancelled_again_while_it_ends_a_command_leaves_nothing_open(tmp_p
     waits = asyncio.Event()
 
     async def block() -> None:
-        async with ended_when_cancelled(running):
+        async with ended_unless_done(running):
             waits.set()
             await running.wait()
 
