@@ -10,7 +10,7 @@ from functools import cache
 from msgspec import Struct, toml
 
 from swecli.core.permissions.shell.scan import ScanError
-from swecli.core.permissions.shell.unpack import Started, started
+from swecli.core.permissions.shell.started import Started, started
 from swecli.lazy_pattern import lazy_pattern
 
 _ABOUT_ITSELF = frozenset(("--help", "-help", "--version", "-version", "-V", "-v"))

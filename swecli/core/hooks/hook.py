@@ -15,7 +15,7 @@ from msgspec import Struct
 from swecli.core.permissions.commands import words_match
 from swecli.core.permissions.rules import RuleError, parse_rule
 from swecli.core.permissions.shell.scan import ScanError
-from swecli.core.permissions.shell.unpack import started
+from swecli.core.permissions.shell.started import started
 from swecli.core.permissions.types import Effects
 from swecli.lazy_pattern import lazy_pattern
 

@@ -26,8 +26,8 @@ from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.offers import NoOffer, Offered, offered_words
 from swecli.core.permissions.shell.proof import Part, prove
 from swecli.core.permissions.shell.scan import ScanError, ScanWord
+from swecli.core.permissions.shell.started import Started, started
 from swecli.core.permissions.shell.syntax import UnprovenError
-from swecli.core.permissions.shell.unpack import Started, started
 from swecli.core.permissions.types import Call, Policy, Rule
 from swecli.lazy_pattern import lazy_pattern
 

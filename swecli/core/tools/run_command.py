@@ -17,7 +17,7 @@ from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.paths import inside, within_text
 from swecli.core.permissions.shell.destructive import place_of
 from swecli.core.permissions.shell.scan import ScanError
-from swecli.core.permissions.shell.unpack import Started, started
+from swecli.core.permissions.shell.started import Started, started
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.sandbox.launch import Launch, SandboxError

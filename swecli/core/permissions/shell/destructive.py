@@ -18,8 +18,8 @@ from swecli.core.permissions.shell.losses import Extent, Loss, beyond_files, cou
 from swecli.core.permissions.shell.offers import spelled_out
 from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord
+from swecli.core.permissions.shell.started import Started
 from swecli.core.permissions.shell.tables import tables
-from swecli.core.permissions.shell.unpack import Started
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_SHOWN = 20
@@ -211,6 +211,9 @@ def _entry_matches(entry: tuple[str, ...], words: list[str], plain: list[str], d
 
 
 def _token_matches(token: str, word: str) -> bool:
+    if token.startswith("~["):
+        flags, _, letter = token[2:].partition("]")
+        return re.fullmatch(rf"-[{flags}]*{re.escape(letter)}.*", word) is not None
     if token.startswith("~"):
         return re.fullmatch(rf"-[^-]*{re.escape(token[1:].rstrip('*'))}.*", word) is not None
     return fnmatchcase(word, token)

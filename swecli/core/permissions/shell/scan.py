@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.permissions.shell.lexer import decode_ansi, expanded, has_braces
 from swecli.lazy_pattern import lazy_pattern
@@ -30,7 +31,7 @@ class ScanWord(Struct, frozen=True):
 
 class FoundCommand(Struct, frozen=True):
     """A simple command. ``stdin`` is the text of a here-document or here-string; ``piped``: another command feeds
-    it."""
+    it; ``settings`` are the assignments before it that concern the programs it starts."""
 
     words: tuple[ScanWord, ...]
     writes: tuple[ScanWord, ...] = ()
@@ -38,6 +39,7 @@ class FoundCommand(Struct, frozen=True):
     truncates: bool = False
     stdin: str | None = None
     piped: bool = False
+    settings: tuple[ScanWord, ...] = ()
 
 
 MAX_DEPTH = 12
@@ -74,6 +76,14 @@ _MAY_EVALUATE = frozenset(
     )
 )
 """Builtins that run the substitutions in the subscript of an argument, quoted or not."""
+PROGRAM_SETTING = lazy_pattern(
+    r"(?:(?:GIT_|MAN|BAT_|DELTA_|SYSTEMD_|PSQL_)?PAGER|(?:GIT_|GIT_SEQUENCE_)?EDITOR|VISUAL|FCEDIT|GIT_EXTERNAL_DIFF"
+    r"|GIT_SSH(?:_COMMAND)?|(?:GIT|SSH|SUDO)_ASKPASS|GIT_PROXY_COMMAND|GIT_CONFIG_VALUE_\d+|BROWSER|LESSOPEN|LESSCLOSE"
+    r"|PROMPT_COMMAND|RUSTC(?:_WORKSPACE)?_WRAPPER|(?:RSYNC|CVS)_RSH|SHELL)="
+)
+"""An assignment to a variable whose value programs run as a command."""
+_EXPANDED_SETTING = lazy_pattern(r"(?:PS[0-4]|BASH_ENV|ENV|MAILPATH)=")
+"""An assignment to a variable whose value a shell expands when it uses it."""
 _TILDE = lazy_pattern(r"~[^/\s;&|()<>'\"\\$`]*")
 _TIME_OPTION = lazy_pattern(r"[ \t]+-p(?=\s)")
 _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -95,6 +105,7 @@ class _Current(Struct):
     stdin: str | None = None
     piped: bool = False
     assignments: list[tuple[str, str | None]] = field(default_factory=lambda: list[tuple[str, str | None]]())
+    settings: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())
 
 
 def scan(text: str, known: Mapping[str, str]) -> tuple[FoundCommand, ...]:
@@ -207,7 +218,7 @@ class _Scanner:
                 if value is not None:
                     self._variables[name] = value
         self._evaluated(current)
-        if not (current.words or current.writes or current.reads):
+        if not (current.words or current.writes or current.reads or current.settings):
             return
         if len(self._found) >= MAX_FOUND:
             raise ScanError("it has too many commands")
@@ -219,17 +230,21 @@ class _Scanner:
                 current.truncates,
                 current.stdin,
                 current.piped,
+                tuple(current.settings),
             )
         )
 
     def _evaluated(self, current: _Current) -> None:
-        """Scan the texts that arithmetic would evaluate: subscripts with substitutions."""
+        """Scan the texts that are evaluated later: subscripts with substitutions in arithmetic, prompts."""
         texts = [value for _, value in current.assignments if value is not None]
         if any(word.text in _MAY_EVALUATE for word in current.words):  # also after "command" or another wrapper
             texts += [word.text for word in current.words]
         for text in texts:
             if "[" in text and ("$(" in text or "`" in text):
                 self._embedded(text)
+        for word in (*current.settings, *current.words):
+            if _EXPANDED_SETTING.match(word.text):
+                self._embedded(word.text)
 
     def _one_word(self, current: _Current) -> None:
         begins = not (current.words or current.assignments or current.writes or current.reads)
@@ -259,6 +274,8 @@ class _Scanner:
             if assignment is not None:
                 value = first.text[assignment.end() :] if first.known else None
                 current.assignments.append((assignment.group(1), value))
+                if PROGRAM_SETTING.match(first.text) or _EXPANDED_SETTING.match(first.text):
+                    current.settings.append(first)
                 return
         current.words.extend(words)
 
@@ -309,9 +326,7 @@ class _Scanner:
             # The owner may already be finished, for example before a pipe: judge the text under its words.
             for index, found in enumerate(self._found):
                 if found.words == tuple(owner.words) and found.stdin is None:
-                    self._found[index] = FoundCommand(
-                        found.words, found.writes, found.reads, found.truncates, body, found.piped
-                    )
+                    self._found[index] = replace(found, stdin=body)
 
     # --- words ------------------------------------------------------------------------------------------------------
 
@@ -344,7 +359,8 @@ class _Scanner:
                 self._at += 2
             elif char == "$":
                 piece, piece_known = self._dollar(quoted=False)
-                text, known = text + piece, known and piece_known
+                separators = self._variables.get("IFS", "") or ""
+                text, known = text + piece, known and piece_known and not set(piece) & set(separators)
             elif char == "`":
                 self._backticks()
                 known = False
@@ -430,11 +446,21 @@ class _Scanner:
             value = self._variables.get(inner)
             return (value, True) if value is not None else ("", False)
         self._embedded(inner)
+        if inner.endswith("@P"):
+            self._expanded_again(inner.removesuffix("@P"))
         default = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*:?[-=](.*)", inner, re.DOTALL)
         if default is not None and not any(char in default.group(1) for char in "$`"):
             # The default may be used; it is the part that can be judged.
             return default.group(1), False
         return "", False
+
+    def _expanded_again(self, name: str) -> None:
+        """Scan the value of a variable that is expanded like a prompt."""
+        value = self._variables.get(name)
+        if value is None:
+            self._found.append(FoundCommand((ScanWord("", known=False),)))
+        else:
+            self._embedded(value)
 
     def _ansi(self) -> str:
         at = self._at + 2

@@ -1,0 +1,195 @@
+"""The texts that a command gives to a shell: arguments, values of options, its input and variables that it sets.
+
+It serves deny and ask rules and the search for dangerous commands: a text too many only makes the outcome stricter.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from swecli.core.permissions.shell.scan import PROGRAM_SETTING, FoundCommand, ScanWord
+from swecli.lazy_pattern import lazy_pattern
+
+_SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "pwsh"))
+_SCRIPT_TAKERS = frozenset(
+    (
+        *("su", "script", "watch", "parallel", "ssh", "flock", "env", "trap", "sg", "tmux", "screen", "xargs"),
+        *("nix-shell", "docker", "podman", "kubectl", "entr", "hyperfine", "npx", "wsl"),
+    )
+)
+"""Programs that may give any argument to a shell."""
+_TAR = (
+    *("-I", "-F", "--use-compress-program", "--to-command", "--rsh-command", "--info-script", "--new-volume-script"),
+    "--checkpoint-action",
+)
+_OPTIONS = {
+    "bsdtar": _TAR,
+    "compgen": ("-C",),
+    "complete": ("-C",),
+    "gdb": ("-ex", "--ex", "-iex", "--iex", "-eval-command", "--eval-command", "--init-eval-command"),
+    "gtar": _TAR,
+    "make": ("--eval", "-E"),
+    "man": ("-P", "--pager"),
+    "mapfile": ("-C",),
+    "npm": ("-c", "--call"),
+    "pnpm": ("-c", "--call"),
+    "readarray": ("-C",),
+    "rg": ("--pre", "--hostname-bin"),
+    "rsync": ("-e", "--rsh"),
+    "sort": ("--compress-program",),
+    "split": ("--filter",),
+    "tar": _TAR,
+    "zip": ("-TT", "--unzip-command"),
+}
+"""Options whose value a program runs: the text after them or after ``=``, otherwise the next word."""
+_SHELL_ESCAPES = frozenset(
+    ("vi", "vim", "view", "vimdiff", "gvim", "nvim", "ex", "rvim", "ed", "red", "dc", "less", "more", "most", "gdb")
+)
+"""Programs in whose commands ``!`` starts a shell command."""
+_ESCAPES_OF_INPUT = frozenset(("dc", "ed", "red"))
+"""Those of them that take their commands from another program."""
+_ESCAPED = lazy_pattern(r"(?:!+|\bshell\s)\s*([^\n]+)")
+_AWK = lazy_pattern(r"[gmn]?awk|busybox")
+_AWK_TEXT = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
+_AWK_RUNS = lazy_pattern(r'(?<!\|)\|&?\s*"((?:[^"\\]|\\.)*)"|"((?:[^"\\]|\\.)*)"\s*\|&?\s*getline')
+_AWK_COMPUTES = lazy_pattern(r"\bprintf?\b[^;{}\n|/]*\|&?\s*[A-Za-z_$(]|[\w)\]]\s*\|&?\s*getline")
+_RECIPE = lazy_pattern(r"^\t[@+-]+", re.MULTILINE)
+_MAKE_CALL = lazy_pattern(r"\$([({])shell\s+")
+_MAKE_VARIABLE = lazy_pattern(r"\$[({](\w+)[)}]|\$([@<^?*%+])")
+_SPLIT_OPTION = lazy_pattern(r"--split-string=|-S(?=.)")
+_GIT_KEYS = lazy_pattern(
+    r"alias|pager|editor|command|fsmonitor|external|textconv|helper|program|cmd|proxy|filter|driver|askpass|exec",
+    re.IGNORECASE,
+)
+_GIT_RUNS = frozenset(("-x", "--exec", "--extcmd", "--tree-filter", "--index-filter", "--msg-filter", "--env-filter"))
+_GIT_OPENS = lazy_pattern(r"(?:-O|--open-files-in-pager=)(.+)", re.DOTALL)
+_SED_RUNS = lazy_pattern(r"(?:^|[;{}\s\d$/!|,])e(?:\s|$)|[^\w\s\\][gpiImM0-9]*e[gpiImM0-9]*(?:[\s;}]|$)")
+_SED_OPTION = lazy_pattern(r"-[nErsuz]*e?|--expression")
+
+
+def program_name(word: ScanWord) -> str:
+    """The program that a word names, without its directory; empty if it is computed."""
+    # xargs and find put a name or a whole text where {} stands.
+    if not word.known or word.glob or "{}" in word.text or re.search(r"\s", word.text):
+        return ""
+    return word.text.rpartition("/")[2].casefold() or ""
+
+
+def inner_scripts(words: Sequence[ScanWord], found: FoundCommand) -> tuple[list[str], bool]:
+    """Texts that the command ``words`` gives to a shell, and whether it may give it a text that is not known.
+    ``found`` is the command as written, which may begin with wrappers."""
+    name, arguments = program_name(words[0]), words[1:]
+    texts = [word.text for word in arguments]
+    scripts = list(_values_of_options(texts, _OPTIONS.get(name, ())))
+    computed = False
+    if name in _SHELLS:
+        scripts, computed = _of_shell(arguments, found)
+    elif name in (".", "source"):
+        scripts = [found.stdin] if found.stdin is not None else []
+        computed = any(not word.known or word.text.startswith(("/dev/", "/proc/")) for word in arguments)
+    elif name == "alias":
+        scripts = [text.partition("=")[2] for text in texts]
+        computed = any(not word.known for word in arguments)
+    elif name == "eval":
+        scripts = [" ".join(texts[1:] if texts[:1] == ["--"] else texts)]
+        computed = any(not word.known for word in arguments)
+    elif name == "hash":
+        scripts = [path for option, path in pairwise(texts) if option == "-p"]
+    elif name == "git":
+        scripts = _of_git(texts)
+    elif name == "make":
+        makefiles = [*scripts, *([found.stdin] if _reads_makefile(texts) and found.stdin is not None else [])]
+        scripts = [_recipes(text) for text in makefiles]
+    elif name in ("sed", "gsed"):
+        computed = any(_sed_may_run(text) for text in texts)
+    elif _AWK.fullmatch(name):
+        scripts, computed = _of_awk(texts)
+    elif name in _SCRIPT_TAKERS:
+        plain = [_SPLIT_OPTION.sub("", text) for text in texts if not text.startswith("-") or _SPLIT_OPTION.match(text)]
+        scripts += [text for text in plain if re.search(r"\s", text)]
+    elif name in _ESCAPES_OF_INPUT:
+        computed = found.piped
+    if name in _SHELL_ESCAPES:
+        scripts += [each for text in (*texts, found.stdin or "") for each in _ESCAPED.findall(text)]
+    return scripts, computed
+
+
+def set_for_programs(found: FoundCommand) -> tuple[list[str], bool]:
+    """Values of the variables that the command sets and that programs run as commands, and whether one is not
+    known."""
+    settings = [word for word in (*found.settings, *found.words) if PROGRAM_SETTING.match(word.text)]
+    values = [word.text.partition("=")[2].lstrip("|-!") for word in settings]
+    return [value for value in values if value], any(not word.known for word in settings)
+
+
+def _values_of_options(texts: Sequence[str], options: Iterable[str]) -> Iterator[str]:
+    for option in options:
+        for index, text in enumerate(texts):
+            if not text.startswith(option):
+                continue
+            value = text.removeprefix(option)
+            if not value:
+                yield from texts[index + 1 : index + 2]
+            elif value.startswith("=") or not option.startswith("--"):
+                yield value.removeprefix("=").removeprefix("exec=")
+
+
+def _of_shell(arguments: Sequence[ScanWord], found: FoundCommand) -> tuple[list[str], bool]:
+    scripts = [
+        _SPLIT_OPTION.sub("", word.text)
+        for word in arguments
+        if not word.text.startswith("-") or _SPLIT_OPTION.match(word.text)
+    ]
+    inline = any(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text) for word in arguments)
+    computed = inline and any(not word.known for word in arguments)
+    named = [word for word in arguments if not word.text.startswith("-")]
+    if not inline and (not named or any(word.text in ("-s", "-") for word in arguments)):
+        if found.stdin is not None:
+            scripts.append(found.stdin)
+        computed |= found.piped or any(read.text for read in found.reads)
+    computed |= any(not word.known and not word.text for word in named)
+    return scripts, computed
+
+
+def _of_git(texts: Sequence[str]) -> list[str]:
+    """Values of settings, and arguments of some subcommands."""
+    scripts = [text.partition("=")[2].lstrip().removeprefix("!") for text in texts if _is_git_program(text)]
+    scripts += [text.partition("=")[2] for text in texts if text.partition("=")[0] in _GIT_RUNS]
+    scripts += [value for option, value in pairwise(texts) if option in _GIT_RUNS]
+    if "grep" in texts:
+        scripts += [match.group(1) for text in texts if (match := _GIT_OPENS.fullmatch(text))]
+    for start in (["bisect", "run"], ["submodule", "foreach"]):
+        if texts[:2] == start:
+            rest = [text for text in texts[2:] if text not in ("--recursive", "--quiet")]
+            scripts.append(rest[0] if len(rest) == 1 else " ".join(map(shlex.quote, rest)))
+    return scripts
+
+
+def _is_git_program(text: str) -> bool:
+    """Whether the text is a setting whose value git may start."""
+    key, equals, _ = text.partition("=")
+    return bool(equals) and len(key) < 200 and "." in key and _GIT_KEYS.search(key) is not None
+
+
+def _sed_may_run(word: str) -> bool:
+    """Whether a word of sed may be a script that starts programs; ``-e`` alone only announces one."""
+    return _SED_OPTION.fullmatch(word) is None and _SED_RUNS.search(word) is not None
+
+
+def _of_awk(texts: Sequence[str]) -> tuple[list[str], bool]:
+    """The commands behind a ``|`` of the code, as the end of a pipeline, and whether one is computed."""
+    scripts = [f": | {left or right}" for text in texts for left, right in _AWK_RUNS.findall(text)]
+    return scripts, any(_AWK_COMPUTES.search(_AWK_TEXT.sub("", text)) for text in texts)
+
+
+def _reads_makefile(texts: Sequence[str]) -> bool:
+    return any(re.search(r"(?:^-f|^--(?:make)?file=|^)(?:-|/dev/stdin|/dev/fd/0)$", text) for text in texts)
+
+
+def _recipes(makefile: str) -> str:
+    """Text of a makefile as a shell may read it: without marks before a recipe and with plain names for variables."""
+    text = _MAKE_VARIABLE.sub(lambda match: match.group(1) or "x", _RECIPE.sub("\t", makefile))
+    return _MAKE_CALL.sub(r"$\1", text).replace("$$", "$")

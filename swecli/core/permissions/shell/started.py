@@ -1,0 +1,106 @@
+"""Every command that a shell text may start: also those behind wrappers, shells, ``eval``, ``find -exec`` and
+``xargs``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from swecli.core.permissions.shell.inner_scripts import inner_scripts, program_name, set_for_programs
+from swecli.core.permissions.shell.scan import FoundCommand, ScanError, ScanWord, scan
+from swecli.lazy_pattern import lazy_pattern
+
+MAX_UNPACKED = 2_000
+
+_WRAPPERS = frozenset(
+    (
+        *("env", "timeout", "gtimeout", "nice", "nohup", "stdbuf", "setsid", "ionice", "time", "command", "builtin"),
+        *("exec", "sudo", "doas", "xargs", "chroot", "unshare", "nsenter", "strace", "ltrace", "chrt", "taskset"),
+        *("busybox", "toybox", "watch", "parallel", "flock", "script", "su", "ssh", "caffeinate", "firejail", "bwrap"),
+        *("proot", "fakeroot", "systemd-run", "runuser", "pkexec", "numactl", "prlimit", "setarch", "linux32"),
+        *("linux64", "valgrind", "gdb", "perf", "hyperfine", "entr", "docker", "podman", "kubectl", "xvfb-run"),
+        *("rlwrap", "unbuffer", "start-stop-daemon", "torsocks", "proxychains", "proxychains4", "trap", "noglob"),
+        *("nocorrect", "then", "do", "else", "dbus-run-session", "sg", "newgrp", "daemonize", "tmux", "screen", "at"),
+        *("batch", "wsl", "arch"),
+    )
+)
+_RUNNERS = frozenset(
+    (
+        *("mise", "asdf", "direnv", "uv", "poetry", "pipenv", "conda", "npx", "bunx", "pnpm", "yarn", "npm", "ts-node"),
+        *("nix-shell", "nix", "guix", "devbox", "bundle", "rbenv", "pyenv", "nvm"),
+    )
+)
+"""Programs that start another one as one of many uses: a computed argument is rarely a program."""
+_LOADER = lazy_pattern(r"ld(?:-linux|-musl)?[\w.-]*\.so")
+"""The dynamic loader, which starts the program that it is given."""
+_EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
+
+
+class Started(Struct, frozen=True):
+    """A command that may run. ``name`` is the program without its directory, empty if computed. ``computed``: a shell
+    gets unknown text."""
+
+    name: str
+    words: tuple[ScanWord, ...]
+    found: FoundCommand
+    computed: bool = False
+
+
+def started(text: str, known: Mapping[str, str]) -> tuple[Started, ...]:
+    """Every command that the text may start.
+
+    Raises:
+        ScanError: the text can't be read.
+    """
+    result: list[Started] = []
+    pending: list[tuple[FoundCommand, int]] = [(found, 0) for found in scan(text, known)]
+    while pending:
+        found, depth = pending.pop(0)
+        for item, scripts in _unpacked(found):
+            if len(result) >= MAX_UNPACKED or depth > 6:
+                raise ScanError("it starts too many commands through others")
+            result.append(item)
+            for script in scripts:
+                pending += [(inner, depth + 1) for inner in scan(script, known)]
+    return tuple(result)
+
+
+def _unpacked(found: FoundCommand) -> Iterator[tuple[Started, list[str]]]:
+    """The command itself, then the commands it wraps, each with the scripts that it passes to a shell."""
+    values, unknown = set_for_programs(found)
+    for words in _suffixes(found.words):
+        scripts, computed = inner_scripts(words, found)
+        yield Started(program_name(words[0]), words, found, computed or unknown), [*values, *scripts]
+        values, unknown = [], False
+    if not found.words:
+        yield Started(":", (ScanWord(":"),), found, unknown), values
+
+
+def _suffixes(words: tuple[ScanWord, ...]) -> Iterator[tuple[ScanWord, ...]]:
+    if not words:
+        return
+    yield words
+    name = program_name(words[0])
+    runner = name in _RUNNERS or re.fullmatch(r"python[\d.]*", name) is not None
+    if name in _WRAPPERS or runner or _LOADER.match(name):
+        named = False
+        for index in range(1, min(len(words), 40)):
+            word = words[index]
+            if "{}" in word.text and (runner or named or words[index - 1].text in ("-I", "--replace")):
+                continue  # an argument
+            named |= not (word.text.startswith("-") or word.text.isdigit() or program_name(word) in {"", *_WRAPPERS})
+            if word.text.startswith("-") or re.match(r"[A-Za-z_]\w*=", word.text):
+                continue
+            if word.known and re.search(r"\s", word.text):
+                # No program has a name like this; texts that a shell would run are read elsewhere.
+                continue
+            if word.known or not runner:
+                yield words[index:]
+    if name in ("find", "fd", "fdfind", "gfind"):
+        for index, word in enumerate(words[:-1]):
+            if word.text in _EXEC:
+                stop = next((i for i in range(index + 1, len(words)) if words[i].text in (";", "+")), len(words))
+                if words[index + 1 : stop]:
+                    yield from _suffixes(words[index + 1 : stop])
