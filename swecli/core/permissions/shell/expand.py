@@ -37,6 +37,8 @@ class Situation(Struct, frozen=True):
     variables: Mapping[str, str | None] = field(default_factory=lambda: {})
     piped: bool = False
     """Whether its input is the output of the previous command."""
+    altered: str = ""
+    """A variable that an earlier command, run because of a rule, sets and that programs may obey."""
 
 
 def expand(word: Word, situation: Situation) -> list[str | None]:

@@ -325,7 +325,8 @@ class _Walker:
         situation = _without(_assigned(node.body, situation), situation)
         for value in rounds:
             variables = {**situation.variables, node.variable: value}
-            after = self.script(node.body, replace(situation, variables=variables), certain=False)
+            after = self._body(node.body, replace(situation, variables=variables))
+            situation = replace(situation, altered=after.altered)
             if after.cwds != situation.cwds:
                 self.parts.append(Part((), "a loop changes the directory", fixed=True))
         return _without((node.variable,), situation)
@@ -336,10 +337,17 @@ class _Walker:
         if first is None or not first.words or first.words[0].literal != "read":
             self.parts.append(Part((), "a loop may never end", fixed=True))
         inner = _without(_assigned(node.condition, situation) | _assigned(node.body, situation), situation)
-        after = self.script(node.body, self.script(node.condition, inner, certain=False), certain=False)
+        after = self._body(Script((*node.condition.items, *node.body.items)), inner)
         if after.cwds != situation.cwds:
             self.parts.append(Part((), "a loop changes the directory", fixed=True))
-        return replace(inner, cwds=situation.cwds if after.cwds == situation.cwds else ())
+        return replace(inner, cwds=situation.cwds if after.cwds == situation.cwds else (), altered=after.altered)
+
+    def _body(self, script: Script, situation: Situation) -> Situation:
+        """Judge what a loop repeats, again if a variable that it sets concerns its own next round."""
+        after = self.script(script, situation, certain=False)
+        if after.altered and not situation.altered:
+            after = self.script(script, replace(situation, altered=after.altered), certain=False)
+        return after
 
     # --- simple commands ------------------------------------------------------------------------------------------
 
@@ -378,7 +386,8 @@ class _Walker:
             if words and words[0] in ("cd", "pushd", "popd", None):
                 situation = replace(situation, cwds=())
             if _may_set_any(words):
-                situation = _without(situation.variables, situation)
+                altered = _alters(words, situation) or situation.altered
+                situation = replace(_without(situation.variables, situation), altered=altered)
         else:
             self.parts.append(Part(words))
         return situation
@@ -387,6 +396,8 @@ class _Walker:
         name = word.literal
         if name is None or not arguments or arguments[0] != name:
             raise UnprovenError("the program's name is computed")
+        if situation.altered:
+            raise UnprovenError(f"setting {situation.altered} may change what the command does")
         if name == "cd":
             return _cd(arguments[1:], situation)
         if name == "read":
@@ -515,6 +526,20 @@ def _assigned(script: Script, situation: Situation) -> set[str]:
         elif _may_set_any(words):
             names |= set(situation.variables)
     return names
+
+
+def _alters(words: Sequence[str | None], situation: Situation) -> str:
+    """A variable that these words of a builtin set and that may change what later commands do; empty if none."""
+    if words[0] not in ("declare", "export", "local", "readonly", "typeset"):
+        return ""
+    for word in words[1:]:
+        if word is None:
+            return "a variable"
+        name, equals, value = word.partition("=")
+        harmless = is_plain_variable(name) or harmless_assignment(name, value) or only_settings(name, value, situation)
+        if equals and not harmless:
+            return name
+    return ""
 
 
 def _may_set_any(words: Sequence[str | None]) -> bool:

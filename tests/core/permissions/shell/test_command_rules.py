@@ -72,6 +72,37 @@ def test_what_a_rule_lets_run_may_change_the_variables_of_what_follows(workspace
     assert workspace.decide(f"f=README.md; {command.replace('$f', 'README.md')}", policy).outcome == "allow"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "export PATH=.:$PATH; ls",
+            "export PATH=.; ls",
+            "export -- PAGER=./x && git log",
+            "declare -x LD_PRELOAD=x; ls",
+        ),
+        *("for i in 1 1; do ls; export PATH=.; done", "while read -r l; do ls; export PATH=.; done < README.md"),
+        *("if ls; then export PATH=.; fi; ls", "{ export PATH=.; }; ls", 'export "$x"; ls', "ls; export PATH=. || ls"),
+    ],
+)
+def test_a_rule_for_export_lets_no_later_command_mean_something_else(workspace: ShellWorkspace, command: str) -> None:
+    rules = [("allow", f"Bash({name} *)") for name in ("export", "declare")]
+    assert workspace.decide(command, with_rules(workspace, *rules)).outcome == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("export NODE_ENV=test CI=1 && ls", "export f=x; ls", "export LC_ALL=C; ls", "(export PATH=.); ls"),
+        *("ls; export PATH=.", "for i in 1 2; do ls; export CI=1; done"),
+    ],
+)
+def test_a_rule_for_export_allows_settings_and_what_no_later_command_sees(
+    workspace: ShellWorkspace, command: str
+) -> None:
+    assert workspace.decide(command, with_rules(workspace, ("allow", "Bash(export *)"))).outcome == "allow"
+
+
 def test_a_redirection_needs_a_rule_of_its_own(workspace: ShellWorkspace) -> None:
     rules = (("allow", "Bash(npm test *)"), ("allow", "Edit(*.log)"))
     assert workspace.decide("npm test > out.log", with_rules(workspace, *rules)).outcome == "allow"
