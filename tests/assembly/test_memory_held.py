@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from swecli.app import open_session
-from swecli.core.engine.recorder import KEPT
+from swecli.core.engine import recorder
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import ItemCompleted, TurnEnded
 from swecli.core.workspace import command_output
 from swecli.launch import LaunchOptions
 
-TURNS = 48
+TURNS, KEPT = 24, 64
 OUTPUT = 50_000
 
 
@@ -42,6 +42,7 @@ def usual_garbage_collection() -> Iterator[None]:
 async def test_outputs_leave_memory_and_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: bool) -> None:
     work, script = tmp_path / "work", tmp_path / "long.toml"
     work.mkdir()
+    monkeypatch.setattr(recorder, "KEPT", KEPT)
     monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
     (work / "long.txt").write_text("x" * 99 + "\n" + ("y" * 99 + "\n") * (OUTPUT // 100), encoding="utf-8")
     script.write_text(_script(), encoding="utf-8")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from swecli.cli import FLAGS, MAY_HAVE_VALUE, WITH_VALUE, surely_interactive
 from swecli.command_line.arguments import SUBCOMMANDS, UsageError, launch_options, main_parser
+from tests.support.thorough import examples
 
 WORDS = sorted(
     {*SUBCOMMANDS, *FLAGS, *WITH_VALUE, *MAY_HAVE_VALUE}
@@ -44,7 +45,7 @@ def test_everything_else_is_not(arguments: list[str]) -> None:
     assert not surely_interactive(arguments)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(120, 600))
 @given(st.lists(st.sampled_from(WORDS), max_size=5))
 def test_what_is_certain_is_interactive_or_an_error(arguments: list[str]) -> None:
     if not surely_interactive(arguments) or arguments == ["demo"]:

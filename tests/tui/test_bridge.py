@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from swecli.core.protocol.events import Body, Event, ItemDelta, ItemStarted, Notice
 from swecli.tui.session_controller import Bridge, merge
+from tests.support.thorough import examples
 
 
 def events(*bodies: Body) -> list[Event]:
@@ -53,7 +54,7 @@ BODIES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60, 300))
 @given(st.lists(BODIES, max_size=30))
 def test_merging_changes_what_no_item_shows(bodies: list[Body]) -> None:
     def story(items: Sequence[Event]) -> dict[tuple[str, str], str]:

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.tui.terminal import Alt, Background, InputFilter, Keys, Pasted, Piece, Run
+from tests.support.thorough import examples
 
 
 def feed(*chunks: str) -> list[Piece]:
@@ -53,7 +54,7 @@ REPORT = "\x1b]11;rgb:00/00/00\x07"
 PLAIN = ("key", "\x1b[A", "é", "\x1b[2J")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(80, 400))
 @given(st.lists(st.sampled_from([*PLAIN, PASTE, REPORT])), st.lists(st.integers(0, 60), max_size=6))
 def test_pastes_survive_any_chunking(parts: list[str], cuts: list[int]) -> None:
     text = "".join(parts)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from swecli.core.config.load import ConfigError, Loaded, load, origins
 from swecli.core.config.paths import user_paths
 from swecli.core.config.settings import Settings
+from tests.support.thorough import examples
 
 
 class Place:
@@ -194,7 +195,9 @@ def test_header_values_are_not_shown(place: Place) -> None:
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=examples(80, 400),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     st.lists(

@@ -18,6 +18,7 @@ from swecli.core.context_management.budget import (
     over_limit,
 )
 from swecli.core.protocol.budget import PROJECT_INSTRUCTIONS, RESULTS, SYSTEM, TOOLS, USER, Budget, Component, is_tools
+from tests.support.thorough import examples
 
 WINDOWS = [4_000, 8_000, 32_000, 200_000, 1_000_000]
 LIMITS = ComponentLimits(instructions=0.05, tools=0.10, tool_results=0.40, tool_result=0.08)
@@ -77,7 +78,7 @@ def test_fixed_parts_that_leave_no_room_name_the_largest() -> None:
     assert no_room(budget(8_000, ComponentLimits())) == ""
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 200), deadline=None)
 @given(st.integers(1, 200_000), st.integers(1, 200_000), st.integers(0, 200_000), st.sampled_from(WINDOWS))
 def test_no_room_says_exactly_when_a_small_message_does_not_fit(
     system: int, tools: int, user: int, effective: int

@@ -219,7 +219,7 @@ TURNS = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(160, 800), deadline=None)
 @given(TURNS)
 def test_step_by_step_the_messages_are_those_of_the_whole_view(turns: list[tuple[str, int, bool]]) -> None:
     story = Story()

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.context_management.counter import PIECE_CHARS, CharCounter, PieceEstimator, o200k, pieces
+from tests.support.thorough import examples
 
 ESTIMATOR = PieceEstimator()
 
@@ -81,7 +82,7 @@ def test_the_parts_cost_what_was_fitted() -> None:
     assert ESTIMATOR.count("😀😁" * 500) == 740
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60, 300))
 @given(st.text(st.characters(codec=None), max_size=400))
 def test_any_text_has_an_estimate(text: str) -> None:
     count = ESTIMATOR.count(text)

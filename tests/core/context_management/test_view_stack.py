@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from swecli.core.context_management.view_stack import View, ViewStack
 from swecli.core.protocol.events import ViewEntry
+from tests.support.thorough import examples
 
 ENTRIES = st.builds(
     ViewEntry,
@@ -19,7 +20,7 @@ ENTRIES = st.builds(
 VIEWS = st.lists(ENTRIES, max_size=12).map(tuple)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80, 400), deadline=None)
 @given(st.lists(st.one_of(VIEWS, st.none()), max_size=12))
 def test_it_gives_what_a_list_would(steps: list[View | None]) -> None:
     stack, plain = ViewStack(), list[tuple[str, View]]()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from swecli.core.engine.tool_calls import EffectLocks, conflict, overlap
 from swecli.core.permissions.types import Effects
+from tests.support.thorough import examples
 from tests.support.waiting import PATIENCE
 
 READ_A, READ_DIR = Effects(reads=("/w/a",)), Effects(reads=("/w",))
@@ -43,7 +44,7 @@ def test_a_path_overlaps_itself_and_what_is_below_it() -> None:
 effects = st.sampled_from([READ_A, READ_DIR, WRITE_A, WRITE_B, SHELL, ASK, TODO])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 200), deadline=None)
 @given(st.lists(effects, min_size=1, max_size=8), st.randoms())
 def test_conflicting_holders_never_overlap_and_keep_their_order(held: list[Effects], random: object) -> None:
     async def scenario() -> None:

@@ -20,6 +20,7 @@ from swecli.core.engine.results import (
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import ResultKind
 from swecli.core.protocol.messages import Usage
+from tests.support.thorough import examples
 
 RULES = OffloadRules()
 
@@ -69,7 +70,7 @@ def budget(used: int, upper: int, effective: int) -> Budget:
     st.integers(0, 5),
     st.none() | st.integers(1, 120_000),
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(80, 400))
 def test_what_fits_never_reaches_the_block_line(
     used: int, band: int, answer: int, results: int, others: int, reported: int | None
 ) -> None:

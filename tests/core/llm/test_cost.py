@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from swecli.core.llm.catalog import PriceList, Pricer, cost_of, load_catalog, read_prices
 from swecli.core.protocol.messages import Usage
+from tests.support.thorough import examples
 
 SATURDAY = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 MONDAY = datetime(2026, 11, 23, 2, 0, tzinfo=UTC)
@@ -110,7 +111,7 @@ TOKENS = st.integers(min_value=0, max_value=3_000_000)
 
 
 @given(TOKENS, TOKENS, TOKENS, TOKENS)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(40, 200))
 def test_the_cache_never_makes_reading_dearer_and_nothing_is_negative(a: int, b: int, c: int, output: int) -> None:
     total = a + b + c
     cached = cost_of(FLAT, Usage(input_total=total, cache_read=b, output_total=output), MONDAY)

@@ -90,7 +90,7 @@ reasoning_details summary signature prompt_tokens code
 
 
 @given(st.sampled_from(PROTOCOLS), st.lists(st.lists(words, max_size=12), max_size=4), st.integers(100, 599))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80, 400), deadline=None)
 def test_garbage_never_raises(protocol: str, chunks: list[list[str]], status: int) -> None:
     line = json.dumps(record(protocol, *("".join(chunk).encode() for chunk in chunks), status=status))
     (result,) = run(line)

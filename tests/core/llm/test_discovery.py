@@ -17,6 +17,7 @@ from swecli.core.llm.providers import Overrides, resolve
 from swecli.core.llm.transport import MAX_BYTES
 from swecli.core.llm.windows import Endpoint, ask_model, endpoint_of, list_models, lookup_with
 from tests.support.json_server import JsonServer, Reply, serve_json
+from tests.support.thorough import examples
 from tests.support.waiting import PATIENCE
 
 LLAMA_CPP = {
@@ -348,7 +349,7 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60, 300))
 def test_any_document_can_be_read(one: Any, other: Any) -> None:
     models = read_models(one, "/x")
     assert all(model.id and (model.window is None or 256 <= model.window <= 100_000_000) for model in models)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from swecli.core.llm import transport
 from swecli.core.llm.secrets import MASK, Masker, StreamMasker, key_values, masked_headers
 from swecli.core.llm.transport import ExchangeDump
+from tests.support.thorough import examples
 
 KEY = "canary-0123456789"
 
@@ -102,7 +103,7 @@ def test_headers_are_masked_unless_they_are_known_to_be_harmless() -> None:
 
 
 @given(st.lists(st.sampled_from(["word ", KEY, KEY[:7], "\n", '{"a":1}', "x" * 50, "é"]), max_size=30), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60, 300), deadline=None)
 def test_a_secret_is_masked_however_it_is_cut(pieces: list[str], data: st.DataObject) -> None:
     text = "".join(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=20)))

@@ -33,6 +33,7 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from tests.support.thorough import examples
 
 TOOLS = ("read_file", "write_file")
 READ = '{"name": "read_file", "arguments": {"path": "a"}}'
@@ -135,7 +136,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=8).map("".join), st.lists(st.integers(0, 400), max_size=12))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(120, 600), deadline=None)
 def test_what_is_shown_is_the_final_text_whatever_the_cuts(text: str, cuts: list[int]) -> None:
     shown, last = stream(text, cuts)
     assert isinstance(last, Finished)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from swecli.core.permissions.rules import RuleError, check_rules, is_valid, matches_call, parse_rule, path_rule
 from swecli.core.permissions.types import Call, Effects, Rule
+from tests.support.thorough import examples
 
 ROOTS = ("/w", "/extra")
 
@@ -192,7 +193,7 @@ def test_a_deny_rule_fires_on_any_of_the_paths_and_on_changed_files_that_must_no
 names = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp"), blacklist_characters="/\\"), min_size=1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60, 300), deadline=None)
 @given(names, names)
 def test_the_rule_for_a_file_matches_that_file_and_not_its_neighbour(name: str, other: str) -> None:
     if name in (".", "..") or other in (".", "..") or name != name.strip() or name == other:

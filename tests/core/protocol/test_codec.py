@@ -67,13 +67,13 @@ def test_an_event_survives_its_json(event: Event) -> None:
     assert decode_event(line) == event
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80, 400), deadline=None)
 @given(commands)
 def test_a_command_survives_its_json(command: Command) -> None:
     assert codec.decode_command(codec.encode_command(command)) == command
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 200), deadline=None)
 @given(st.dictionaries(st.text(max_size=6), json_values, max_size=4), st.text(min_size=1, max_size=12))
 def test_an_event_of_a_later_version_is_written_back_as_it_was(data: dict[str, object], kind: str) -> None:
     data = {**data, "type": f"future_{kind}"}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from swecli.core.ports import BlobRef
 from swecli.core.sessions.results import SMALLEST, Excerpt, encodable, error_lines, reference_text, usual_excerpt
+from tests.support.thorough import examples
 
 FRAME = 500
 """Bytes that a reference has besides its excerpt."""
@@ -25,7 +26,7 @@ def reference(text: str, excerpt: Excerpt, **more: object) -> str:
     st.integers(0, 200),
     st.integers(0, 200),
 )
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(80, 400))
 def test_it_is_bounded_valid_and_made_of_the_two_ends(text: str, head: int, tail: int, errors: int) -> None:
     made = reference(text, Excerpt(head, tail, errors))
     raw = made.encode("utf-8")  # raises where a character was cut in two

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, ToolError
 from swecli.core.tools.registry import builtin_tools
+from tests.support.thorough import examples
 
 TOOLS = {tool.name: tool for tool in builtin_tools()}
 
@@ -71,7 +72,7 @@ def test_refused_with_the_reason(tool: str, raw: str, says: tuple[str, ...]) -> 
 
 
 @given(raw=st.one_of(st.text(max_size=60), st.text(alphabet='{}[]",:\\pathun1 \n', max_size=40)))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(120, 600))
 def test_any_text_is_parameters_or_an_error(raw: str) -> None:
     for tool in TOOLS.values():
         check(raw, tool)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.tools.bounding import bound, bound_result
+from tests.support.thorough import examples
 
 
 @given(
@@ -13,7 +14,7 @@ from swecli.core.tools.bounding import bound, bound_result
     max_bytes=st.integers(20, 400),
     max_lines=st.integers(2, 20),
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(120, 600))
 def test_bounds_hold_and_both_ends_are_of_the_text(text: str, max_bytes: int, max_lines: int) -> None:
     cut = bound(text, max_bytes, max_lines)
     clean = text.replace("\ud800", "\ufffd")

@@ -16,6 +16,7 @@ from swecli.core.protocol.events import EditedText, hunk_texts
 from swecli.core.tools.base import Choice, Preview, ToolContext, ToolError
 from swecli.core.tools.edit_file import FileChange, OutdatedChoice, chosen, preview_of
 from swecli.core.workspace.text_file import decode
+from tests.support.thorough import examples
 from tests.support.tool_context import ToolBench
 
 LINE = st.sampled_from(["a", "b", "", "x = 1", "ü", "\ttab", "end"])
@@ -38,7 +39,7 @@ def of(change: FileChange, ctx: ToolContext, hunks: tuple[int, ...] | None, *tex
     return left[0].after
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60, 300), deadline=None)
 @given(old=TEXT, new=TEXT, codec=CODEC, pick=st.integers(0, 255))
 def test_accepted_hunks_are_new_and_all_else_is_as_it_was(old: str, new: str, codec: str, pick: int) -> None:
     ctx = context(Path("/tmp"))
@@ -67,7 +68,7 @@ def test_accepted_hunks_are_new_and_all_else_is_as_it_was(old: str, new: str, co
         assert decode(after).text == "\n".join(lines)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 200), deadline=None)
 @given(old=TEXT, new=TEXT, edited=TEXT, codec=CODEC)
 def test_an_edited_text_is_what_is_written(old: str, new: str, edited: str, codec: str) -> None:
     ctx = context(Path("/tmp"))

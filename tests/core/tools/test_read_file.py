@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from swecli.core.protocol.blocks import ImageBlock, TextBlock
 from swecli.core.tools.base import ToolError
 from swecli.core.tools.read_file import MAX_CHARACTERS, RawLine, Window, read_window
+from tests.support.thorough import examples
 from tests.support.tool_context import ToolBench
 
 PNG = base64.b64decode(
@@ -148,7 +149,7 @@ async def test_effects_and_title_name_the_real_file(bench: ToolBench) -> None:
     first=st.integers(1, 12),
     count=st.integers(1, 6),
 )
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60, 300))
 def test_window_equals_slicing(tmp_path_factory: pytest.TempPathFactory, data: bytes, first: int, count: int) -> None:
     path = tmp_path_factory.getbasetemp() / "window"
     path.write_bytes(data)

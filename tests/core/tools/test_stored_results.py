@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from swecli.core.ports import BlobError, BlobRef, TranscriptHit
 from swecli.core.tools.base import ToolError
 from swecli.core.tools.read_result import MAX_PAGE, page_of
+from tests.support.thorough import examples
 from tests.support.tool_context import ToolBench
 
 
@@ -53,7 +54,7 @@ def stored(bench: ToolBench) -> ToolBench:
 
 
 @given(st.text(alphabet="aé漢🙂\n", max_size=60), st.integers(0, 200), st.integers(1, 30))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(80, 400))
 def test_pages_are_whole_characters_and_put_together_the_whole(text: str, offset: int, limit: int) -> None:
     raw = text.encode()
     page = page_of(raw, offset, limit)
@@ -68,7 +69,7 @@ def test_pages_are_whole_characters_and_put_together_the_whole(text: str, offset
 
 
 @given(st.binary(max_size=40), st.integers(0, 60), st.integers(1, 8))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(80, 400))
 def test_pages_of_any_bytes_come_to_an_end(raw: bytes, offset: int, limit: int) -> None:
     at, pages = min(offset, len(raw)), 0
     while at < len(raw):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.web.page_text import page_text
+from tests.support.thorough import examples
 
 PAGE = """<!DOCTYPE html><html><head><title>The  page</title><style>p {}</style></head><body>
 <nav><a href="/home">Home</a></nav><h2>First</h2><p>Some <b>bold</b>
@@ -24,7 +25,7 @@ def test_a_page() -> None:
         assert word not in text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 200), deadline=None)
 @given(st.text(alphabet="<>/!-&;ab \"'=[]?", max_size=300))
 def test_any_text_is_a_page(html: str) -> None:
     assert isinstance(page_text(html, "https://example.com/"), str)

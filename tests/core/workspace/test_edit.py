@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from swecli.core.workspace.edit import EditError, replace_string
 from swecli.core.workspace.text_file import decode
+from tests.support.thorough import examples
 
 WORDS = ("alpha", "beta", "", "  indented", "\ttab", "“curly” quotes", "naïve café", "日本語", "🙂 end ", "a\0b")
 LATIN = ("alpha", "beta", "", "  indented", "caf\xe9", "na\xefve", "x = '\xb5'")
@@ -35,14 +36,14 @@ def files(draw: st.DrawFn) -> bytes:
 
 
 @given(raw=st.one_of(files(), st.binary(max_size=60)))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60, 300))
 def test_decoding_is_reversible(raw: bytes) -> None:
     file = decode(raw)
     assert file.bom + file.encode(file.text) + file.tail == raw
 
 
 @given(raw=st.one_of(files(), st.binary(min_size=1, max_size=40)), data=st.data())
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=examples(100, 500))
 def test_only_matched_bytes_change(raw: bytes, data: st.DataObject) -> None:
     file = decode(raw)
     assume(file.text)

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.workspace.command_output import LiveText, OutputRing
+from tests.support.thorough import examples
 
 
 @given(pieces=st.lists(st.binary(max_size=30), max_size=20), head=st.integers(0, 20), tail=st.integers(1, 20))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(80, 400))
 def test_small_output_is_whole_and_large_output_is_counted(pieces: list[bytes], head: int, tail: int) -> None:
     ring = OutputRing(head, tail)
     for piece in pieces:

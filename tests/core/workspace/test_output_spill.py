@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from swecli.core.workspace import command_output
 from swecli.core.workspace.command_output import HIGH, PIECE, CommandOutput, OutputSpill
+from tests.support.thorough import examples
 
 CAP = 100
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60, 300), deadline=None)
 @given(
     pieces=st.lists(st.tuples(st.binary(max_size=70), st.booleans()), max_size=12),
     offset=st.integers(0, 500),

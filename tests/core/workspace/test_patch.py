@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from swecli.core.workspace.patch import Chunk, PatchError, parse_patch, patched
 from swecli.core.workspace.text_file import decode
+from tests.support.thorough import examples
 
 
 def patch(body: str) -> str:
@@ -113,7 +114,7 @@ lines = st.lists(st.text(st.sampled_from("ab \t“é"), max_size=4), min_size=1,
 
 
 @given(lines, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60, 300))
 def test_a_patch_of_one_line_changes_that_line_only(
     texts: list[str], line_end: str, ended: bool, data: st.DataObject
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from swecli.core.workspace.command_output import as_read
 from swecli.tui.transcript.palette import TERMINAL
 from swecli.tui.transcript.tool_rows import output_lines
+from tests.support.thorough import examples
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_what_is_printed_over_or_hidden_is_the_same_for_both(printed: str, read:
 
 @given(st.text(st.sampled_from(tuple("ab \t\r\b\n\x1b[0m2K\u202e\u200b\U000e0041")), max_size=60))
 @example("\n\x1b[m")
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60, 300))
 def test_the_screen_shows_what_the_model_reads(printed: str) -> None:
     shown = [line.text for line in output_lines(printed, TERMINAL)]
     read = [line.expandtabs(4) for line in as_read(printed).removesuffix("\n").split("\n")]

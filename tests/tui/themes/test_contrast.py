@@ -23,6 +23,7 @@ from swecli.tui.themes.scheme import (
     tones_of,
 )
 from swecli.tui.transcript.palette import palette_of
+from tests.support.thorough import examples
 
 SCHEMES = (DARK, LIGHT, *known())
 COLOUR = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
@@ -35,7 +36,7 @@ def test_shipped_themes_reach_aa(scheme: Scheme) -> None:
     assert {name: ratio for name, ratio in pairs.items() if ratio < AA} == {}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60, 300))
 @given(st.lists(COLOUR, min_size=len(COLOURS), max_size=len(COLOURS)))
 def test_a_theme_of_any_colours_reaches_aa(colours: list[str]) -> None:
     scheme = Scheme("any", *colours)

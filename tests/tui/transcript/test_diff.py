@@ -9,11 +9,12 @@ from swecli.core.protocol.blocks import DiffBlock
 from swecli.tui.transcript.diff import CONTEXT, changed_words, render_diff, text_diff
 from swecli.tui.transcript.palette import DARK, SPLIT_FROM, with_diffs
 from swecli.tui.transcript.rows import cells
+from tests.support.thorough import examples
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "def f():", "    x", "", "y = 1", "z"]), max_size=25)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80, 400), deadline=None)
 @given(LINES, LINES)
 def test_the_lines_lead_from_the_old_text_to_the_new_one(old: list[str], new: list[str]) -> None:
     before = "".join(f"{line}\n" for line in old)
@@ -152,7 +153,7 @@ def test_a_limit_counts_rows_and_names_what_is_hidden() -> None:
     assert "190 lines hidden" in rows[-1]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 200), deadline=None)
 @given(LINES, LINES, st.integers(53, 90))
 def test_both_columns_together_are_the_change(old: list[str], new: list[str], width: int) -> None:
     block = DiffBlock("a.py", "".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new))

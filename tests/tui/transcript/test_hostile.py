@@ -89,7 +89,7 @@ def test_display_blocks(trap: str, width: int) -> None:
 def test_blocks(trap: str) -> None:
     for block in blocks().values():
         for expanded in (False, True):
-            check(render_block(put(block, TRAPS[trap][:40_000]), 60, LIGHT, expanded=expanded), 60)
+            check(render_block(put(block, TRAPS[trap][:10_000]), 60, LIGHT, expanded=expanded), 60)
 
 
 def test_entities_of_markdown_pass_the_door_after_decoding() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from swecli.tui.transcript.markdown import MarkdownStream, markdown_rows
 from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.rows import Row
+from tests.support.thorough import examples
 
 DOCUMENTS = int(os.environ.get("SWECLI_DOCUMENTS", "300"))
 """Random documents; a thorough run takes many more."""
@@ -83,7 +84,7 @@ def test_pieces_equal_the_whole(source: str, data: st.DataObject, width: int) ->
     assert shape(stream.rows) == shape(markdown_rows(source, width, DARK))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 200), deadline=None)
 @given(SOURCES)
 def test_characters_one_by_one_equal_the_whole(source: str) -> None:
     stream = MarkdownStream(30, DARK)

@@ -59,7 +59,7 @@ def test_the_excerpt_shows_the_place() -> None:
 
 
 @given(st.text(max_size=3_000), st.text(max_size=40))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60, 300))
 def test_any_text_and_query(text: str, query: str) -> None:
     for found in rank([Document("a", "b", text), Document("c", text[:50], text[50:])], query, 5):
         assert found.score > 0

@@ -42,7 +42,7 @@ QUOTING_WRAPS = [
     "git -c alias.x='!{}' x",
 ]
 
-STEP = examples(3, 1)
+STEP = examples(5, 1)
 """Every third command is tried in one wrap, and each command in every third wrap; ``make soak`` tries all in all."""
 
 
@@ -141,7 +141,7 @@ def test_no_wrapping_makes_the_dangerous_silent(
     assert silent == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60, 300), deadline=None)
 @given(
     st.sampled_from(DANGEROUS),
     st.lists(st.sampled_from(WRAPS), min_size=1, max_size=4),
@@ -163,7 +163,7 @@ def test_no_nesting_of_wraps_makes_the_dangerous_silent(
         assert plain.decide(command, policy).outcome != "allow"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60, 300), deadline=None)
 @given(
     st.sampled_from([*EVERYDAY, *ASKED]),
     st.sampled_from(["|", "&&", "||", ";", "\n"]),
@@ -181,7 +181,7 @@ def test_adding_a_command_never_lowers_the_verdict(linked: ShellWorkspace, left:
         assert rank[linked.decide(alone).outcome] == 0 or "cd " in left + right
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(60, 300), deadline=None)
 @given(st.sampled_from(EVERYDAY), st.data())
 def test_nothing_that_is_put_into_an_everyday_command_crashes_the_decision(
     plain: ShellWorkspace, command: str, data: st.DataObject

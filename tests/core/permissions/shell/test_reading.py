@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,6 +16,7 @@ from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.proof import prove
 from swecli.core.permissions.shell.syntax import Simple, UnprovenError
 from tests.support.shell_workspace import ShellWorkspace
+from tests.support.thorough import examples
 from tests.support.waiting import PATIENCE
 
 BASH = shutil.which("bash")
@@ -145,18 +147,31 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
 
 
 def run_bash(workspace: ShellWorkspace, command: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [BASH or "", "--norc", "--noprofile", "-c", command],
-        cwd=workspace.root,
-        env=workspace.environment,
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        timeout=PATIENCE,
-    )
+    """The ended command, when also what it started in the background has ended: all of it holds one end of a pipe."""
+    ended, held = os.pipe()
+    try:
+        done = subprocess.run(
+            [BASH or "", "--norc", "--noprofile", "-c", command],
+            cwd=workspace.root,
+            env=workspace.environment,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=PATIENCE,
+            pass_fds=(held,),
+        )
+    finally:
+        os.close(held)
+        os.read(ended, 1)
+        os.close(ended)
+    return done
 
 
 @needs_bash
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(
+    max_examples=examples(60, 300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
 @given(st.lists(st.sampled_from(WORD_PIECES), min_size=1, max_size=7))
 def test_bash_sees_the_same_words(workspace: ShellWorkspace, pieces: list[str]) -> None:
     text = "printf '%s\\0' A " + "".join(pieces)
@@ -183,7 +198,11 @@ def test_bash_sees_the_same_words(workspace: ShellWorkspace, pieces: list[str]) 
 
 
 @needs_bash
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(
+    max_examples=examples(60, 300),
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
 @example(["p a", "<(p)"])
 @example(["p a\\ ", "<(p)"])
 @given(st.lists(st.sampled_from(SCRIPT_PIECES), min_size=2, max_size=8))

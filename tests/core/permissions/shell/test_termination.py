@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.shell_workspace import ShellWorkspace
+from tests.support.thorough import examples
 
 TOKENS = [
     "for",
@@ -107,7 +108,7 @@ def test_many_wildcards_take_no_longer_than_few(work: ShellWorkspace) -> None:
     assert work.decide("ls " + "*a" * 60 + "b*?" * 20).outcome == "allow"
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(160, 800), deadline=None)
 @given(st.lists(st.sampled_from(TOKENS), min_size=1, max_size=14), st.sampled_from(("", " ", "\n")))
 def test_any_soup_of_tokens_gets_a_verdict(work: ShellWorkspace, tokens: list[str], gap: str) -> None:
     assert work.decide(gap.join(tokens)).outcome in ("allow", "ask", "deny")
