@@ -311,7 +311,7 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     chosen = next((one for one, account in zip(looked, accounts, strict=True) if _is(account, main)), None)
     healthy = main is not None and chosen is not None and not chosen.problem
     if main is None:
-        blocks.append(TextBlock(f"No model selected. {supply.nothing_chosen}", "error"))
+        blocks.append(TextBlock(supply.nothing_chosen, "error"))
     elif healthy:
         more = "" if online else " /doctor online, or swecli doctor --online, contacts its server as well."
         blocks.append(TextBlock(f"{main} is the model.{more}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,11 @@ def acp(arguments: Sequence[str]) -> int:
     chosen = editor_parser().parse_args(arguments)
     if chosen.login:
         return _login()
+    if find_spec("acp") is None:
+        raise UsageError(
+            "the package agent-client-protocol is missing, which has no release for Python 3.15; "
+            "install swecli with Python 3.11 to 3.14 to use it in an editor"
+        )
     options = launch_options(chosen, os.environ, is_root=is_root())
     if is_terminal(sys.stdin):
         complain("swecli acp: waiting for an editor on standard input; docs/acp.md says how to set one up")

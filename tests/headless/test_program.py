@@ -503,7 +503,7 @@ def test_yolo_as_root_outside_of_a_container_is_refused(project: Path) -> None:
     ("command", "shown"),
     [
         ("/help", "/compact"),
-        ("/doctor", "No model selected"),
+        ("/doctor", "No model is configured"),
         ("/config", "approval.mode"),
         ("/permissions", "No rules yet"),
         ("/mode plan", "Mode plan"),

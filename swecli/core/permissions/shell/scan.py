@@ -408,6 +408,10 @@ class _Scanner:
             self._at += 2
             self._nested(")")
             return "", False
+        if self._text.startswith(("{ ", "{\t", "{\n", "{|"), self._at + 1):  # a substitution of bash 5.3
+            self._at += 3
+            self._nested("}")
+            return "", False
         if following == "{":
             return self._parameter()
         if following == "'" and not quoted:

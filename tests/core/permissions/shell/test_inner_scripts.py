@@ -48,6 +48,11 @@ GIVEN = (
     "awk '{ \"'@@'\" | getline x }'",
     "tar -cf a.tar -I @@ src",
 )
+FUNCTION_SUBSTITUTIONS = (
+    *("echo ${ DANGER; }", 'echo "${ DANGER; }"', "x=${| DANGER; }", "ls ${\tDANGER; }", "ls ${\nDANGER\n}"),
+    *("echo ${ echo }; DANGER; }", 'echo "a ${ ls; } b ${ DANGER; }"', "echo ${ ls ${ DANGER; }; }", "DANGER ${ ls; }"),
+    "echo ${ ls; }; DANGER",
+)
 EXPANDED = ("BASH_ENV=@@ bash -c :", "PS4=@@ bash -xc :", "ENV=@@ sh -i", "export PS4=@@; set -x; ls", "x=@@; : ${x@P}")
 COMPUTED = (
     *("PAGER=$X git log", "export EDITOR=$(cat x); git commit", ": ${X@P}", "hash -p /bin/rm ls; ls -rf src"),
@@ -84,6 +89,13 @@ def test_what_a_program_runs_is_searched(work: ShellWorkspace, command: str) -> 
 def test_what_a_shell_expands_later_is_searched(work: ShellWorkspace, command: str) -> None:
     assert outcome(work, command.replace("@@", shlex.quote(f"$({DANGER})"))) == "ask"
     assert outcome(work, command.replace("@@", "ls")) == "allow"
+
+
+@pytest.mark.parametrize("command", FUNCTION_SUBSTITUTIONS)
+def test_substitutions_of_bash_5_3_are_searched(work: ShellWorkspace, command: str) -> None:
+    assert outcome(work, command.replace("DANGER", DANGER)) == "ask"
+    assert outcome(work, command.replace("DANGER", "make")) == "allow"
+    assert work.decide(command.replace("DANGER", "ls")).outcome == "ask"
 
 
 @pytest.mark.parametrize("command", COMPUTED)

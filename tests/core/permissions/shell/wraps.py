@@ -18,7 +18,7 @@ if true; then @@; fi|if @@; then ls; fi|while @@; do ls; done|until ls; do @@; d
 case a in a) @@;; esac|select i in a; do @@; done|f() { @@; }; f|f() ( @@ ); f|function f { @@; }; f|coproc @@
 echo $(@@)|echo "$(@@)"|echo `@@`|x=$(@@)|FILE=`@@`|x=$(@@) ls|ls $(@@)|cat <(@@)|ls >(@@)|diff <(ls) <(@@)
 wc -l $(@@)|cat "$(@@)"|[ -n "$(@@)" ]|[[ -n $(@@) ]]|[ -f x -o "$(@@)" ]|echo ${x:-$(@@)}|echo $((1+$(@@)))
-echo ${x[$(@@)]}
+echo ${x[$(@@)]}|echo ${ @@; }|echo "${ @@; }"|x=${## @@; }
 for i in $(@@); do ls; done|while read -r l; do @@; done|ls ## while read -r l; do @@; done|LC_ALL=C @@|A=1 B=2 @@
 IFS=: ; @@|PATH=/tmp:$PATH @@|LD_PRELOAD=./x @@|GIT_PAGER=cat @@|# harmless⏎@@|ls # harmless⏎@@|ls⏎@@|ls \\⏎; @@|\\⏎@@
 cat <<EOF⏎$(@@)⏎EOF|cat <<EOF⏎`@@`⏎EOF|cat <<'EOF'⏎x⏎EOF⏎@@|cat <<-EOF⏎$(@@)⏎EOF|sh <<'EOF'⏎@@⏎EOF
