@@ -165,10 +165,9 @@ def measure(folder: Path) -> dict[str, float]:
     """The figures, by name."""
     from swecli.library import TokenCounter
 
-    project, home = folder / "shop", os.environ.get("SWECLI_HOME")
-    os.environ["SWECLI_HOME"] = str(folder / "home")
-    os.environ["IS_SANDBOX"] = "1"
-    try:
+    project = folder / "shop"
+    python = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"  # not all have "python"
+    with patch.dict(os.environ, SWECLI_HOME=str(folder / "home"), IS_SANDBOX="1", PATH=python):
         make_project(project)
         turns = [f"Convert m{number:02}.py to cents. Never use floats for money." for number in range(1, LEFT[0])]
         asyncio.run(work(project, *turns, "Run the tests", "What is left?"))
@@ -179,11 +178,6 @@ def measure(folder: Path) -> dict[str, float]:
         question = "Where were we? Go on with what is open."
         _, memory, with_memory = asyncio.run(work(project, question))
         _, nothing, without = asyncio.run(work(copy, question))
-    finally:
-        if home is None:
-            del os.environ["SWECLI_HOME"]
-        else:
-            os.environ["SWECLI_HOME"] = home
     counter = TokenCounter()
     counter.load()
     assert not nothing

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.recovery import FAULTS, MODES, Case, cases, recovered
 from swecli.core.protocol.events import Mode
+from tests.support import bubblewrap
 from tests.support.thorough import examples
 
 STEP = examples(11, 1)
@@ -25,6 +26,8 @@ def test_there_are_a_hundred_and_fifty_of_which_none_is_the_same() -> None:
     ids=lambda value: value.name if isinstance(value, Case) else value,
 )
 async def test_it_comes_to_its_end(case: Case, mode: Mode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if mode == "auto" and case.task.name == "command" and not bubblewrap.works():
+        pytest.skip("Landlock alone lets no command make a file in the top folder")
     monkeypatch.setenv("HOME", str(tmp_path))
     one = await recovered(case, mode)
     assert one.problems == ()

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from scripts.proof_fuzz import Scratch, commands, findings
+from tests.support import bubblewrap
 
 needs_strace = pytest.mark.skipif(
-    shutil.which("strace") is None or shutil.which("bwrap") is None, reason="needs strace and bubblewrap"
+    shutil.which("strace") is None or not bubblewrap.works(), reason="needs strace and bubblewrap"
 )
 
 
