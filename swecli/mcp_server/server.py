@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from swecli import __version__
+from swecli.core.mcp.messages import BadMessage, read_answer
 from swecli.core.protocol.events import PermissionRequested
 from swecli.core.tools.bounding import bound_result
 from swecli.core.workspace.text_file import usable_folder
@@ -516,7 +518,6 @@ LINGER: Final = 1.0
 """Seconds to wait at the end for the reader of the remaining output."""
 CLOSE_SECONDS: Final = 6.0
 """Seconds for the sessions to close."""
-_REQUEST_ERROR: Final = '{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":"%s"}}'
 
 
 async def serve(
@@ -576,19 +577,24 @@ class Wire:
         with into, suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
             while (line := await self._lines.next()) is not None:
                 try:
-                    message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError:
-                    self._refuse(line)
+                    message = read_answer(line)
+                except BadMessage as error:
+                    self._refuse(line, None if error.answers else error.id)
                     continue
                 await into.send(SessionMessage(message))
 
-    def _refuse(self, line: bytes) -> None:
+    def _refuse(self, line: bytes, request: str | int | None) -> None:
         if not line:
             self._log("ignored a message of more than 32 MiB")
-            self._out.line(_REQUEST_ERROR % (mcp_types.INVALID_REQUEST, "the message is longer than 32 MiB"))
+            self._error(None, mcp_types.INVALID_REQUEST, "the message is longer than 32 MiB")
             return
         self._log(f"not a message: {line[:200].decode('utf-8', 'replace')}")
-        self._out.line(_REQUEST_ERROR % (mcp_types.PARSE_ERROR, "the line is not a JSON-RPC message"))
+        code = mcp_types.PARSE_ERROR if request is None else mcp_types.INVALID_REQUEST
+        self._error(request, code, "the line is not a JSON-RPC message")
+
+    def _error(self, request: str | int | None, code: int, text: str) -> None:
+        error = {"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": text}}
+        self._out.line(json.dumps(error, ensure_ascii=False))
 
     async def send(self, outgoing: MemoryObjectReceiveStream[SessionMessage]) -> None:
         """Write messages until there are no more; waits if the client reads slowly."""

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from swecli.core.mcp.messages import BadMessage, read_answer
 from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.process_tree import MARK, end_group, new_mark
 from swecli.core.workspace.server_log import ServerLog
@@ -96,7 +97,6 @@ class StdioServer:
         self, process: asyncio.subprocess.Process, into: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
         import anyio
-        import mcp_types
         from mcp.shared.message import SessionMessage
 
         assert process.stdout is not None
@@ -111,8 +111,8 @@ class StdioServer:
                     if not whole:
                         continue
                     try:
-                        message = mcp_types.jsonrpc_message_adapter.validate_json(whole, by_name=False)
-                    except ValueError:
+                        message = read_answer(whole)
+                    except BadMessage:
                         self._log.stray(whole[:200].decode("utf-8", "replace"))
                         await asyncio.sleep(0)
                         continue

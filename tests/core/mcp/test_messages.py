@@ -1,0 +1,78 @@
+"""Lines of other programs that are not quite messages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import mcp_types
+import pytest
+
+from swecli.core.mcp.messages import BadMessage, read_answer, read_message
+
+
+def result_of(line: bytes) -> dict[str, Any]:
+    message = read_answer(line)
+    assert isinstance(message, mcp_types.JSONRPCResponse)
+    return message.result
+
+
+def test_a_message_is_read_as_it_is() -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"h\\u00e9 \\ud83d\\ude00"}]}}'
+    assert result_of(line) == {"content": [{"type": "text", "text": "hé 😀"}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [(b"cut \\ud83d", "cut \ufffd"), (b"latin \xe9", "latin \ufffd"), (b"\\ud83d\\ude00 \\ude00", "😀 \ufffd")],
+)
+def test_characters_that_are_cut_or_in_another_encoding_become_stand_ins(text: bytes, read: str) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"%s"}]}}' % text
+    assert result_of(line)["content"][0]["text"] == read
+
+
+def test_a_result_has_what_the_sdk_requires() -> None:
+    only = result_of(b'{"jsonrpc":"2.0","id":1,"result":{"structuredContent":{"a":1}}}')
+    assert only == {"structuredContent": {"a": 1}, "content": []}
+    new = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"video","x":1},{"type":"text","text":"t"}]}}'
+    assert [one["text"] for one in result_of(new)["content"]] == ["[Content of type video can't be shown.]", "t"]
+    mcp_types.CallToolResult.model_validate(only)
+
+
+@pytest.mark.parametrize("rest", ['"result":null', '"error":"no"', '"result":[1]', '"x":1'])
+def test_an_answer_that_is_none_fails_its_request(rest: str) -> None:
+    message = read_answer(f'{{"jsonrpc":"2.0","id":7,{rest}}}'.encode())
+    assert isinstance(message, mcp_types.JSONRPCError)
+    assert message.id == 7
+    assert "does not follow the protocol (neither result nor error is an object)" in message.error.message
+
+
+def test_what_is_nested_too_deep_fails_its_request() -> None:
+    deep = "[" * 400 + "]" * 400
+    message = read_answer(f'{{"jsonrpc":"2.0","id":7,"result":{{"x":{deep}}}}}'.encode())
+    assert isinstance(message, mcp_types.JSONRPCError)
+
+
+@pytest.mark.parametrize(
+    ("line", "id"),
+    [
+        (b"Server is running", None),
+        (b"[1]", None),
+        (b"\xff\xfe", None),
+        (b"[" * 100_000, None),
+        (b'{"jsonrpc":"2.0","id":true,"result":1}', None),
+        (b'{"jsonrpc":"2.0","id":5,"method":"tools/call","params":[1]}', 5),
+    ],
+)
+def test_what_is_no_message_names_its_request_if_there_is_one(line: bytes, id: int | None) -> None:
+    for read in (read_message, read_answer):
+        with pytest.raises(BadMessage) as caught:
+            read(line)
+        assert caught.value.id == id
+
+
+def test_the_first_problem_has_no_dump_of_the_input() -> None:
+    with pytest.raises(BadMessage) as caught:
+        read_message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": 5}).encode())
+    assert "\n" not in str(caught.value)
+    assert "http" not in str(caught.value)
