@@ -90,8 +90,7 @@ class WorkspaceTrust:
 
         found: list[TrustItem] = []
         for one in undecided(startup, self._folder):
-            given = [*(f"${name}" for name in one.env), *(f"{name}:" for name in one.headers)]
-            value = f"{one.line}  (with {', '.join(given)})" if given else one.line
+            value = f"{one.line}  ({'; '.join(one.given)})" if one.given else one.line
             origin = one.origin if one.transport != "stdio" else f"{one.origin}; it runs with your permissions"
             found.append(TrustItem(f"mcp.{one.name}", value, origin, one.fingerprint, one.name))
         return found

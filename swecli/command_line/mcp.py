@@ -230,10 +230,7 @@ def approve(arguments: Sequence[str]) -> int:
     )
     if trouble:
         raise StartError(trouble)
-    lines = [f"Approved {definition.name}: {definition.line}"]
-    if definition.env:
-        lines.append(f"with the variables {', '.join(definition.env)}")
-    print_lines(lines)
+    print_lines([f"Approved {definition.name}: {definition.line}", *definition.given])
     return ExitCode.OK
 
 

@@ -45,7 +45,7 @@ def test_one_answer_for_all_that_the_project_wants(options: LaunchOptions) -> No
     options, shown = ask(options, "y\ny\n")
     assert "Do you trust" in shown
     assert "these 2 things" in shown
-    assert "- start the MCP server time: uvx mcp-server-time  (with $TOKEN)" in shown
+    assert "- start the MCP server time: uvx mcp-server-time  (with the variables TOKEN)" in shown
     assert "\u001b" not in shown
     assert verdict(options) == ("approved", True)
     assert ask(LaunchOptions(cwd=options.cwd, plain=True), "")[1] == ""

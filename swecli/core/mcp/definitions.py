@@ -68,6 +68,16 @@ class ServerDefinition(Struct, frozen=True):
     def words(self) -> tuple[str, ...]:
         return (self.command, *self.args)
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """What a person should know about it besides ``line``, as clauses: names, but no values that may be secret."""
+        clauses = (
+            ("in the folder ", [self.cwd] if self.cwd else []),
+            ("with the variables ", sources(self.env)),
+            ("with the headers ", sources(self.headers)),
+        )
+        return tuple(f"{before}{', '.join(names)}" for before, names in clauses if names)
+
     def expanded(self, environment: Mapping[str, str]) -> ServerDefinition:
         """The definition with ``${NAME}`` and ``${NAME:-default}`` expanded.
 
@@ -253,6 +263,16 @@ def _milliseconds(table: Mapping[str, Any], key: str, default: float) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 86_400_000:
         return value / 1_000
     return default
+
+
+def sources(values: Mapping[str, str]) -> list[str]:
+    """Names, each with the variables of the user's environment that its value contains: a value is not shown, but to
+    whom the user's own values go is theirs to know."""
+    found: list[str] = []
+    for name, value in values.items():
+        yours = dict.fromkeys(match[1] for match in _VARIABLE.finditer(value))
+        found.append(f"{name} (your {', '.join(yours)})" if yours else name)
+    return found
 
 
 def merged(*groups: Sequence[ServerDefinition]) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:

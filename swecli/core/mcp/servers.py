@@ -32,6 +32,8 @@ STORE: Final = "mcp.json"
 APPROVE, ONCE, REJECT, LATER = "Start it", "Only this time", "Never start it", "Not now"
 TAKE, LEAVE = "Use them", "Leave them out"
 MOST_SHOWN = 6
+MOST_GONE = 5_000
+"""Tools that a server no longer has whose fingerprints are kept."""
 INSTRUCTIONS = 2_048
 """Bytes of a server's own instructions."""
 
@@ -221,10 +223,7 @@ class McpServers:
             described(definition.line, 4_000),
             f"from {definition.origin}",
         ]
-        if definition.env:
-            lines.append(f"with the variables {', '.join(definition.env)}")
-        if definition.headers:
-            lines.append(f"with the headers {', '.join(definition.headers)}")
+        lines += (described(clause, 4_000) for clause in definition.given)
         if definition.transport == "stdio":
             lines.append("It is not sandboxed and runs with your permissions.")
         options = (
@@ -247,15 +246,16 @@ class McpServers:
         because it instructs the model."""
         now = {tool.name: fingerprint(tool) for tool in offered.tools}
         known = self._setup.decisions.tools(connection.name) or {}
+        gone = [name for name in known if name not in now]  # a tool that returns must be the same
         self._offer(connection, offered)
         changed = tuple(name for name, value in now.items() if known.get(name, value) != value)
         self.left_out[connection.name] = changed
         self._settle(connection, [tool for tool in offered.tools if tool.name not in changed])
-        kept = {**now, **{name: known[name] for name in changed}}
+        kept = {name: known[name] for name in gone[-MOST_GONE:]} | now | {name: known[name] for name in changed}
         if kept != dict(known):
             self._keep(connection.name, tools=kept)
         if changed:
-            self._task(self._ask_about(connection, offered.tools, changed, now))
+            self._task(self._ask_about(connection, offered.tools, changed, kept, now))
 
     def _settle(self, connection: Connection, tools: Sequence[mcp_types.Tool]) -> None:
         made: dict[str, DynamicTool] = {}
@@ -286,6 +286,7 @@ class McpServers:
         connection: Connection,
         tools: Sequence[mcp_types.Tool],
         changed: Sequence[str],
+        known: Mapping[str, str],
         now: Mapping[str, str],
     ) -> None:
         more = f" and {len(changed) - MOST_SHOWN} more" if len(changed) > MOST_SHOWN else ""
@@ -307,7 +308,7 @@ class McpServers:
             )
         elif answers and answers[0] == (TAKE,):
             self.left_out[connection.name] = ()
-            self._keep(connection.name, tools=dict(now))
+            self._keep(connection.name, tools={**known, **now})
             self._settle(connection, tools)
 
     def changed(self, connection: Connection) -> None:

@@ -72,7 +72,8 @@ def _parameter(text: str) -> str:
 def fingerprint(tool: mcp_types.Tool) -> str:
     """SHA-256 of what accepting this tool covers: its texts and its parameters."""
     hints = tool.annotations.model_dump(mode="json") if tool.annotations else None
-    shown = json.dumps([tool.name, tool.description, tool.input_schema, hints], sort_keys=True, default=str)
+    text = tool.description or tool.title  # as the model is told
+    shown = json.dumps([tool.name, text, tool.input_schema, hints], sort_keys=True, default=str)
     return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -90,6 +90,18 @@ def test_variables_are_replaced_late() -> None:
         found.expanded({})
 
 
+def test_what_a_person_should_know_names_whose_values_go_there() -> None:
+    found = ServerDefinition(
+        "x", "stdio", "npx", env={"A": "${KEY}-${TOKEN:-}", "B": "1"}, headers={"H": "Bearer ${KEY}"}, cwd="sub"
+    )
+    assert found.given == (
+        "in the folder sub",
+        "with the variables A (your KEY, TOKEN), B",
+        "with the headers H (your KEY)",
+    )
+    assert ServerDefinition("x", "stdio", "npx").given == ()
+
+
 def test_the_fingerprint_covers_what_runs() -> None:
     one = ServerDefinition("x", "stdio", "a", ("b",), env={"A": "1"})
     others = [
