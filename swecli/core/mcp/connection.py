@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
 from swecli.core.mcp.definitions import ServerDefinition
 from swecli.core.mcp.elicitation import elicit
+from swecli.core.mcp.messages import first_problem, wrong_answer
 from swecli.core.mcp.stdio import StdioServer
 from swecli.core.ports import Asker
 from swecli.core.workspace.server_log import ServerLog
@@ -39,6 +41,20 @@ PONG: Final = 10.0
 """Seconds that a call waits for a program still busy with an abandoned call, before restarting it."""
 MOST_MESSAGES: Final = 200
 """Log messages recorded per connection."""
+RELIST: Final = 1.0
+"""Least seconds from one listing to the next."""
+LOGIN: Final = "it requires a login"
+_UNREADY: Mapping[State, str] = MappingProxyType(
+    {
+        "failed": "it failed",
+        "off": "it is switched off",
+        "rejected": "it is not approved",
+        "waiting": "it waits for the user's approval",
+    }
+)
+_SESSION = "mcp-session-id"
+_CLOSED = ("Connection closed", "SSE stream")
+"""Beginnings of the SDK's own words for a connection that ended; its code for that is also one of servers' errors."""
 
 T = TypeVar("T")
 
@@ -49,6 +65,10 @@ class ServerError(Exception):
 
 class LoginNeeded(ServerError):
     """The server requires a login."""
+
+
+class SessionLost(ServerError):
+    """The server refused a request unread because it no longer knows the session."""
 
 
 class Offered(Struct, frozen=True):
@@ -129,8 +149,16 @@ class Connection:
         self._stale = asyncio.Event()
         """Set when the server announces changed tools, prompts or resources."""
         self._server: StdioServer | None = None
-        self._refused_login = False
-        """Whether the last response from its address was a 401."""
+        self._lost = asyncio.Event()
+        """Set when the connection to an address has to be made again."""
+        self._lost_because = ""
+        """Why, as a clause."""
+        self._status = 0
+        """HTTP status of the newest answer to a message."""
+        self._in_session = False
+        """Whether that message named a session."""
+        self._reached = False
+        """Whether the present connection became ready."""
         self._messages = 0
         self._worked = False
         self._running: dict[str, Asker] = {}
@@ -178,34 +206,33 @@ class Connection:
         await self._moved.wait()
 
     async def _live(self) -> None:
-        """Reconnect until the limit of restarts."""
-        for number in range(MOST_RESTARTS):
-            self._worked = False
+        """Reconnect until the limit of consecutive failures. A program that does not start is not tried again, nor an
+        address that never answered."""
+        number, known, ended = 0, False, True
+        while number < MOST_RESTARTS:
+            self._worked = self._reached = False
             await asyncio.sleep(BACKOFF[number])
             try:
                 await self._run()
-                reason = self._why_ended()
+                reason, ended = self._why_ended(), True
             except (ServerError, OSError, ValueError) as error:
-                state: State = "needs login" if isinstance(error, LoginNeeded) else "failed"
-                self.log.line(f"not started: {error}")
-                self._move(state, _clause(str(error)))
-                return None
+                reason, ended = _clause(str(error)), self._reached
+                away = known and self.definition.transport != "stdio"
+                if isinstance(error, LoginNeeded) or not (ended or away):
+                    self.log.line(f"not started: {error}")
+                    self._move("needs login" if isinstance(error, LoginNeeded) else "failed", reason)
+                    return
+            known = known or self._reached
             self.log.line(reason)
-            if self._worked:
-                return await self._again(reason)
+            number = 0 if self._worked else number + 1
             self._move("restarting", reason)
-        self._move("failed", f"{self.reason}; it ended {MOST_RESTARTS} times in a row")
-        return None
-
-    async def _again(self, reason: str) -> None:
-        """Restart a server that had worked, with the count of failures reset."""
-        self._move("restarting", reason)
-        await self._live()
+        tried = "it ended" if ended else "swecli tried"
+        self._move("failed", f"{self.reason}; {tried} {MOST_RESTARTS} times in a row")
 
     def _why_ended(self) -> str:
         server = self._server
         if server is None:
-            return "the connection ended"
+            return self._lost_because or "the connection ended"
         if server.trouble:
             return f"swecli stopped it: {server.trouble}"
         status = server.exit_status
@@ -266,6 +293,7 @@ class Connection:
         from mcp import Client, MCPError
 
         _quiet()
+        self._lost, self._lost_because = asyncio.Event(), ""
         timeout = self._watcher.start_limit(self)
         stack = contextlib.AsyncExitStack()
         try:
@@ -289,6 +317,7 @@ class Connection:
                     raise ServerError(f"no answer within {timeout:g} s{self._last_words()}") from None
                 except (MCPError, httpx2.HTTPError) as error:
                     raise await self._explained(error) from error
+                self._reached = True
                 self._move("ready")
                 await self._follow(client)
         except BaseExceptionGroup as group:
@@ -300,37 +329,48 @@ class Connection:
             self._client = None
 
     async def _seen(self, response: httpx2.Response) -> None:
-        """Record the status of a refusal, which the SDK does not report."""
-        self._refused_login = response.status_code == 401
+        """Record the status of an answer to a message, which the SDK does not report."""
+        if response.request.method == "POST":
+            self._status = response.status_code
+            self._in_session = _SESSION in response.request.headers
 
     async def _explained(self, error: BaseException) -> ServerError | OSError:
         """The error as one that explains the server's problem."""
         import httpx2
         from mcp import MCPError
         from mcp.client.auth import OAuthFlowError
+        from pydantic import ValidationError
 
         if isinstance(error, (ServerError, OSError)):
             return error
+        if isinstance(error, ValidationError):
+            return ServerError(wrong_answer(first_problem(error)))
+        if isinstance(error, RuntimeError):  # of the SDK: an unknown version of the protocol, for example
+            return ServerError(_one_line(error))
         if isinstance(error, MCPError):
             reason = await self._refusal(error)
-            return LoginNeeded("it requires a login") if self._refused_login else ServerError(reason)
+            return LoginNeeded(LOGIN) if self._status == 401 else ServerError(reason)
         if isinstance(error, OAuthFlowError):
             return LoginNeeded(f"the login failed: {_one_line(error)}")
         if isinstance(error, httpx2.HTTPStatusError) and error.response.status_code == 401:
-            return LoginNeeded("it requires a login")
+            return LoginNeeded(LOGIN)
         if isinstance(error, httpx2.HTTPError):
             return ServerError(f"{self.definition.line} did not answer: {_one_line(error)}")
         return ServerError(f"{type(error).__name__}: {_one_line(error)}")
 
     async def _refusal(self, error: MCPError) -> str:
         """Why the request was refused, as a clause."""
-        from mcp_types import CONNECTION_CLOSED
-
-        if error.code != CONNECTION_CLOSED:
-            return f"{_one_line(error)}{self._last_words()}"
+        if not self._ended_by(error):
+            return f"{_said(error)}{self._last_words()}"
         if self._server is not None:
             await self._server.status()
         return self._why_ended()
+
+    def _ended_by(self, error: MCPError) -> bool:
+        """Whether the request failed because the connection ended."""
+        from mcp_types import CONNECTION_CLOSED
+
+        return error.code == CONNECTION_CLOSED and (self._is_over or _said(error).startswith(_CLOSED))
 
     def _last_words(self) -> str:
         said = self.log.said[:300]
@@ -346,22 +386,27 @@ class Connection:
             yield streams
 
     async def _follow(self, client: Client) -> None:
-        """List everything again whenever the server announces a change, until the connection ends."""
-        ended = asyncio.ensure_future(self._server.ended.wait()) if self._server is not None else None
+        """List everything again whenever the server announces a change, until the connection ends.
+
+        Raises:
+            LoginNeeded: the server requires a new login.
+        """
+        ended = asyncio.ensure_future(self._over.wait())
         listening = asyncio.create_task(self._listen(client))
         try:
-            while True:
+            while not ended.done():
                 stale = asyncio.ensure_future(self._stale.wait())
-                await asyncio.wait({stale, *((ended,) if ended else ())}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({stale, ended}, return_when=asyncio.FIRST_COMPLETED)
                 stale.cancel()
-                if ended is not None and ended.done():
-                    return
-                self._stale.clear()
-                await self._relist(client)
+                if not ended.done():
+                    self._stale.clear()
+                    await self._relist(client)
+                    await asyncio.wait({ended}, timeout=RELIST)  # some announce a change at each listing
         finally:
             listening.cancel()
-            if ended is not None:
-                ended.cancel()
+            ended.cancel()
+        if self._lost_because == LOGIN:
+            raise LoginNeeded(LOGIN)
 
     async def _listen(self, client: Client) -> None:
         """Subscribe to changes: newer servers report them only to subscribers."""
@@ -383,17 +428,22 @@ class Connection:
         try:
             async with asyncio.timeout(self.definition.start_timeout):
                 await self._list(client)
-        except (MCPError, TimeoutError, ServerError) as error:
+        except (MCPError, TimeoutError, ValueError) as error:
             self.log.line(f"could not be listed again: {_one_line(error) or 'no answer'}")
         self._watcher.changed(self)
 
     async def _list(self, client: Client) -> None:
         has = client.server_capabilities
         info = client.server_info
+        tools: list[mcp_types.Tool] = await _pages(client.list_tools, "tools") if has.tools else []
+        prompts: list[mcp_types.Prompt] = await self._beside(client.list_prompts, "prompts") if has.prompts else []
+        resources: list[mcp_types.Resource] = []
+        if has.resources:
+            resources = await self._beside(client.list_resources, "resources")
         self.offered = Offered(
-            tools=tuple(await _pages(client.list_tools, "tools")) if has.tools else (),
-            prompts=tuple(await self._beside(client.list_prompts, "prompts")) if has.prompts else (),
-            resources=tuple(await self._beside(client.list_resources, "resources")) if has.resources else (),
+            tools=_once(tools, lambda one: one.name),
+            prompts=_once(prompts, lambda one: one.name),
+            resources=_once(resources, lambda one: str(one.uri)),
             instructions=client.instructions or "",
             title=f"{info.title or info.name} {info.version}".strip() if info else "",
         )
@@ -402,11 +452,13 @@ class Connection:
     async def _beside(self, ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
         """Optional declarations besides tools; empty if the server fails to list them."""
         from mcp import MCPError
+        from pydantic import ValidationError
 
         try:
             return await _pages(ask, field)
-        except MCPError as error:
-            self.log.line(f"its {field} could not be listed: {_one_line(error)}")
+        except (MCPError, ValidationError) as error:
+            why = first_problem(error) if isinstance(error, ValidationError) else _one_line(error)
+            self.log.line(f"its {field} could not be listed: {why}")
             return []
 
     # --- asking -----------------------------------------------------------------------------------------------
@@ -421,18 +473,30 @@ class Connection:
         until = loop.time() + self.definition.start_timeout
         while self._client is None or self.state != "ready" or self._is_over:
             if self.state in ("failed", "off", "rejected", "needs login", "waiting"):
-                raise ServerError(f"it is {self.state}{f': {self.reason}' if self.reason else ''}")
+                raise ServerError(self._unready)
             moved = self._moved
             try:
                 await asyncio.wait_for(moved.wait(), max(0.0, until - loop.time()))
             except TimeoutError:
-                raise ServerError(f"it is {self.state}{f': {self.reason}' if self.reason else ''}") from None
+                raise ServerError(self._unready) from None
         return self._client
 
     @property
+    def _unready(self) -> str:
+        """Why it takes no requests, as a clause."""
+        if self.state == "needs login":
+            return self.reason or LOGIN
+        said = _UNREADY.get(self.state, f"it is {self.state}")
+        return f"{said}: {self.reason}" if self.reason else said
+
+    @property
+    def _over(self) -> asyncio.Event:
+        """Set when the program has ended, or the address must be connected again, while the connection still exists."""
+        return self._server.ended if self._server is not None else self._lost
+
+    @property
     def _is_over(self) -> bool:
-        """Whether the program has ended while its connection still exists."""
-        return self._server is not None and self._server.ended.is_set()
+        return self._over.is_set()
 
     def _suspect(self, client: Client) -> None:
         """Note an abandoned request: a single-threaded program may still be busy with it."""
@@ -488,13 +552,19 @@ class Connection:
         Raises:
             ServerError: the server is missing, ended, refused, or timed out.
         """
+        await self._listening(tell)
+        seconds = timeout or self.definition.call_timeout
+        try:
+            return await self._asked(work, seconds)
+        except SessionLost as error:
+            tell(f"{self.name}: {error}; connecting again\n")
+            return await self._asked(work, seconds)
+
+    async def _asked(self, work: Callable[[Client, Callable[[], None]], Awaitable[T]], seconds: float) -> T:
         from mcp import MCPError
-        from mcp_types import CONNECTION_CLOSED
         from pydantic import ValidationError
 
-        await self._listening(tell)
         client = await self.ready()
-        seconds = timeout or self.definition.call_timeout
         loop = asyncio.get_running_loop()
         limit = asyncio.timeout(seconds)
         self._limits[limit] = seconds
@@ -508,13 +578,9 @@ class Connection:
             self._suspect(client)
             raise ServerError(f"no answer within {seconds:g} s; the call was cancelled") from None
         except MCPError as error:
-            reason = _one_line(error)
-            if error.code == CONNECTION_CLOSED:
-                reason = await self._refusal(error)
-                reason = f"{reason} while the call ran, so its effect is unknown; swecli restarts it"
-            raise ServerError(reason) from error
+            raise await self._failure(client, error) from error
         except ValidationError as error:
-            raise ServerError(f"its answer does not follow the protocol ({_validation(error)})") from error
+            raise ServerError(wrong_answer(first_problem(error))) from error
         except (OSError, RuntimeError) as error:
             raise ServerError(_one_line(error)) from error
         finally:
@@ -522,6 +588,28 @@ class Connection:
         self.calls += 1
         self._worked = True
         return found
+
+    async def _failure(self, client: Client, error: MCPError) -> ServerError:
+        """What the refusal of a request means. A connection that no request can use any more is made again."""
+        said = _said(error)
+        if self._ended_by(error):
+            if self._client is client and not self._is_over and said != _CLOSED[0]:  # only this answer was cut
+                return ServerError("the connection ended before the answer, so its effect is unknown")
+            reason = await self._refusal(error)
+            return ServerError(f"{reason} while the call ran, so its effect is unknown; swecli restarts it")
+        if self._status == 401:
+            self._leave(client, LOGIN)
+            return LoginNeeded(LOGIN)
+        if self._in_session and (self._status == 404 or (self._status == 400 and "session" in said.lower())):
+            self._leave(client, "its session has expired")
+            return SessionLost("its session has expired")
+        return ServerError(said)
+
+    def _leave(self, client: Client, reason: str) -> None:
+        """End the connection to an address, unless a newer one has replaced it."""
+        if self._server is None and self._client is client and not self._lost.is_set():
+            self._lost_because = reason
+            self._lost.set()
 
     @contextmanager
     def calling(self, item: str, asker: Asker) -> Generator[list[str]]:
@@ -631,15 +719,26 @@ async def _pong(client: Client) -> None:
 
 
 async def _pages(ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
+    """All pages of a list, up to one that was there before. Some servers end theirs with an empty cursor."""
     found: list[Any] = []
     cursor: str | None = None
+    seen: set[str] = set()
     for _ in range(MOST_PAGES):
         page = await ask(cursor=cursor)
         found += getattr(page, field)
         cursor = page.next_cursor
-        if cursor is None or len(found) >= MOST_TOOLS:
+        if not cursor or cursor in seen or len(found) >= MOST_TOOLS:
             break
+        seen.add(cursor)
     return found[:MOST_TOOLS]
+
+
+def _once(found: Iterable[T], name: Callable[[T], str]) -> tuple[T, ...]:
+    """The first of each name: a server can't be asked for the others."""
+    first: dict[str, T] = {}
+    for one in found:
+        first.setdefault(name(one), one)
+    return tuple(first.values())
 
 
 def _inner(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -652,10 +751,9 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:500]
 
 
+def _said(error: MCPError) -> str:
+    return _one_line(error) or f"error {error.code} without a message"
+
+
 def _clause(text: str) -> str:
     return text.rstrip(". ")
-
-
-def _validation(error: Any) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"[:200]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -60,6 +62,100 @@ async def test_a_call_and_a_server_that_goes_away(kind: Literal["http", "sse"], 
                 assert list(made.tool_texts().values()) == ["hi"]
             await made.say("again")
             assert list(made.tool_texts().values())[1].startswith("MCP server hub: ")
+
+
+class Forgetful:
+    """An address with sessions, which forgets the first one after its first call."""
+
+    def __init__(self, status: int, error: str = "") -> None:
+        self.status, self.error = status, error
+        self.sessions = 0
+        self.calls: list[str] = []
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        names = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
+        body = await reader.readexactly(int(names.get("content-length", 0)))
+        status, content, more = self.reply(names.get("mcp-session-id", ""), json.loads(body or b"{}"))
+        raw = json.dumps(content).encode() if content is not None else b""
+        writer.write(f"HTTP/1.1 {status} x\r\ncontent-type: application/json\r\n{more}connection: close\r\n".encode())
+        writer.write(f"content-length: {len(raw)}\r\n\r\n".encode() + raw)
+        await writer.drain()
+        writer.close()
+
+    def reply(self, session: str, message: dict[str, Any]) -> tuple[int, object, str]:
+        method = message.get("method")
+        if method is None:
+            return 405, None, ""
+        if method != "initialize" and session == "s1" and self.calls:
+            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": self.error}}
+            return self.status, error if self.error else None, ""
+        if "id" not in message:
+            return 202, None, ""
+        result: dict[str, Any] = {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
+        more = ""
+        if method == "initialize":
+            self.sessions += 1
+            more = f"mcp-session-id: s{self.sessions}\r\n"
+            version = message["params"]["protocolVersion"]
+            result = {"protocolVersion": version, "capabilities": {"tools": {}}}
+            result["serverInfo"] = {"name": "forgetful", "version": "1"}
+        if method == "tools/call":
+            self.calls.append(session)
+            result = {"content": [{"type": "text", "text": f"said in {session}"}]}
+        return 200, {"jsonrpc": "2.0", "id": message["id"], "result": result}, more
+
+
+@asynccontextmanager
+async def forgetful(status: int, error: str = "") -> AsyncIterator[tuple[Forgetful, ServerDefinition]]:
+    server = Forgetful(status, error)
+    listening = await asyncio.start_server(server.answer, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    async with listening:
+        yield server, ServerDefinition("hub", "http", url=f"http://127.0.0.1:{port}/mcp", call_timeout=PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(404, ""), (404, "unknown"), (400, "Bad Request: No valid session ID provided")]
+)
+async def test_a_session_that_the_address_forgot_begins_anew(status: int, error: str, tmp_path: Path) -> None:
+    async with (
+        forgetful(status, error) as (server, definition),
+        served(call("echo") * 3 + TEXT, tmp_path, definition) as (made, servers),
+    ):
+        await made.say("go")
+        assert list(made.tool_texts().values()) == ["said in s1", "said in s2", "said in s2"]
+        assert server.calls == ["s1", "s2", "s2"]
+        assert servers.connections["hub"].state == "ready"
+
+
+async def test_a_login_that_ends_in_a_session_is_told(tmp_path: Path) -> None:
+    async with (
+        forgetful(401) as (_, definition),
+        served(call("echo") * 2 + TEXT, tmp_path, definition) as (made, servers),
+    ):
+        await made.say("go")
+        assert list(made.tool_texts().values())[1] == "MCP server hub: it requires a login."
+        await until(lambda: servers.connections["hub"].state == "needs login")
+        await until(lambda: bool(made.bodies(Notice)))
+        assert made.bodies(Notice)[0].hint == "/mcp login hub"
+
+
+async def test_an_address_that_comes_back_is_connected_again(tmp_path: Path) -> None:
+    with reserved_port() as port:
+        definition = ServerDefinition("hub", "http", url=f"http://127.0.0.1:{port}/mcp", call_timeout=PATIENCE)
+        script = call("echo", '{"text": "hi"}') + TEXT
+        async with contextlib.AsyncExitStack() as stack:
+            async with running("http", port):
+                made, servers = await stack.enter_async_context(served(script * 3, tmp_path, definition))
+                await made.say("go")
+            await made.say("nobody there")
+            async with running("http", port):
+                await made.say("again")
+                said = list(made.tool_texts().values())
+                assert "its effect is unknown" in said[1]
+                assert said[2] == "hi"
+                assert servers.connections["hub"].state == "ready"
 
 
 async def test_an_address_that_wants_a_login(tmp_path: Path) -> None:

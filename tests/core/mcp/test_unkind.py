@@ -316,6 +316,49 @@ async def test_a_changed_description_is_asked_about(tmp_path: Path) -> None:
         assert not made.bodies(QuestionAsked)
 
 
+async def test_a_tool_that_returns_with_another_description_is_asked_about(tmp_path: Path) -> None:
+    script = call("vanish") + TEXT + call("come_back") + TEXT
+    async with served(script, tmp_path, unkind("odd")) as (made, servers):
+        await made.say("go")
+        await until(lambda: made.session.tools.get("mcp__hub__echo") is None)
+        await made.say("more")
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        assert servers.left_out["hub"] == ("echo",)
+        assert made.session.tools.get("mcp__hub__echo") is None
+
+
+@pytest.mark.parametrize("way", ["empty", "loop", "twice"])
+async def test_a_list_that_repeats_itself_offers_each_tool_once(tmp_path: Path, way: str) -> None:
+    async with served(call("listings") + TEXT, tmp_path, unkind("odd", way)) as (made, servers):
+        await made.say("go")
+        names = [tool.name for tool in servers.connections["hub"].offered.tools]
+        assert len(names) == len(set(names))
+        assert servers.connections["hub"].offered.tools[0].description == "Says the text again."
+        assert texts(made) == ["2" if way == "loop" else "1"]
+
+
+async def test_a_server_that_announces_a_change_at_each_listing_is_not_listed_without_end(tmp_path: Path) -> None:
+    async with served(call("echo", '{"text": "hi"}') + call("listings") + TEXT, tmp_path, unkind("odd", "storm")) as (
+        made,
+        _,
+    ):
+        await made.say("go")
+        assert int(texts(made)[1]) <= 2
+
+
+async def test_resources_that_cannot_be_listed_leave_the_tools(tmp_path: Path) -> None:
+    async with served(call("echo", '{"text": "hi"}') + TEXT, tmp_path, unkind("bad")) as (made, servers):
+        await made.say("go")
+        assert texts(made) == ["hi"]
+        assert servers.connections["hub"].offered.resources == ()
+
+
+async def test_an_error_of_a_call_is_not_taken_for_the_end_of_the_server(tmp_path: Path) -> None:
+    async with served(call("error") + call("cut") + TEXT, tmp_path, unkind("odd")) as (made, _):
+        await made.say("go")
+        assert texts(made) == ["MCP server hub: rate limited.", "a \ufffd"]
+
+
 async def test_names_that_are_too_long_or_the_same(tmp_path: Path) -> None:
     script = TEXT
     async with served(script, tmp_path, unkind("long"), unkind(name="hub.b"), unkind(name="hub_b")) as (made, _):
