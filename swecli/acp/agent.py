@@ -80,6 +80,7 @@ if TYPE_CHECKING:
 
 Given = HttpMcpServer | SseMcpServer | AcpMcpServer | McpServerStdio
 ORIGIN = "the editor"
+_TWO = lazy_pattern(r"_{2,}")
 _UNUSABLE = lazy_pattern(r"[^A-Za-z0-9_.-]+")
 
 
@@ -92,6 +93,7 @@ def definitions_of(servers: Sequence[Given]) -> tuple[tuple[ServerDefinition, ..
     problems: list[str] = []
     for one in servers:
         name = _UNUSABLE.sub("-", one.name).strip("-._")[:64]
+        name = _TWO.sub("_", name)  # which separate server and tool in rules
         match one:
             case _ if not name:
                 problems.append(f"Ignored the editor's MCP server {one_line(one.name)!r}: its name is not usable.")
@@ -166,6 +168,8 @@ class SwecliAgent:
         """Options to reopen sessions closed for others."""
         self._launched: dict[str, LaunchOptions] = {}
         self._opening = asyncio.Lock()
+        self._returning = asyncio.Lock()
+        """A stored session is opened by one request at a time: two records of it would overwrite each other."""
 
     def on_connect(self, conn: Client) -> None:
         self._client = conn
@@ -333,10 +337,12 @@ class SwecliAgent:
         return ListSessionsResponse(sessions=sessions, next_cursor=str(first + PAGE) if more else None)
 
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
-        self._parked.pop(session_id, None)
-        if session_id in self._open:
+        if session_id in self._open:  # a turn must not delay its own end
             self._open[session_id].cancel()
-            await self._drop(session_id)
+        async with self._returning:
+            self._parked.pop(session_id, None)
+            if session_id in self._open:
+                await self._drop(session_id)
         return CloseSessionResponse()
 
     async def delete_session(self, session_id: str) -> None:
@@ -424,15 +430,16 @@ class SwecliAgent:
         self, cwd: str, session_id: str, servers: list[Any] | None, more: list[str] | None, *, replay: bool
     ) -> Conversation:
         options = self._launch(cwd, more, session_id)
-        known = self._open.get(session_id)
-        if known is not None:
-            if known.busy:
-                raise RequestError(INVALID_REQUEST, "a prompt is running in this session; cancel it first")
-            await self._drop(session_id)
-        self._parked.pop(session_id, None)
-        conversation = await self._begin(options, servers, replay=replay)
-        await conversation.caught_up()
-        return conversation
+        async with self._returning:
+            known = self._open.get(session_id)
+            if known is not None:
+                if known.busy:
+                    raise RequestError(INVALID_REQUEST, "a prompt is running in this session; cancel it first")
+                await self._drop(session_id)
+            self._parked.pop(session_id, None)
+            conversation = await self._begin(options, servers, replay=replay)
+            await conversation.caught_up()
+            return conversation
 
     async def _begin(
         self, options: LaunchOptions, servers: list[Any] | None, *, replay: bool, known: bool = False
@@ -483,12 +490,14 @@ class SwecliAgent:
         Raises:
             RequestError: there is none.
         """
-        if session_id in self._parked:
-            return await self._reopened(session_id)
-        conversation = self._open.get(session_id)
-        if conversation is None:
-            raise RequestError(NOT_FOUND, f"there is no session {one_line(session_id)!r} here; load it first")
-        return conversation
+        if session_id in self._open:
+            return self._open[session_id]
+        async with self._returning:
+            if session_id in self._open:
+                return self._open[session_id]
+            if session_id in self._parked:
+                return await self._reopened(session_id)
+        raise RequestError(NOT_FOUND, f"there is no session {one_line(session_id)!r} here; load it first")
 
     async def _reopened(self, session_id: str) -> Conversation:
         options = self._parked.pop(session_id)

@@ -45,7 +45,7 @@ from swecli.acp.asking import (
 )
 from swecli.acp.options import Choices
 from swecli.acp.prompts import Said
-from swecli.acp.updates import Update, Updates, blocks_text, message, notice_text, tool_text
+from swecli.acp.updates import Update, Updates, blocks_text, message, notice_line, notice_text, tool_text
 from swecli.acp.words import clean, one_line
 from swecli.commands.base import run_command
 from swecli.commands.registry import CommandCall, UnknownCommand, command_table, commands_of
@@ -240,7 +240,7 @@ class Conversation:
                 pass
 
     async def _notice(self, notice: Notice) -> None:
-        self._editor.log(f"{notice.level}: {notice.text} {notice.hint}".rstrip())
+        self._editor.log(f"{notice.level}: {notice_line(notice)}")
         if notice.level == "info" and not self._in_command:
             return  # about keys of the screen
         text = notice_text(notice)
@@ -365,6 +365,8 @@ class Conversation:
         if isinstance(said.command, UnknownCommand):
             held.append(said.command.message)
         elif said.command is None and self.session.view.model is None:
+            for text in held:  # they may say why
+                await self._tell(message(text))
             raise no_model()
         if isinstance(said.command, CommandCall | UnknownCommand):
             for text in held:
@@ -471,6 +473,14 @@ class Conversation:
             await self._tell(message(blocks_text((command_table(commands_of(self.session)),))))
             return turn
         self._in_command = True
+        try:
+            await self._show(found)
+        finally:
+            self._in_command = False
+        return turn
+
+    async def _show(self, found: CommandCall) -> None:
+        """Run a command, and show its result and what it begins."""
         result = await run_command(found.command, self.session, found.arguments)
         blocks = (*result.blocks, *result.instead)
         text = blocks_text(blocks) or _SCREENS.get(result.screen or "", "")
@@ -483,8 +493,6 @@ class Conversation:
         if result.offer is not None:
             self.session.send(result.offer.command)
         await self._settled()
-        self._in_command = False
-        return turn
 
     async def _settled(self) -> None:
         """Wait until the session is idle, and all its updates have been sent."""
@@ -543,7 +551,7 @@ async def why_no_model(session: Session) -> str:
     with suppress(TimeoutError):
         while (event := await asyncio.wait_for(anext(events, None), QUIET_SECONDS)) is not None:
             if isinstance(event.body, Notice) and event.body.level != "info":
-                said = f"{event.body.text} {event.body.hint}".strip()
+                said = notice_line(event.body)
     return said
 
 

@@ -146,8 +146,14 @@ def blocks_text(blocks: Iterable[DisplayBlock]) -> str:
 
 
 def notice_text(notice: Notice) -> str:
-    hint = f" {notice.hint}" if notice.hint else ""
-    return f"\n\n> **{notice.level}**: {notice.text}{hint}\n\n"
+    return f"\n\n> **{notice.level}**: {notice_line(notice)}\n\n"
+
+
+def notice_line(notice: Notice) -> str:
+    """Text and hint, as sentences."""
+    if not notice.hint:
+        return notice.text
+    return f"{notice.text}{'' if notice.text.endswith(('.', '!', '?', ':', '…')) else '.'} {notice.hint}"
 
 
 class _Item(Struct):

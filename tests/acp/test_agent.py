@@ -226,6 +226,33 @@ async def test_a_stored_session_is_listed_and_replayed(tmp_path: Path, monkeypat
             await made.prompt("gone")
 
 
+async def test_a_session_loaded_twice_at_once_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        await made.prompt("hi")
+        load = made.connection.load_session
+        await asyncio.gather(
+            *(load(session_id=made.session, cwd=str(made.folder), mcp_servers=[]) for _ in range(3)),
+            made.connection.set_session_mode(session_id=made.session, mode_id="plan"),
+        )
+        made.editor.updates.clear()
+        await made.prompt("hi again")
+        assert made.editor.said() == "Hello, editor."
+        assert not [line for line in made.editor.log if line.startswith("error")]
+
+
+async def test_requests_for_a_session_that_was_closed_for_others_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swecli.acp.agent.MOST_OPEN", 1)
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        await made.prompt("hi")
+        await made.connection.new_session(cwd=str(made.folder), mcp_servers=[])
+        answer, _ = await asyncio.gather(
+            made.prompt("hi again"), made.connection.set_session_mode(session_id=made.session, mode_id="plan")
+        )
+        assert answer.stop_reason == "end_turn"
+
+
 async def test_a_fork_goes_on_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with bench(tmp_path, monkeypatch, TALK) as made:
         await made.prompt("hi")
@@ -457,7 +484,7 @@ async def test_tools_of_the_editors_servers_are_used(tmp_path: Path, monkeypatch
     script = """
 [[step]]
 [[step.call]]
-tool = "mcp__my-hub__echo"
+tool = "mcp__my-hub_1__echo"
 arguments = { text = "from the hub" }
 [[step]]
 text = "Heard."
@@ -467,7 +494,7 @@ text = "Nothing."
 """
     async with bench(tmp_path, monkeypatch, script, begin=False) as made:
         made.editor.answers = ["allow_once"]
-        server = McpServerStdio(name="my hub", command=sys.executable, args=[str(SERVER)], env=[])
+        server = McpServerStdio(name="my hub__1", command=sys.executable, args=[str(SERVER)], env=[])
         remote = AcpMcpServer(type="acp", name="inside", server_id="x")
         made.session = (
             await made.connection.new_session(cwd=str(made.folder), mcp_servers=[server, remote])
@@ -476,7 +503,7 @@ text = "Nothing."
         assert made.editor.said().endswith("Heard.")
         assert "inside: only the editor can reach it" in made.editor.said()
         ((call, _),) = made.editor.asked
-        assert call.title == "mcp my-hub echo from the hub"
+        assert call.title == "mcp my-hub 1 echo from the hub"
 
 
 async def test_more_sessions_than_are_kept_open_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -500,3 +527,20 @@ async def test_without_a_model_the_editor_is_told_to_log_in(tmp_path: Path, monk
         assert failed.value.code == -32000
         with pytest.raises(RequestError):
             await made.connection.authenticate(method_id="key")
+
+
+async def test_remarks_are_told_before_a_prompt_fails_without_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        await made.prompt("hi")
+        made.agent._options = made.agent._options.__class__(cwd=made.folder, model="nobody/nothing")
+        inside = AcpMcpServer(type="acp", name="inside", server_id="x")
+        await made.connection.load_session(session_id=made.session, cwd=str(made.folder), mcp_servers=[inside])
+        made.editor.updates.clear()
+        with pytest.raises(RequestError) as failed:
+            await made.prompt("hi again")
+        assert failed.value.code == -32000
+        assert "inside: only the editor can reach it" in made.editor.said()
