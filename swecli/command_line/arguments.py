@@ -74,6 +74,7 @@ class UsageError(StartError):
     """Invalid arguments. One line, exit status 2."""
 
     def __init__(self, message: str) -> None:
+        self.said = message
         super().__init__(f"{message} (swecli --help lists the options)", ExitCode.USAGE)
 
 

@@ -83,22 +83,29 @@ def add(arguments: Sequence[str]) -> int:
         "-s", "--scope", choices=("user", "project"), default="user", help=("your own file, or .mcp.json")
     )
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    chosen = parser.parse_args(arguments[:end])
-    from swecli.core.mcp.definitions import DefinitionError, ServerDefinition, as_json, checked_name
+    try:
+        chosen = parser.parse_args(arguments[:end])
+    except UsageError as error:
+        if end < len(arguments):
+            raise
+        raise UsageError(f"{error.said}. Put -- before the program: swecli mcp add NAME -- PROGRAM …") from None
+    from swecli.core.mcp.definitions import DefinitionError, ServerDefinition, as_json, checked_name, whole
 
     words = [*cast("list[str]", chosen.words), *arguments[end + 1 :]]
     url = chosen.url or (words.pop(0) if words and words[0].startswith(("http://", "https://")) else "")
     if bool(url) == bool(words):
         raise UsageError("give a command after --, or --url ADDRESS")
     try:
-        definition = ServerDefinition(
-            checked_name(chosen.name),
-            chosen.transport or ("http" if url else "stdio"),
-            command=words[0] if words else "",
-            args=tuple(words[1:]),
-            url=url,
-            env=_pairs(chosen.env, "=", "--env"),
-            headers=_pairs(chosen.header, ":", "--header"),
+        definition = whole(
+            ServerDefinition(
+                checked_name(chosen.name),
+                chosen.transport or ("http" if url else "stdio"),
+                command=words[0] if words else "",
+                args=tuple(words[1:]),
+                url=url,
+                env=_pairs(chosen.env, "=", "--env"),
+                headers=_pairs(chosen.header, ":", "--header"),
+            )
         )
     except DefinitionError as error:
         raise UsageError(f"{chosen.name}: {error}") from error
@@ -142,20 +149,25 @@ def _read(file: Path) -> dict[str, Any]:
         return {}
     except (OSError, ValueError) as error:
         raise StartError(f"cannot read {file}: {error}. Nothing was changed.") from error
-    servers = cast("dict[str, Any]", content).get("mcpServers", {}) if isinstance(content, dict) else None
-    if not isinstance(servers, dict):
+    from swecli.core.mcp.definitions import table_of
+
+    if not isinstance(content, dict) or not isinstance(content.get("mcpServers", {}), dict):  # pyright: ignore[reportUnknownMemberType]
         raise StartError(f"{file} has no object mcpServers. Nothing was changed.")
-    return cast("dict[str, Any]", servers)
+    return table_of(cast("dict[str, Any]", content))[1]
 
 
 def _write(file: Path, servers: Mapping[str, Any]) -> None:
     from swecli.core.atomic_text import make_private, write_whole
+    from swecli.core.mcp.definitions import table_of
 
     try:
         content = cast("dict[str, Any]", json.loads(file.read_text(encoding="utf-8-sig"))) if file.exists() else {}
         if not file.parent.exists():
             make_private(file.parent)
-        write_whole(file, json.dumps({**content, "mcpServers": dict(servers)}, indent=2, ensure_ascii=False) + "\n")
+        key, known = table_of(content)
+        rest = content if key else {name: value for name, value in content.items() if name not in known}
+        content = {**rest, key or "mcpServers": dict(servers)}
+        write_whole(file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
         raise StartError(f"cannot write {file}: {error.strerror or error}. Nothing was changed.") from error
 
@@ -205,14 +217,19 @@ def import_servers(arguments: Sequence[str]) -> int:
         raise UsageError(f"no server {', '.join(unknown)}; there are: {', '.join(found)}")
     wanted = list(found) if chosen.all else list(chosen.only)
     if not wanted:
-        print_lines([*(f"{one.name}  {one.line}  ({one.origin})" for one in found.values()), "Import them with --all."])
+        lines = [f"{one.name}  {'; '.join((one.line, *one.given))}  ({one.origin})" for one in found.values()]
+        print_lines([*lines, "Import them with --all."])
         return ExitCode.OK
     own = _file("user", folder)
     known = _read(own)
     kept = [name for name in wanted if name in known]
     new = {name: as_json(found[name]) for name in wanted if name not in known}
     _write(own, {**known, **new})
-    print_lines([f"Added {name} to {own}." for name in new] + [f"{name} already exists." for name in kept])
+    lines = [f"Added {name} to {own}{'' if found[name].enabled else ', switched off as it was'}." for name in new]
+    for name in new:
+        if missing := [one for one in found[name].variables if one not in os.environ]:
+            lines.append(f"{name} needs {', '.join(missing)} in your environment.")
+    print_lines(lines + [f"{name} already exists." for name in kept])
     return ExitCode.OK
 
 

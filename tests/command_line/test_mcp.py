@@ -74,6 +74,48 @@ def test_taken_over_from_another_program(home: Path, capsys: pytest.CaptureFixtu
     assert "b  on  https://y/mcp" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("key", ["servers", "mcpServers", ""])
+def test_servers_in_another_programs_form_are_kept(key: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = {"time": {"command": "uvx"}}
+    (home / "work" / ".mcp.json").write_text(json.dumps({key: table, "inputs": []} if key else {**table, "more": 1}))
+    mcp(["add", "u", "-s", "project", "--", "x"])
+    write_trust(user_paths({"SWECLI_HOME": str(home / "home")}).data, home / "work", "trusted")
+    capsys.readouterr()
+    mcp(["list", "--json"])
+    assert [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()] == ["time", "u"]
+    mcp(["remove", "time"])
+    capsys.readouterr()
+    mcp(["list", "--json"])
+    assert [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()] == ["u"]
+
+
+def test_what_an_editor_configured_works_the_same(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / "work" / ".vscode").mkdir()
+    (home / "work" / ".vscode" / "mcp.json").write_text(
+        """{
+          // VS Code's own form
+          "servers": {
+            "a": {"command": "x", "args": ["${workspaceFolder}/data", "http://y//z"], /* and */ "disabled": true,
+                  "env": {"TOKEN": "${input:api-key}", "KEY": "${env:NOBODY}"}, "timeout": 5000},
+          },
+        }"""
+    )
+    mcp(["import"])
+    assert "with the variables TOKEN (your api_key), KEY (your NOBODY)" in capsys.readouterr().out
+    mcp(["import", "--all"])
+    told = capsys.readouterr().out
+    assert "switched off as it was" in told
+    assert "a needs api_key, NOBODY in your environment." in told
+    (file,) = (home / "home").rglob("mcp.json")
+    assert json.loads(file.read_text())["mcpServers"]["a"] == {
+        "command": "x",
+        "args": ["./data", "http://y//z"],
+        "env": {"TOKEN": "${api_key}", "KEY": "${NOBODY}"},
+        "timeout": 5000,
+        "disabled": True,
+    }
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -81,6 +123,11 @@ def test_taken_over_from_another_program(home: Path, capsys: pytest.CaptureFixtu
         (["add", "x"], "give a command after --"),
         (["add", "a b", "--", "x"], "its name must use"),
         (["add", "x", "-e", "novalue", "--", "y"], "wants NAME=VALUE"),
+        (["add", "x", "npx", "-y", "y"], "Put -- before the program"),
+        (["add", "x", "--url", "ftp://y"], "must begin with http"),
+        (["add", "x", "--transport", "stdio", "--url", "http://y"], "it has no command"),
+        (["add", "x", "--transport", "http", "--", "y"], "it has no url"),
+        (["add", "x", "--", ""], "it has no command"),
         (["remove", "x"], "no server 'x'"),
         (["test", "x"], "there are: none"),
         (["import"], "no servers in"),

@@ -25,6 +25,10 @@ LARGEST = 1_000_000
 
 _NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _VARIABLE = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_FOREIGN = lazy_pattern(r"\$\{(?:(workspaceFolder|workspaceRoot)|(userHome)|(?:env|input):([^}]+))\}")
+"""Variables of Cursor and VS Code."""
+_COMMENT = lazy_pattern(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = lazy_pattern(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 class DefinitionError(ValueError):
@@ -67,6 +71,13 @@ class ServerDefinition(Struct, frozen=True):
     @property
     def words(self) -> tuple[str, ...]:
         return (self.command, *self.args)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the environment that it must have."""
+        texts = (self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values())
+        found = (match for text in texts for match in _VARIABLE.finditer(text))
+        return tuple(dict.fromkeys(match[1] for match in found if match[2] is None))
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -127,7 +138,7 @@ def of_settings(name: str, settings: McpSettings, origin: str, scope: Scope = "u
         scope=scope,
         **given,
     )
-    return _whole(found)
+    return whole(found)
 
 
 def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
@@ -142,8 +153,8 @@ def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], t
     if raw is None:
         return (), (f"{path} is larger than {LARGEST:,} bytes and was ignored.",)
     try:
-        content = json.loads(raw.decode("utf-8-sig"))
-    except ValueError as error:
+        content = _json(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
         return (), (f"{path} is not valid JSON ({error}); its servers are ignored.",)
     found: list[ServerDefinition] = []
     problems: list[str] = []
@@ -157,18 +168,34 @@ def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], t
     return tuple(found), tuple(problems)
 
 
-def _entries(content: Any) -> Iterator[tuple[str, Any]]:
-    """``mcpServers`` (Claude Code, Cursor), ``servers`` (VS Code), or the table itself."""
-    if not isinstance(content, dict):
-        return
-    table = cast("dict[str, Any]", content)
+def _json(text: str) -> Any:
+    """The value, also of a file with comments and last commas, as editors write them.
+
+    Raises:
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deep.
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        bare = _COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else " ", text)
+        if bare == text and "," not in text:
+            raise
+        return json.loads(_LAST_COMMA.sub(lambda found: found[0] if found[0].startswith('"') else "", bare))
+
+
+def table_of(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The servers of a file, unparsed, and the key that holds them: ``mcpServers`` (Claude Code, Cursor), ``servers``
+    (VS Code), or empty, if the file itself is the table."""
     for word in ("mcpServers", "servers"):
-        if isinstance(table.get(word), dict):
-            table = cast("dict[str, Any]", table[word])
-            break
-    else:
-        table = {name: entry for name, entry in table.items() if _looks_like(entry)}
-    yield from table.items()
+        if isinstance(content.get(word), dict):
+            return word, cast("dict[str, Any]", content[word])
+    return "", {name: entry for name, entry in content.items() if _looks_like(entry)}
+
+
+def _entries(content: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(content, dict):
+        yield from table_of(cast("dict[str, Any]", content))[1].items()
 
 
 def _looks_like(entry: Any) -> bool:
@@ -185,7 +212,7 @@ def _of_json(name: str, entry: Any, origin: str, scope: Scope) -> ServerDefiniti
     transports |= {"stdio": "stdio", "http": "http", "sse": "sse", "streamableHttp": "http", "remote": "http"}
     if kind not in transports:
         raise DefinitionError(f"its type must be stdio, http or sse, not {kind!r}")
-    return _whole(
+    return whole(
         ServerDefinition(
             checked_name(name),
             transports[kind],
@@ -204,7 +231,12 @@ def _of_json(name: str, entry: Any, origin: str, scope: Scope) -> ServerDefiniti
     )
 
 
-def _whole(found: ServerDefinition) -> ServerDefinition:
+def whole(found: ServerDefinition) -> ServerDefinition:
+    """The definition, if it can be used.
+
+    Raises:
+        DefinitionError: it can't.
+    """
     if found.transport == "stdio":
         if not found.command:
             raise DefinitionError("it has no command")
@@ -234,7 +266,19 @@ def _text(table: Mapping[str, Any], key: str) -> str:
     value = table.get(key)
     if value is not None and not isinstance(value, str):
         raise DefinitionError(f"{key} must be a string")
-    return value or ""
+    return _ours(value or "")
+
+
+def _ours(text: str) -> str:
+    """The text with Cursor's and VS Code's variables as ours. A server's working directory is the folder of the
+    session; a value that VS Code asks for is a variable of its name."""
+
+    def one(found: re.Match[str]) -> str:
+        if found[1]:
+            return "."
+        return f"${{{'HOME' if found[2] else re.sub(r'[^A-Za-z0-9_]', '_', found[3])}}}"
+
+    return _FOREIGN.sub(one, text)
 
 
 def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
@@ -243,7 +287,7 @@ def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list) or not all(isinstance(one, (str, int, float)) for one in cast("list[Any]", value)):
         raise DefinitionError(f"{key} must be a list of strings")
-    return tuple(str(one) for one in cast("list[Any]", value))
+    return tuple(_ours(str(one)) for one in cast("list[Any]", value))
 
 
 def _named(table: Mapping[str, Any], key: str) -> dict[str, str]:
@@ -255,7 +299,7 @@ def _named(table: Mapping[str, Any], key: str) -> dict[str, str]:
     named = cast("dict[str, Any]", value)
     if not all(isinstance(one, (str, int, float)) for one in named.values()):
         raise DefinitionError(f"{key} must be an object of strings")
-    return {name: str(one) for name, one in named.items()}
+    return {name: _ours(str(one)) for name, one in named.items()}
 
 
 def _milliseconds(table: Mapping[str, Any], key: str, default: float) -> float:
@@ -288,8 +332,15 @@ def merged(*groups: Sequence[ServerDefinition]) -> tuple[tuple[ServerDefinition,
 
 def as_json(found: ServerDefinition) -> dict[str, Any]:
     """The server's entry for ``.mcp.json``."""
+    usual = ServerDefinition(found.name, found.transport)
+    limits = {"startupTimeout": (found.start_timeout, usual.start_timeout)}
+    limits["timeout"] = (found.call_timeout, usual.call_timeout)
+    more: dict[str, Any] = {key: round(seconds * 1_000) for key, (seconds, known) in limits.items() if seconds != known}
+    if not found.enabled:
+        more["disabled"] = True
     if found.transport == "stdio":
         entry: dict[str, Any] = {"command": found.command, "args": list(found.args)}
-        return entry | ({"env": dict(found.env)} if found.env else {}) | ({"cwd": found.cwd} if found.cwd else {})
+        entry |= ({"env": dict(found.env)} if found.env else {}) | ({"cwd": found.cwd} if found.cwd else {})
+        return entry | more
     headers = {"headers": dict(found.headers)} if found.headers else {}
-    return {"type": found.transport, "url": found.url} | headers
+    return {"type": found.transport, "url": found.url} | headers | more

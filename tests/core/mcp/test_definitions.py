@@ -61,7 +61,8 @@ def test_a_server_that_can_not_be_used(entry: Any, told: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", '{"mcpServers": []}', "\udcff".encode("utf-8", "replace").decode()]
+    "content",
+    ["", "{", "[" * 100_000, "[]", "null", '{"mcpServers": []}', "\udcff".encode("utf-8", "replace").decode()],
 )
 def test_files_that_hold_no_servers(content: str, tmp_path: Path) -> None:
     assert servers(tmp_path, content)[0] == {}
