@@ -487,7 +487,8 @@ def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> lis
         for table_path, table in tables:
             if not isinstance(table, dict):
                 line = line_of(lines, table_path)
-                problems.append(ConfigProblem(str(path), line, f"{'.'.join(table_path)} must be a table"))
+                text = f"{'.'.join(table_path)} must be a table: {_form(table_path)}"
+                problems.append(ConfigProblem(str(path), line, text))
                 continue
             items = cast("dict[str, Any]", table).items()
             leaves.extend(((*table_path, key), value) for key, value in items)
@@ -496,6 +497,13 @@ def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> lis
     if problems:
         raise ConfigError(problems)
     return leaves
+
+
+def _form(key: Path_) -> str:
+    """How a table begins in a file."""
+    if key == ("hooks",):
+        return "[[hooks.EVENT]], for example [[hooks.PreToolUse]]"
+    return f"[{key[0]}.NAME]" if key[0] in NAMED else f"[{'.'.join(key)}]"
 
 
 def _fields(section: str) -> tuple[str, ...]:
@@ -519,6 +527,8 @@ def _unknown(key: Path_) -> str:
     name = ".".join(key)
     if key[-1].lower() in _SECRET_SHAPED:
         return f"{name} is not a setting. Settings never hold keys: name the variable with api_key_env."
+    if len(key) == 1 and key[0].lower().replace("_", "") == "mcpservers":  # Codex's and Claude Code's word
+        return f"{name} is not a setting; ignored. A server begins with [mcp.NAME]."
     choices = list(Settings.model_fields) if len(key) == 1 else [*_fields(key[0]), *other_names(key[0])]
     near = get_close_matches(key[-1], choices, 1)
     hint = f" Did you mean {near[0]}?" if near else f" Known here: {', '.join(choices)}."
@@ -647,6 +657,8 @@ def _problems(error: ValidationError, section: Path_, origin_of: Mapping[Path_, 
             message = "must not be here: unknown key"
         if detail["type"] == "missing":
             message = "must be given too"
+        if detail["type"] == "tuple_type":
+            message = f"must be a list of tables: [[{'.'.join(key)}]]" if _is_hook(key) else "must be a list"
         message = message.removeprefix("Input should be ") if message.startswith("Input should be ") else message
         text = message if " " in message and message.startswith("must") else f"must be {message}"
         problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {text}"))

@@ -110,6 +110,7 @@ def test_a_trusted_project_can_only_tighten(place: Place) -> None:
     [
         ("[agent]\nwran = 0.8\n", 2, "Did you mean warn?"),
         ("[agnet]\nwarn = 0.8\n", 1, "Did you mean agent?"),
+        ("[mcp_servers]\nx = 1\n", 1, "A server begins with [mcp.NAME]."),
         ('[model]\nname = "a/b"\napi_key = "sk-123"\n', 3, "api_key_env"),
         ('\n[providers.x]\nbase_ulr = "http://h"\n', 3, "Did you mean base_url?"),
         ("zzz = 1\n", 1, "Known here"),
@@ -141,6 +142,10 @@ def test_an_unknown_key_is_a_notice_with_its_line(place: Place, text: str, line:
         ("[tools]\n\ncommand_timeout = 0\n", 3, "greater than 0"),
         ("agent = 3\n", 1, "must be a table"),
         ("[providers]\nx = 3\n", 2, "must be a table"),
+        ("[mcp]\ncommand = 'x'\n", 2, "mcp.command must be a table: [mcp.NAME]"),
+        ("[[hooks]]\ncommand = 'x'\n", 1, "hooks must be a table: [[hooks.EVENT]], for example [[hooks.PreToolUse]]"),
+        ("[hooks.Stop]\ncommand = 'x'\n", 1, "hooks.Stop must be a list of tables: [[hooks.Stop]]"),
+        ("[mcp.x]\ncommand = 'a'\nargs = 'b'\n", 3, "mcp.x.args must be a list"),
         ("[agent\n", 1, "invalid TOML"),
         ("[agent]\nwarn = \n", 2, "invalid TOML"),
         ('a = """\n\n', 1, "invalid TOML"),
