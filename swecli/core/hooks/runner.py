@@ -169,10 +169,8 @@ async def run_hook(hook: Hook, data: bytes, place: HookPlace, seconds: float, sk
     cancelling ends all of them."""
     if hook.waiting:
         return Ran("not allowed", problem=hook.waiting)
-    if hook.scripts:
-        changed = await asyncio.to_thread(changed_script, hook, place.project)
-        if changed:
-            return Ran("changed", problem=f"{changed} has changed")
+    if changed := await asyncio.to_thread(changed_script, hook, place.project):
+        return Ran("changed", problem=changed)
     started = time.monotonic()
     errors = CommandOutput(cap=_CAP)
     reader, writer = os.pipe()

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult
 from swecli.core.engine.hooks import CONTINUATIONS, EndReason
-from swecli.core.hooks.hook import Hook, HookEvent
+from swecli.core.hooks.hook import Hook, HookEvent, workspace_scripts
 from swecli.core.hooks.runner import HookPlace, Hooks
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import Compact, Interrupt, ReplyPermission, Steer, Submit
@@ -36,9 +36,10 @@ ANSWER = "[[step]]\ntext = 'hello'\n"
 
 
 def hooks(folder: Path, *made: Hook) -> dict[str, Any]:
-    """Settings of a session with these hooks."""
+    """Settings of a session with these hooks, which the user allowed in their present form."""
 
-    return {"hooks": Hooks(made, HookPlace(folder, ENVIRONMENT))}
+    bound = [replace(one, scripts=one.scripts or workspace_scripts(one.command, folder)) for one in made]
+    return {"hooks": Hooks(bound, HookPlace(folder, ENVIRONMENT))}
 
 
 def say(data: object) -> str:

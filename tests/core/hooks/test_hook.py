@@ -56,6 +56,16 @@ def test_any_name_of_a_tool_will_do() -> None:
         "cat | tools/check.sh; true",
         "env CHECK=tools/check.sh sh -c x",
         "echo 'open quote tools/check.sh",
+        'sh -c "sh tools/check.sh --fast"',
+        "bash -ec 'cd tools && ./check.sh'",
+        "cd tools && ./check.sh",
+        'cd "$CLAUDE_PROJECT_DIR/tools"; sh check.sh',
+        "env -C tools sh check.sh",
+        "D=tools; sh $D/check.sh",
+        "D=tools; sh ${D:-x}/check.sh",
+        "sh `echo tools/check.sh`",
+        'eval "$(cat tools/check.sh)"',
+        'sh -c ". ${CLAUDE_PROJECT_DIR:-.}/tools/check.sh"',
     ],
 )
 def test_files_of_the_workspace_are_found_in_a_command(tmp_path: Path, command: str) -> None:
@@ -74,6 +84,9 @@ def test_files_of_the_workspace_are_found_in_a_command(tmp_path: Path, command: 
         ("bash '>' run.sh", ["run.sh"]),
         ("bash \\> run.sh", ["run.sh"]),
         ("cat <> run.sh", ["run.sh"]),
+        ("cat | tee -a stop.log; touch stop.log && bash run.sh", ["run.sh"]),
+        ("echo x | tee run.sh | bash run.sh", ["run.sh"]),
+        ("echo 'see run.sh'", []),
     ],
 )
 def test_a_file_that_is_only_written_to_is_not_bound(tmp_path: Path, command: str, bound: list[str]) -> None:
@@ -97,9 +110,9 @@ def test_a_link_of_the_workspace_is_bound_to_what_it_leads_to(tmp_path: Path) ->
     hook = Hook("Stop", "./link.sh", scripts=scripts)
     assert changed_script(hook, tmp_path) == ""
     target.write_text("two")
-    assert changed_script(hook, tmp_path) == "link.sh"
+    assert changed_script(hook, tmp_path) == "link.sh has changed"
     target.unlink()
-    assert changed_script(hook, tmp_path) == "link.sh"
+    assert changed_script(hook, tmp_path) == "link.sh has changed"
 
 
 def test_the_settings_have_every_event_and_no_other() -> None:

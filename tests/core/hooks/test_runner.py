@@ -59,7 +59,7 @@ async def test_a_hook_that_reads_nothing_of_a_large_event_is_not_held_up(tmp_pat
 )
 async def test_trouble_is_one_line(tmp_path: Path, command: str, problem: str) -> None:
     (tmp_path / "not-executable.sh").write_text("exit 0")
-    found = await run(tmp_path, command)
+    found = await run(tmp_path, command, scripts=workspace_scripts(command, tmp_path))
     assert problem in found.answer.problem
     assert "\n" not in found.answer.problem
     unable = "not found" in problem or "not executable" in problem or "signal" in problem
@@ -149,6 +149,13 @@ async def test_a_changed_script_does_not_run(tmp_path: Path) -> None:
     script.write_text("touch PWNED")
     found = await run(tmp_path, "sh check.sh", scripts=scripts)
     assert "check.sh has changed" in found.answer.problem
+    assert sorted(os.listdir(tmp_path)) == ["check.sh"]
+
+
+async def test_a_script_that_was_not_there_when_the_user_agreed_does_not_run(tmp_path: Path) -> None:
+    (tmp_path / "check.sh").write_text("touch PWNED")
+    found = await run(tmp_path, "sh check.sh || true")
+    assert found.answer.problem == "not run: check.sh is new; /hooks allow 1 allows it again"
     assert sorted(os.listdir(tmp_path)) == ["check.sh"]
 
 
