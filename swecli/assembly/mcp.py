@@ -14,6 +14,7 @@ from swecli.core.mcp.connection import Place
 from swecli.core.mcp.definitions import (
     DefinitionError,
     ServerDefinition,
+    bound,
     merged,
     of_settings,
     read_file,
@@ -72,7 +73,7 @@ def definitions_of(startup: Startup, cwd: Path) -> tuple[tuple[ServerDefinition,
         project, project_problems = read_file(file, "project")
         problems += project_problems
     found, told = merged(named, own, project)
-    return found, (*problems, *own_problems, *told)
+    return tuple(bound(one, cwd) for one in found), (*problems, *own_problems, *told)
 
 
 def server_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -82,13 +83,11 @@ def server_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def undecided(startup: Startup, cwd: Path) -> tuple[ServerDefinition, ...]:
-    """Servers of the project without a decision of the user on their present definition."""
+    """Servers that the project decides about, without a decision of the user on their present definition."""
     decisions = decisions_of(startup.paths, cwd)
     found, _ = definitions_of(startup, cwd)
     off = {one.name for one in found if not one.enabled or decisions.of(one.name).get("off")}
-    return tuple(
-        one for one in found if one.scope == "project" and one.name not in off and decisions.verdict(one) is None
-    )
+    return tuple(one for one in found if one.asks and one.name not in off and decisions.verdict(one) is None)
 
 
 def decisions_of(paths: Paths, cwd: Path) -> Decisions:
@@ -101,7 +100,7 @@ def build_servers(options: LaunchOptions, startup: Startup) -> McpServers | None
     definitions, hidden = merged(options.servers, configured)
     notices = (*notices, *hidden)
     if options.safe_mode:
-        definitions = tuple(one for one in definitions if one.scope == "user")
+        definitions = tuple(one for one in definitions if not one.asks)
     if not definitions and not notices:
         return None
     return McpServers(setup_of(options, startup, definitions, notices))

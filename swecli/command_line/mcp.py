@@ -52,7 +52,7 @@ def list_servers(arguments: Sequence[str]) -> int:
     lines: list[str] = []
     for one in found:
         off = not one.enabled or decisions.of(one.name).get("off")
-        waits = one.scope == "project" and decisions.verdict(one) != "approved"
+        waits = one.asks and decisions.verdict(one) != "approved"
         state = "off" if off else (decisions.verdict(one) or "needs approval") if waits else "on"
         if chosen.json:
             entry = {"name": one.name, "state": state, "transport": one.transport, "runs": one.line}

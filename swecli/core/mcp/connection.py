@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
-from swecli.core.mcp.definitions import ServerDefinition
+from swecli.core.mcp.definitions import ServerDefinition, bound
 from swecli.core.mcp.elicitation import elicit
 from swecli.core.mcp.messages import first_problem, wrong_answer
 from swecli.core.mcp.stdio import StdioServer
@@ -270,12 +270,13 @@ class Connection:
         """Run the server's program, if it has one, for the duration of the block.
 
         Raises:
-            ServerError: the program does not exist.
+            ServerError: the program does not exist, or is not the one that the user approved.
             OSError: it can't be started.
         """
         if definition.transport != "stdio":
             yield
             return
+        await self._unchanged()
         environment = {**self._place.environment, **definition.env}
         server = StdioServer(definition.words, self._place.folder(definition), environment, self.log)
         self._server = server
@@ -287,6 +288,18 @@ class Connection:
             yield
         finally:
             await server.stop()
+
+    async def _unchanged(self) -> None:
+        """Check the programs of the workspace before each start, because the model may have written them.
+
+        Raises:
+            ServerError: one has changed.
+        """
+        if self.definition.asks:
+            now = await asyncio.to_thread(bound, self.definition, self._place.cwd)
+            if now.programs != self.definition.programs:
+                names = dict.fromkeys(name for name, _ in set(now.programs) ^ set(self.definition.programs))
+                raise ServerError(f"{', '.join(sorted(names))} has changed; a reconnect asks for your approval")
 
     async def _run_with(self, definition: ServerDefinition, mode: Literal["legacy", "auto"]) -> None:
         import httpx2

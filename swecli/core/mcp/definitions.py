@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -53,12 +55,20 @@ class ServerDefinition(Struct, frozen=True):
     call_timeout: float = 300.0
     origin: str = ""
     scope: Scope = "user"
+    programs: tuple[tuple[str, str], ...] = ()
+    """Files of the workspace that it runs, each with its SHA-256; see ``bound``."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether the user must approve it: the project decides what it does."""
+        return self.scope == "project" or bool(self.programs)
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 of everything that decides which program or address is used and what it receives."""
         shown = [self.name, self.transport, self.command, list(self.args), dict(self.env), self.cwd, self.url]
-        text = json.dumps([*shown, dict(self.headers)], sort_keys=True)
+        files = [list(one) for one in self.programs]
+        text = json.dumps([*shown, dict(self.headers), *([files] if files else [])], sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
@@ -86,6 +96,7 @@ class ServerDefinition(Struct, frozen=True):
             ("in the folder ", [self.cwd] if self.cwd else []),
             ("with the variables ", sources(self.env)),
             ("with the headers ", sources(self.headers)),
+            ("running this folder's ", [name for name, _ in self.programs]),
         )
         return tuple(f"{before}{', '.join(names)}" for before, names in clauses if names)
 
@@ -307,6 +318,34 @@ def _milliseconds(table: Mapping[str, Any], key: str, default: float) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 86_400_000:
         return value / 1_000
     return default
+
+
+_SUFFIXES = frozenset(
+    (
+        *(".py", ".pyz", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".sh", ".bash", ".rb", ".pl"),
+        *(".php", ".lua", ".jar", ".go", ".rs", ".exs", ".ps1"),
+    )
+)
+"""Of files that are run."""
+
+
+def bound(definition: ServerDefinition, workspace: Path) -> ServerDefinition:
+    """The definition with the present content of the workspace's programs that it names: its command, and arguments
+    that are scripts or executable. Other files, such as a database, may change. Reads files."""
+    if definition.transport != "stdio":
+        return definition
+    from swecli.core.hooks.hook import workspace_scripts
+
+    line = shlex.join(definition.words)
+    found = workspace_scripts(f"cd {shlex.quote(definition.cwd)} && {line}" if definition.cwd else line, workspace)
+    programs = tuple(
+        one
+        for one in found
+        if Path(one[0]).suffix.lower() in _SUFFIXES
+        or os.path.basename(one[0]) == os.path.basename(definition.command)
+        or os.access(workspace / one[0], os.X_OK)
+    )
+    return replace(definition, programs=programs)
 
 
 def sources(values: Mapping[str, str]) -> list[str]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from swecli.core.atomic_text import DamagedFile, one_writer, read_json, write_json
 from swecli.core.engine.services import ExtensionHost, Mentionable
 from swecli.core.mcp.connection import Connection, Offered, Place, State
-from swecli.core.mcp.definitions import ServerDefinition
+from swecli.core.mcp.definitions import ServerDefinition, bound
 from swecli.core.mcp.oauth import WAIT, Login
 from swecli.core.mcp.tools import READ_RESOURCE, McpTool, ResourceTool, described, fingerprint, prompt_of, tool_name
 from swecli.core.ports import Asker
@@ -154,6 +154,8 @@ class McpServers:
 
     def _begin(self, connection: Connection, *, again: bool = False) -> None:
         """Start a server, if it may run."""
+        if again:
+            connection.definition = bound(connection.definition, self._setup.place.cwd)
         definition = connection.definition
         if not definition.enabled or (self._setup.decisions.of(definition.name).get("off") and not again):
             connection.hold("off")
@@ -182,7 +184,7 @@ class McpServers:
 
     async def _may_start(self, connection: Connection, *, again: bool) -> bool:
         definition, decisions = connection.definition, self._setup.decisions
-        if definition.scope == "user" or self._setup.approve_all:
+        if not definition.asks or self._setup.approve_all:
             return True
         verdict = decisions.verdict(definition)
         if verdict == "approved":
@@ -218,8 +220,9 @@ class McpServers:
     def _question(self, definition: ServerDefinition) -> Question:
         what = "Start" if definition.transport == "stdio" else "Connect to"
         changed = self._setup.decisions.of(definition.name).get("definition") not in (None, definition.fingerprint)
+        program = " or program" if definition.programs else ""
         lines = [
-            f"{what} the MCP server {definition.name}?{' Its definition has changed.' if changed else ''}",
+            f"{what} the MCP server {definition.name}?{f' Its definition{program} has changed.' if changed else ''}",
             described(definition.line, 4_000),
             f"from {definition.origin}",
         ]

@@ -13,6 +13,7 @@ from swecli.core.mcp.definitions import (
     DefinitionError,
     ServerDefinition,
     as_json,
+    bound,
     merged,
     of_settings,
     read_file,
@@ -101,6 +102,34 @@ def test_what_a_person_should_know_names_whose_values_go_there() -> None:
         "with the headers H (your KEY)",
     )
     assert ServerDefinition("x", "stdio", "npx").given == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "cwd", "programs"),
+    [
+        (("python3", "server.py", "data.db"), "", ["server.py"]),
+        (("python3", "tools/run.py"), "", ["tools/run.py"]),
+        (("./run.py", "--verbose"), "tools", ["tools/run.py"]),
+        (("uv", "--directory", "tools", "run", "run.py"), "", ["tools/run.py"]),
+        (("sh", "-c", "cd tools && exec python3 run.py"), "", ["tools/run.py"]),
+        (("./tool", "server.py"), "", ["server.py", "tool"]),
+        (("npx", "-y", "@x/server", "data.db", "."), "", []),
+    ],
+)
+def test_programs_of_the_workspace_are_part_of_a_definition(
+    words: tuple[str, ...], cwd: str, programs: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "tools").mkdir()
+    for name in ("server.py", "tools/run.py", "tool", "data.db"):
+        (tmp_path / name).write_text("one")
+    one = ServerDefinition("x", "stdio", words[0], words[1:], cwd=cwd)
+    known = bound(one, tmp_path)
+    assert [name for name, _ in known.programs] == programs
+    assert known.asks == bool(programs)
+    for name in programs:
+        (tmp_path / name).write_text("two")
+    (tmp_path / "data.db").write_text("two")
+    assert (bound(one, tmp_path).fingerprint == known.fingerprint) == (not programs)
 
 
 def test_the_fingerprint_covers_what_runs() -> None:

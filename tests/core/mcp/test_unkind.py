@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.core.mcp.connection import Connection
+from swecli.core.mcp.definitions import Scope, ServerDefinition, bound
 from swecli.core.mcp.elicitation import MOST_ROUNDS, SKIP
 from swecli.core.mcp.servers import TAKE, Decisions
 from swecli.core.mcp.stdio import StdioServer
@@ -408,6 +409,34 @@ async def test_a_server_of_the_project_starts_only_with_consent(tmp_path: Path) 
         assert ended.outcome == "done"
         assert servers.connections["hub"].state == "rejected"
         assert "swecli mcp approve hub" in next(notice.hint for notice in made.bodies(Notice))
+
+
+@pytest.mark.parametrize("scope", ["project", "user"])
+async def test_a_program_of_the_workspace_starts_only_as_the_user_approved_it(tmp_path: Path, scope: Scope) -> None:
+    decisions = Decisions(tmp_path / "data" / "mcp.json")
+    program = tmp_path / "server.py"
+    program.write_bytes(SERVER.read_bytes())
+
+    def present() -> ServerDefinition:
+        return bound(unkind(scope=scope, server=Path("server.py")), tmp_path)
+
+    script = call("echo", '{"text": "hi"}') + call("crash") + call("echo", '{"text": "hi"}') + TEXT
+    async with served(script, tmp_path, present(), decisions=decisions) as (made, servers):
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        (question,) = made.bodies(QuestionAsked)[0].questions
+        assert "running this folder's server.py" in question.text
+        made.send(Answer(made.bodies(QuestionAsked)[0].request, (("Start it",),)))
+        await until(lambda: servers.connections["hub"].state == "ready")
+        program.write_bytes(SERVER.read_bytes() + b"# what the model wrote\n")
+        await made.say("go")
+        assert texts(made)[0] == "hi"
+        assert "server.py has changed; a reconnect asks for your approval" in texts(made)[2]
+        await servers.reconnect("hub")
+        await until(lambda: len(made.bodies(QuestionAsked)) == 2)
+        assert "Its definition or program has changed" in made.bodies(QuestionAsked)[1].questions[0].text
+    async with served(TEXT, tmp_path, present(), decisions=decisions) as (made, servers):
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        assert servers.connections["hub"].state == "waiting"
 
 
 async def test_one_that_the_user_rejected_says_so_once(tmp_path: Path) -> None:
