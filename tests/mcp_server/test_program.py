@@ -86,6 +86,10 @@ def test_bad_lines_are_answered_and_the_connection_goes_on(tmp_path: Path) -> No
         assert hear(process, "2")["result"]["isError"]
         say(process, request(3, "tools/call", name="run_task", arguments=["x"]))
         assert "error" in hear(process, "3")
+        say(process, '{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": [1]}')
+        assert hear(process, "5")["error"]["code"] == -32600
+        say(process, request(6, "tools/call", name="half \ud83d", arguments={}))
+        assert "unknown tool" in hear(process, "6")["error"]["message"]
         say(process, request(4, "tools/list"))
         assert len(hear(process, "4")["result"]["tools"]) == 4
         process.send_signal(signal.SIGTERM)

@@ -39,6 +39,8 @@ async def elicit(
         agreed = bool(answers) and answers[0] == ("I opened it",)
         return mcp_types.ElicitResult(action="accept" if agreed else "decline"), "" if agreed else _why(answers)
     schema: Mapping[str, Any] = params.requested_schema
+    if not _readable(schema):
+        return mcp_types.ElicitResult(action="decline"), "its form does not follow the protocol, so it was declined"
     fields = cast("dict[str, Mapping[str, Any]]", dict(schema.get("properties") or {}))
     if len(fields) > MOST_FIELDS:
         return mcp_types.ElicitResult(action="decline"), f"its form has {len(fields)} fields, more than {MOST_FIELDS}"
@@ -72,6 +74,25 @@ async def elicit(
             return mcp_types.ElicitResult(action="cancel" if answers is not None else "decline"), _why(answers)
         given.update(zip(wrong, answers, strict=True))
     return mcp_types.ElicitResult(action="decline"), f"{'; '.join(wrong.values())}, so it was declined"
+
+
+def _readable(schema: Mapping[str, Any]) -> bool:
+    """Whether a form has the shape in which it is read."""
+    properties: object = schema.get("properties") or {}
+    required: object = schema.get("required") or []
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return False
+    for field in cast("dict[str, Any]", properties).values():
+        source = cast("dict[str, Any]", field).get("items", field) if isinstance(field, dict) else None
+        if not isinstance(source, dict):
+            return False
+        choices = cast("dict[str, Any]", source)
+        if not all(isinstance(choices.get(name) or [], list) for name in ("oneOf", "anyOf", "enum", "enumNames")):
+            return False
+        titled = cast("list[Any]", choices.get("oneOf") or choices.get("anyOf") or [])
+        if not all(isinstance(one, dict) for one in titled):
+            return False
+    return True
 
 
 def _content(

@@ -83,3 +83,14 @@ async def test_defaults_are_told_as_the_user_sees_them_and_an_empty_line_has_a_m
 )
 async def test_an_unknown_format_takes_what_is_said(form: Mapping[str, Any]) -> None:
     assert (await filled(form, Answers((("x@y.z",),)), "a")).content == {"a": "x@y.z"}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [{"a": True}, {"a": {"enum": 3}}, {"a": {"oneOf": ["x"]}}, {"a": {"type": "array", "items": "x"}}, ["a"], "ab"],
+)
+async def test_a_form_of_another_shape_is_declined(form: Any) -> None:
+    params = mcp_types.ElicitRequestFormParams(message="Say more.", requested_schema={"properties": form})
+    result, why = await elicit(params, "hub", "t1", Answers())
+    assert result.action == "decline"
+    assert "does not follow the protocol" in why
