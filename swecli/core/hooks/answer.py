@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 from msgspec import Struct
 
 from swecli.core.hooks.hook import JUDGES, HookEvent
+from swecli.lazy_pattern import lazy_pattern
 
 Ending = Literal["exited", "timeout", "skipped", "not started", "changed", "not allowed"]
 
@@ -68,6 +70,7 @@ _BLOCKS: frozenset[HookEvent] = frozenset(
 """Events at which "block" has an effect: the work stops, or the model learns the reason."""
 _PLAIN_CONTEXT: frozenset[HookEvent] = frozenset(("UserPromptSubmit", "SessionStart", "PreCompact"))
 """Events at which plain text on stdout goes to the model."""
+_OBJECT = lazy_pattern(r"^\{", re.MULTILINE)
 _NAMED: Mapping[str, Wish] = {"allow": "allow", "approve": "allow", "ask": "ask", "deny": "block", "block": "block"}
 
 
@@ -124,15 +127,22 @@ def _status(status: int | None) -> str:
 
 
 def _of_output(event: HookEvent, ran: Ran) -> Answer:
-    text = ran.stdout.strip()
-    if not text.startswith("{"):
-        return Answer(context=_bounded(text, MOST_CONTEXT)) if event in _PLAIN_CONTEXT else Answer()
+    text = ran.stdout.removeprefix("\ufeff").strip()
+    if event in _PLAIN_CONTEXT and not text.startswith("{"):
+        return Answer(context=_bounded(text, MOST_CONTEXT))
+    begin = _OBJECT.search(text)  # a shell's start-up files may have written something before it
+    if begin is None:
+        return Answer()
     try:
-        data = json.loads(text)
+        data, end = json.JSONDecoder().raw_decode(text, begin.start())
     except (ValueError, RecursionError) as error:
+        if begin.start():  # words of a program that only prints
+            return Answer()
         if ran.cut:
             return Answer(problem="its output is too long to parse as JSON and was ignored")
         return Answer(problem=_line(f"its output looks like JSON but is not ({error}) and was ignored"))
+    if text[end:].lstrip(" \t")[:1] not in ("", "\r", "\n"):
+        return Answer(problem="its output looks like JSON but text follows on the line, so it was ignored")
     return _of_json(event, cast("dict[str, Any]", data))
 
 
@@ -170,10 +180,10 @@ def _wish(
         word, reason = data.get("decision"), _text(data, "reason", problems)
     if word is None or event not in _BLOCKS:
         return "none", reason
-    wish = _NAMED.get(word) if isinstance(word, str) else None
+    wish = _NAMED.get(word.lower()) if isinstance(word, str) else None
     if wish is None:
         problems.append(f"its decision {word!r} is unknown and was ignored")
-    if wish == "ask" and event not in ("PreToolUse", "PermissionRequest"):
+    if wish == "ask" and event not in JUDGES:
         wish = None
     return wish or "none", reason
 

@@ -71,6 +71,28 @@ def test_values_of_wrong_types_are_ignored_and_named() -> None:
     assert answer.updated is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Loading nvm...\n{}",
+        "{}\nbye",
+        "\ufeff{}",
+        "start\r\n{}\r\nend",
+    ],
+)
+@pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "Stop"])
+def test_a_decision_counts_beside_what_a_start_up_file_writes(event: HookEvent, text: str) -> None:
+    said = '{\n"decision": "Block", "reason": "no"\n}'
+    answer = read_answer(event, Ran("exited", 0, text.replace("{}", said)))
+    assert (answer.wish, answer.reason, answer.problem) == ("block", "no", "")
+
+
+def test_words_with_a_brace_are_no_decision() -> None:
+    assert read_answer("PreToolUse", Ran("exited", 0, "checked\n{ all fine")) == Answer()
+    two = read_answer("PreToolUse", Ran("exited", 0, '{"decision": "block"} {"decision": "block"}'))
+    assert (two.wish, "text follows on the line" in two.problem) == ("none", True)
+
+
 @pytest.mark.parametrize("event", ["PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "PreCompact"])
 def test_exit_2_blocks_with_what_is_on_stderr(event: HookEvent) -> None:
     answer = read_answer(event, Ran("exited", 2, "{}", "why\n"))
