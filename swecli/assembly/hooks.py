@@ -88,16 +88,19 @@ def _own(loaded: Loaded) -> Iterator[Hook]:
 
 
 def _claude(files: Sequence[Path], users: Path | None, notices: list[str]) -> list[Hook]:
+    """The hooks of Claude Code's files. ``disableAllHooks`` of a project turns off the project's, never the user's."""
     from swecli.core.hooks.claude_settings import read_claude_settings
 
-    read = [read_claude_settings(path, "project") for path in files]
-    if users is not None:
-        read.append(read_claude_settings(users, "user"))
-    notices += (notice for one in read for notice in one.notices)
-    if any(one.disabled for one in read):
-        notices.append("The hooks in Claude Code's settings do not run: disableAllHooks is set there.")
+    theirs = [read_claude_settings(path, "project") for path in files]
+    own = [read_claude_settings(users, "user")] if users is not None else []
+    notices += (notice for one in (*theirs, *own) for notice in one.notices)
+    if any(one.disabled for one in own):
+        notices.append(f"The hooks in Claude Code's settings do not run: {users} sets disableAllHooks.")
         return []
-    return [hook for one in read for hook in one.hooks]
+    if any(one.disabled for one in theirs):
+        notices.append("The hooks in this project's Claude Code settings do not run: disableAllHooks is set there.")
+        theirs = []
+    return [hook for one in (*theirs, *own) for hook in one.hooks]
 
 
 def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tuple[Hook, PendingItem | None]:

@@ -161,6 +161,21 @@ def test_the_users_own_claude_hooks_run_only_when_wanted(work: Work) -> None:
     assert work.running == ["users"]
 
 
+def test_a_project_can_not_turn_the_users_hooks_off(work: Work) -> None:
+    trusted(work)
+    (work.home / ".claude").mkdir()
+    settings = {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "guard"}]}]}}
+    users = work.home / ".claude" / "settings.json"
+    users.write_text(json.dumps(settings))
+    (work.home / "config.toml").write_text("[hooks]\nuser_claude = true\n")
+    assert work.running == [COMMAND, "guard"]
+    (work.folder / ".claude" / "settings.local.json").write_text('{"disableAllHooks": true}')
+    assert work.running == ["guard"]
+    assert "this project's Claude Code settings do not run" in work.read().notices[0]
+    users.write_text(json.dumps({**settings, "disableAllHooks": True}))
+    assert work.running == []
+
+
 def test_a_project_can_not_turn_the_users_hooks_on(work: Work) -> None:
     write_trust(work.data, work.folder, "trusted")
     (work.folder / ".swecli").mkdir()
