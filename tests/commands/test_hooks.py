@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from swecli.block_text import block_lines
 from swecli.commands.hooks import HOOKS
 from swecli.core.engine.session import Session
-from swecli.core.hooks.hook import Hook
+from swecli.core.hooks.hook import Hook, workspace_scripts
 from swecli.core.hooks.runner import HookPlace, Hooks
 from swecli.core.protocol.events import HookRan
 from tests.core.engine.support import bench
@@ -63,7 +63,9 @@ async def test_it_switches_hooks_for_the_session(tmp_path: Path) -> None:
 async def test_allowing_lets_one_run(tmp_path: Path) -> None:
     (tmp_path / "new.sh").write_text("#!/bin/sh\nexit 0\n")
     (tmp_path / "new.sh").chmod(0o755)
-    allowed: dict[str, Any] = {"allow_hook": lambda hook: replace(hook, waiting="")}
+    allowed: dict[str, Any] = {
+        "allow_hook": lambda hook: replace(hook, waiting="", scripts=workspace_scripts(hook.command, tmp_path))
+    }
     async with bench(ANSWER, tmp_path, hooks=made(tmp_path), **allowed) as it:
         assert "./new.sh" in await shown(it.session, "allow 2")
         await it.say("go")
