@@ -231,7 +231,7 @@ class McpServers:
             lines.append("It is not sandboxed and runs with your permissions.")
         options = (
             Option(LATER),
-            Option(APPROVE, "and ask again only if its definition changes"),
+            Option(APPROVE, f"and ask again only if its definition{program} changes"),
             Option(ONCE),
             Option(REJECT),
         )
