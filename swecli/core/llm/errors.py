@@ -28,6 +28,8 @@ from swecli.core.llm.json_values import (
 from swecli.core.llm.types import ErrorKind, ProviderError
 from swecli.lazy_pattern import lazy_pattern
 
+_LONGEST_DELAY = 1e9
+"""Seconds; a longer wait is no serious answer."""
 _DEPTH = 6
 """Depth of the search for wrapped errors."""
 _WORDS = (
@@ -183,7 +185,7 @@ def delay_of(value: object, evidence: str) -> float | None:
             return seconds
     for layer in layers(value):
         seconds = layer.get("retry_after", as_object(layer.get("metadata")).get("retry_after_seconds"))
-        if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < 1e6:
+        if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < _LONGEST_DELAY:
             return float(seconds)
     return _delay_in_words(evidence)
 
@@ -195,7 +197,8 @@ def _delay_in_words(text: str) -> float | None:
     hours, minutes, amount = (float(match.group(name) or 0) for name in ("h", "m", "n"))
     if (match.group("unit") or "s").lower().startswith(("ms", "milli")):
         amount /= 1000
-    return hours * 3600 + minutes * 60 + amount
+    seconds = hours * 3600 + minutes * 60 + amount
+    return seconds if seconds < _LONGEST_DELAY else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -216,7 +219,7 @@ def _date(text: str) -> datetime | None:
 
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for an impossible time zone
         return None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
@@ -227,7 +230,7 @@ def number_of(text: str | None) -> float | None:
         number = float(text) if text is not None else None
     except ValueError:
         return None
-    return number if number is not None and 0 <= number < 1e9 else None
+    return number if number is not None and 0 <= number < _LONGEST_DELAY else None
 
 
 _SMALLEST, _LARGEST = 256, 100_000_000

@@ -148,8 +148,17 @@ RETRY_SECONDS = (0.5, 30.0)
 """First and longest pause between attempts to store pending facts."""
 
 
-_STORE_ERRORS = (sqlite3.Error, OSError, SessionError, ValueError, TypeError, RecursionError, MemoryError)
-"""All errors of storing, including a value that JSON can't represent."""
+_STORE_ERRORS = (
+    sqlite3.Error,
+    OSError,
+    SessionError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
+"""All errors of storing, including a value that JSON or SQLite can't represent."""
 
 
 class _Barrier(Struct, frozen=True):

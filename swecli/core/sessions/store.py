@@ -613,7 +613,7 @@ class _Sums(Struct):
         connection.execute(
             "UPDATE sessions SET updated = max(updated, ?), size = size + ?, turns = turns + ?, tokens = tokens + ?"
             " WHERE id = ?",
-            (self.newest, self.size, self.turns, self.tokens, session),
+            (self.newest, self.size, self.turns, _whole(self.tokens), session),
         )
         if self.costs:
             row = connection.execute("SELECT cost FROM sessions WHERE id = ?", (session,)).fetchone()
@@ -734,7 +734,7 @@ class SnapshotStore:
                 if state:
                     known = {"session": self._session_id, "seq": measure.seq, "state": state}
                     connection.execute(_SAVE_STATE, known)
-        except (sqlite3.Error, ValueError, RecursionError) as error:
+        except (sqlite3.Error, ValueError, OverflowError, RecursionError) as error:
             return f"Cannot store this session's snapshot ({error}). Nothing is lost: it resumes from its record."
         return ""
 

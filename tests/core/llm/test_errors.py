@@ -121,9 +121,10 @@ def test_retry_after() -> None:
     dated = {"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}
     assert retry_after(dated) == 30
     assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:30 GMT"}) == 0
-    for nonsense in ("soon", "nan", "-5", "inf", ""):
+    for nonsense in ("soon", "nan", "-5", "inf", "", "Mon, 20 Nov 1995 19:12:08 +99999999999999999"):
         assert retry_after({"retry-after": nonsense}) is None
     assert classify(429, {"Retry-After": "17"}, b"").retry_after == 17
+    assert classify(429, {}, b'{"error": "try again in %s h"}' % (b"9" * 400)).retry_after is None
 
 
 def test_hints_name_what_to_do() -> None:

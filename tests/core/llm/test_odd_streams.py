@@ -10,7 +10,7 @@ import pytest
 from swecli.core.llm.debug_decode import decode
 from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.registry import decoder_for
-from swecli.core.llm.types import Failed
+from swecli.core.llm.types import Failed, Finished
 from swecli.core.protocol.messages import Origin
 
 
@@ -195,3 +195,152 @@ def test_usage_in_odd_places() -> None:
     assert (got["reasoning"], got["cache_write"], got["cache_read"], got["output_total"]) == (3, 6, 4, 5)
     body = body.replace('"prompt_tokens": 10', '"total_tokens": 18, "prompt_tokens": 10')
     assert outcome("openai-chat", body)["usage"]["output_total"] == 8
+
+
+def test_usage_that_no_answer_can_have_is_not_reported() -> None:
+    def usage(**figures: object) -> dict[str, Any]:
+        return outcome("openai-chat", f"data: {json.dumps({'choices': [], 'usage': figures})}\n\ndata: [DONE]\n\n")[
+            "usage"
+        ]
+
+    assert usage(prompt_tokens=10**25, completion_tokens=3) == {
+        **dict.fromkeys(("input_total", "cache_read", "cache_write", "reasoning")),
+        "output_total": 3,
+    }
+    assert usage(prompt_tokens=1e300, completion_tokens=-1)["output_total"] is None
+    assert usage(prompt_tokens=1_000_000)["input_total"] == 1_000_000
+
+
+EMPTY = {"name": "", "arguments": ""}
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        {"function_call": EMPTY},
+        {"function_call": {"name": None, "arguments": None}},
+        {"tool_calls": [{"index": 0, "id": "", "type": "", "function": EMPTY}]},
+        {"tool_calls": [{"index": 0, "id": None, "type": "function", "function": None}]},
+        {"tool_calls": [None]},
+        {"tool_calls": {}},
+    ],
+)
+def test_empty_fields_of_a_call_are_no_call(empty: dict[str, Any]) -> None:
+    got = outcome("openai-chat", chunk({"content": "a", **empty}) + chunk({**empty}, "stop") + "\n")
+    assert (got["text"], got["tool_calls"], got["stop"]["kind"]) == ("a", [], "end")
+
+
+def piece(call_id: str, arguments: Any, name: str = "", **more: Any) -> dict[str, Any]:
+    function = {"arguments": arguments, **({"name": name} if name else {})}
+    return {**more, **({"id": call_id} if call_id else {}), "function": function}
+
+
+@pytest.mark.parametrize(
+    ("events", "wanted"),
+    [
+        # One index for all calls, their pieces mixed.
+        (
+            [
+                [piece("a", "", "f", index=0)],
+                [piece("b", "", "g", index=0)],
+                [piece("a", '{"x":1}', index=0)],
+                [piece("b", '{"y":2}', index=0)],
+            ],
+            [("f", {"x": 1}), ("g", {"y": 2})],
+        ),
+        # The index as text.
+        (
+            [
+                [piece("a", '{"x"', "f", index="0"), piece("b", '{"y"', "g", index="1")],
+                [piece("", ":1}", index="0"), piece("", ":2}", index="1")],
+            ],
+            [("f", {"x": 1}), ("g", {"y": 2})],
+        ),
+        # One id for all calls.
+        ([[piece("a", '{"x":1}', "f")], [piece("a", '{"y":2}', "f")]], [("f", {"x": 1}), ("f", {"y": 2})]),
+        # The same call twice.
+        ([[piece("a", '{"x":1}', "f")], [piece("a", '{"x":1}', "f")]], [("f", {"x": 1})]),
+        ([[piece("a", '{"x"', "f", index=0)], [piece("a", ":1}", "f", index=0)]], [("f", {"x": 1})]),
+        # Neither index nor id, and no arguments.
+        ([[piece("", "", "f"), piece("", "", "g")]], [("f", {}), ("g", {})]),
+        # An empty object before the arguments.
+        (
+            [[piece("a", "{}", "f", index=0)], [piece("", '{"x":', index=0)], [piece("", "1}", index=0)]],
+            [("f", {"x": 1})],
+        ),
+        ([[piece("a", {}, "f", index=0)], [piece("", '{"x":1}', index=0)]], [("f", {"x": 1})]),
+    ],
+)
+def test_pieces_of_calls_that_are_told_apart_with_difficulty(
+    events: list[list[dict[str, Any]]], wanted: list[tuple[str, object]]
+) -> None:
+    body = "\n".join(chunk({"tool_calls": calls}) for calls in events) + "\n" + chunk({}, "tool_calls") + "\n"
+    got = outcome("openai-chat", body)
+    assert [(call["name"], call["arguments"]) for call in got["tool_calls"]] == wanted
+
+
+@pytest.mark.parametrize("reason", ["MAX_TOKENS", "max_output_tokens", "Length"])
+def test_a_call_at_the_output_limit_is_incomplete_in_any_spelling(reason: str) -> None:
+    decoder = decoder_for("openai-chat", Origin("openai-chat", "host", "model"))
+    data = chunk({"tool_calls": [CALL]}, reason).removeprefix("data: ")
+    decoder.feed(WireEvent(data))
+    finished = decoder.feed(WireEvent("[DONE]"))[-1]
+    assert isinstance(finished, Finished)
+    assert finished.message.response is not None
+    assert (finished.message.response.complete, finished.message.response.stop.kind) == (False, "length")
+
+
+@pytest.mark.parametrize("reason", ["abort", "insufficient_system_resource"])
+def test_an_answer_that_the_server_gave_up_is_an_error(reason: str) -> None:
+    got = outcome("openai-chat", chunk({"content": "a"}, reason) + "\ndata: [DONE]\n\n")
+    assert (got["outcome"], got["text"]) == ("error", "a")
+    assert reason in got["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["reasoning_text", "thinking", "thinking_content", "thought"])
+def test_reasoning_under_other_names(name: str) -> None:
+    body = "\n".join([chunk({name: "deep"}), chunk({name: "er"}), chunk({"content": "a"}, "stop")]) + "\n"
+    got = outcome("openai-chat", body)
+    assert (got["reasoning"], got["text"]) == ("deeper", "a")
+
+
+def test_a_refusal_in_a_list_is_one() -> None:
+    got = outcome("openai-chat", chunk({"content": [{"type": "refusal", "refusal": "no"}]}, "stop") + "\n")
+    assert (got["text"], got["stop"]["kind"]) == ("", "refusal")
+
+
+@pytest.mark.parametrize("error", [{"code": 500, "message": "boom"}, {"detail": "boom"}])
+def test_words_in_no_known_form_explain_an_answer_that_broke_off(error: dict[str, Any]) -> None:
+    body = chunk({"content": "a"}) + f"\ndata: {json.dumps(error)}\n\n"
+    got = outcome("openai-chat", body)
+    assert (got["outcome"], got["text"], got["error"]["message"]) == ("error", "a", "boom")
+    whole = outcome("openai-chat", f"{body}{chunk({'content': 'b'}, 'stop')}\n")
+    assert (whole["outcome"], whole["text"]) == ("completed", "ab")
+
+
+def test_fields_of_gemini_that_are_null_are_missing() -> None:
+    parts = [
+        {"text": "a", "functionCall": None, "thought": None, "inlineData": None},
+        {"text": None, "inlineData": None},
+        {"text": None, "functionCall": {"name": "f", "args": None}},
+    ]
+    body = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
+    got = outcome("gemini-generate", f"data: {json.dumps(body)}\n\n")
+    assert (got["text"], [call["name"] for call in got["tool_calls"]]) == ("a", ["f"])
+
+
+@pytest.mark.parametrize(("given", "pieces"), [('{"a":1}', []), ({}, [{"a": 1}])])
+def test_arguments_of_anthropic_in_another_form(given: object, pieces: list[object]) -> None:
+    block = {"type": "tool_use", "id": "x", "name": "f", "input": given}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        *(
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": one}}
+            for one in pieces
+        ),
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ]
+    got = outcome("anthropic-messages", "".join(f"data: {json.dumps(event)}\n\n" for event in events))
+    assert [call["arguments"] for call in got["tool_calls"]] == [{"a": 1}]

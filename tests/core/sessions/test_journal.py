@@ -230,6 +230,20 @@ async def test_a_value_that_no_json_can_hold_is_told(tmp_path: Path) -> None:
     store.close()
 
 
+async def test_a_value_that_the_database_cannot_hold_is_told_too() -> None:
+    disk = Disk()
+    disk.error = OverflowError("Python int too large to convert to SQLite INTEGER")
+    screen = Screen(disk)
+    journal = screen.journal(retry_seconds=(0.001, 0.004))
+    journal.append(fact("s", 1))
+    await asyncio.wait_for(journal.barrier(), PATIENCE)
+    assert len(screen.troubles) == 1
+    disk.error = None
+    await until(lambda: bool(screen.recoveries))
+    await journal.close()
+    assert disk.stored == [fact("s", 1)]
+
+
 async def test_what_is_not_stored_does_not_go_through_the_thread_and_keeps_its_place() -> None:
     disk = Disk()
     screen = Screen(disk)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.protocol.events import CompactionCompleted, Event, ItemCompleted, Unknown
-from swecli.core.protocol.messages import TextPart
+from swecli.core.protocol.events import CompactionCompleted, Event, ItemCompleted, StepEnded, Unknown
+from swecli.core.protocol.messages import TextPart, Usage
 from swecli.core.sessions.store import UNREADABLE, SessionError, SessionStore, new_session_id
 from swecli.core.sessions.titles import TITLE_LENGTH
 from swecli.core.workspace.process_tree import Process
@@ -193,3 +193,13 @@ def test_deltas_are_events_like_others_for_the_codec(store: SessionStore) -> Non
     session = store.create("/w", "m", "1").id
     store.append([delta(session, 1)])
     assert store.load(session) == [delta(session, 1)]
+
+
+def test_sums_beyond_what_the_database_can_hold_do_not_prevent_storing(store: SessionStore) -> None:
+    session = store.create("/x", "p/m", "1").id
+    usage = Usage(input_total=10**25, output_total=1)
+    store.append([*user_turn(session, 1, "text"), Event(4, 1.0, session, 1, StepEnded(1, usage))])
+    stored = store.load(session)[-1].body
+    assert isinstance(stored, StepEnded)
+    assert stored.usage == usage
+    assert store.get(session).tokens == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, parse_object
+from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_object, parse_object
 from swecli.core.llm.protocols.arguments import arguments_object, rewrite_id
 from swecli.core.llm.protocols.base import (
     USUAL_OUTPUT,
@@ -337,7 +337,10 @@ class AnthropicDecoder(Decoder):
             self._thinking(block, "", as_text(delta.get("signature")))
         elif kind == "input_json_delta":
             text = as_text(delta.get("partial_json"))
-            if isinstance(block.draft, CallDraft):
+            if is_object(whole := delta.get("partial_json")):
+                block.start["input"] = whole
+                self.answer.changes += 1
+            elif isinstance(block.draft, CallDraft):
                 self.answer.call_text(block.draft, text)
             else:
                 block.input.append(text)
@@ -381,8 +384,11 @@ class AnthropicDecoder(Decoder):
         if block is None:
             return
         if isinstance(block.draft, CallDraft):
-            if not block.draft.chunks:
-                block.draft.value = as_object(block.start.get("input"))
+            given = block.start.get("input")
+            if not block.draft.chunks and isinstance(given, str):
+                self.answer.call_text(block.draft, given)
+            elif not block.draft.chunks:
+                block.draft.value = as_object(given)
             self.answer.close_call(block.draft)
         elif isinstance(block.draft, OpaqueDraft) and any(block.input):
             value = parse_object("".join(block.input))

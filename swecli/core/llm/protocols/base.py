@@ -9,12 +9,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from swecli.core.llm.dialects import Dialect
 from swecli.core.llm.errors import ErrorContext, WireError, message_of, read_error, readable, to_provider_error
 from swecli.core.llm.framing import BodyParser, WireEvent
-from swecli.core.llm.json_values import JsonObject, as_int, as_object, compact, is_list, parse_event, parse_object
+from swecli.core.llm.json_values import (
+    JsonObject,
+    as_int,
+    as_object,
+    as_text,
+    compact,
+    is_list,
+    parse_event,
+    parse_object,
+)
 from swecli.core.llm.text import SurrogateJoiner, ThinkSplitter, ThinkTags, clean
 from swecli.core.llm.types import (
     ErrorKind,
@@ -331,6 +340,8 @@ class Answer(Transcript):
             self._events.append(Started(self.model, self.response_id))
 
     def report_usage(self, usage: Usage) -> None:
+        """Replace the figures. Impossible ones count as not reported: no sum, price or database could take them."""
+        usage = _possible(usage)
         if usage != self.usage:
             self.usage = usage
             self._events.append(UsageUpdate(usage))
@@ -367,6 +378,19 @@ class Answer(Transcript):
         stop = Stop(kind, self.stop_raw, self.stop_detail)
         response = Response(self.origin, stop, self.usage, self.response_id, complete)
         return Message("assistant", tuple(draft.part(self.origin) for draft in self.drafts), response=response)
+
+
+LARGEST_COUNT = 10**12
+"""Tokens; a larger figure in an answer is a server's mistake."""
+_COUNTS = tuple(name for name in Usage.__struct_fields__ if name != "cost")
+
+
+def _possible(usage: Usage) -> Usage:
+    counts = {name: getattr(usage, name) for name in _COUNTS}
+    wrong = {name: None for name, count in counts.items() if count is not None and not 0 <= count <= LARGEST_COUNT}
+    if usage.cost is not None and not 0 <= usage.cost <= LARGEST_COUNT:
+        wrong["cost"] = None
+    return structs.replace(usage, **wrong) if wrong else usage
 
 
 _DONE = "[DONE]"
@@ -419,6 +443,8 @@ class Decoder(ABC):
         self._recognised = False
         self._seen = False
         self._strange = ""
+        self._complaint: object = None
+        """The newest event that may be an error in no known form; it counts as one if the answer stays incomplete."""
 
     @property
     def closed(self) -> bool:
@@ -449,7 +475,10 @@ class Decoder(ABC):
             value = value[0]
         message = as_object(value)
         self._seen = True
-        self._recognised = self.on_message(message, name) or self._recognised
+        known = self.on_message(message, name)
+        self._recognised = known or self._recognised
+        if not known and _may_be_error(message):
+            self._complaint = value
         if not self._recognised and not self._strange:
             self._strange = message_of(value, message)
         if not self.closed and (name == "error" or _is_error(message)):
@@ -471,6 +500,8 @@ class Decoder(ABC):
         if not self.closed and self._seen and not self._recognised:
             excerpt = f": {readable(self._strange)[:300]}" if self._strange else ""
             self.fail("protocol", f"the answer is JSON, but does not follow this protocol{excerpt}")
+        elif not self.closed and self._complaint is not None:
+            self.fail_wire(read_error(self._complaint, host=self.answer.origin.host))
         elif not self.closed:
             self.fail("truncated", "the answer ended before it was complete")
         return self.answer.take_events()
@@ -564,6 +595,11 @@ def _is_error(message: JsonObject) -> bool:
     if message.get("error") or message.get("type") == "error" or message.get("object") == "error":
         return True
     return as_int(as_object(message.get("base_resp")).get("status_code")) not in (None, 0)  # MiniMax
+
+
+def _may_be_error(message: JsonObject) -> bool:
+    """Whether an event that is no part of an answer has the words of an error: ``{"code": 500, "message": "..."}``."""
+    return not message.get("type") and any(as_text(message.get(key)) for key in ("message", "detail", "msg"))
 
 
 def tool_messages_end(messages: Sequence[Message], start: int) -> int:

@@ -196,6 +196,7 @@ class GeminiDecoder(Decoder):
             self.answer.stop(reason, _STOPS.get(reason, "unknown"), as_text(candidate.get("finishMessage")) or None)
 
     def _part(self, part: JsonObject) -> None:
+        part = {key: value for key, value in part.items() if value is not None}  # gateways may write all fields
         signature = as_text(part.get("thoughtSignature"))
         data: JsonObject | None = {"thoughtSignature": signature} if signature else None
         if "functionCall" in part:

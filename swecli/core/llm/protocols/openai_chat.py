@@ -257,6 +257,9 @@ _STOPS: dict[str, WireStop] = {
     "length": "length",
     "max_tokens": "length",
     "model_length": "length",
+    "max_output_tokens": "length",
+    "stop_sequence": "stop_sequence",
+    "tool_call": "tool_use",
     "tool_calls": "tool_use",
     "tool_use": "tool_use",
     "function_call": "tool_use",
@@ -266,8 +269,11 @@ _STOPS: dict[str, WireStop] = {
     "model_context_window_exceeded": "context",
     "error": "error",
     "network_error": "error",
+    "abort": "error",
+    "insufficient_system_resource": "error",
 }
-_PLAIN_REASONING = ("reasoning_content", "reasoning")
+"""Reasons in lower case."""
+_PLAIN_REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content", "thought")
 _TICKS_PER_DOLLAR = Decimal(10**10)
 
 
@@ -320,12 +326,12 @@ class ChatDecoder(Decoder):
         if refusal := as_text(delta.get("refusal")):
             self.answer.refusal(refusal)
         tracker = self._calls = self._calls or _CallTracker(self)
-        for item in as_items(delta.get("tool_calls")):
-            tracker.feed(as_object(item))
+        for place, item in enumerate(as_items(delta.get("tool_calls"))):
+            tracker.feed(as_object(item), first=place == 0)
         if legacy := as_object(delta.get("function_call")):
             tracker.feed({"index": 0, "function": legacy})
         if reason := as_text(choice.get("finish_reason")):
-            self.answer.stop(reason, _STOPS.get(reason, "unknown"))
+            self.answer.stop(reason, _STOPS.get(reason.lower(), "unknown"))
 
     def _signed_text(self, extra: JsonObject) -> None:
         """Store Gemini's signature of the text so far, which is returned with the message."""
@@ -346,6 +352,8 @@ class ChatDecoder(Decoder):
                     self._plain_reasoning("thinking", text)
             elif isinstance(part.get("text"), str):
                 self.answer.text(as_text(part.get("text")))
+            elif refusal := as_text(part.get("refusal")):
+                self.answer.refusal(refusal)
 
     def _reasoning(self, delta: JsonObject) -> None:
         """Process reasoning, which several fields may repeat; ``reasoning_details`` first, because only they can be
@@ -359,7 +367,8 @@ class ChatDecoder(Decoder):
         name = next((item for item in fields if item and as_text(delta.get(item))), "")
         if name:
             self._reasoning_field = name
-            self._plain_reasoning(name, as_text(delta.get(name)))
+            # Mistral's list has the name "thinking" too, and is returned in another form.
+            self._plain_reasoning("" if name == "thinking" else name, as_text(delta.get(name)))
 
     def _plain_reasoning(self, name: str, text: str) -> None:
         last = self.answer.last
@@ -406,12 +415,18 @@ class _CallTracker:
         self._by_id: dict[str, CallDraft] = {}
         self._last: CallDraft | None = None
 
-    def feed(self, piece: JsonObject) -> None:
+    def feed(self, piece: JsonObject, first: bool = True) -> None:
+        """Add a piece; ``first``: it is the first one of its event."""
         function = as_object(piece.get("function")) or piece
-        index, call_id, name = as_int(piece.get("index")), as_text(piece.get("id")), as_text(function.get("name"))
+        index, call_id, name = _place(piece.get("index")), as_text(piece.get("id")), as_text(function.get("name"))
         arguments = function.get("arguments")
         text = as_text(arguments)
-        call = self._find(index, call_id, name, bool(text) or is_object(arguments))
+        extra = as_object(piece.get("extra_content"))
+        if not (call_id or name or text or is_object(arguments) or is_list(arguments) or extra):
+            return  # some servers send all fields of a call, empty, with each piece of text
+        call = self._find(index, call_id, name, text, is_object(arguments), first)
+        if call_id and name and _repeats(call, text):
+            return
         if call.wire_id is None and call_id:
             call.wire_id = call_id
             self._by_id[call_id] = call
@@ -419,35 +434,62 @@ class _CallTracker:
             self._by_index[index] = call
         self._last = call
         _name(call, name, fragment=not call_id)
-        extra = as_object(piece.get("extra_content"))
         if extra:
             call.data = {"extra_content": extra}
         if is_object(arguments) or is_list(arguments):
             call.value = as_object(arguments)
+        elif text.lstrip().startswith("{"):
+            _drop_placeholder(call)
         self._answer.call_text(call, text)
 
-    def _find(self, index: int | None, call_id: str, name: str, has_arguments: bool) -> CallDraft:
+    def _find(self, index: int | None, call_id: str, name: str, text: str, whole: bool, first: bool) -> CallDraft:
         if index is not None:
             known = self._by_index.get(index)
+            if known is not None and call_id and known.wire_id not in (None, call_id):
+                known = self._by_id.get(call_id, known)  # the index is the same for all calls
         elif call_id:
             known = self._by_id.get(call_id)
         else:
-            known = self._last
-        if known is None or self._begins_another(known, call_id, name, has_arguments):
+            known = self._last if first or not name else None
+        if known is None or self._begins_another(known, call_id, name, text, whole):
             return self._answer.add(CallDraft())
         return known
 
-    def _begins_another(self, known: CallDraft, call_id: str, name: str, has_arguments: bool) -> bool:
+    def _begins_another(self, known: CallDraft, call_id: str, name: str, text: str, whole: bool) -> bool:
         """Whether a piece with a reused or missing index begins another call: another id with a name, or a name and
-        arguments after a complete call if no id contradicts."""
+        arguments after a complete call, even with the id of that one."""
         if not name:
             return False
         if call_id and known.wire_id:
-            return call_id != known.wire_id
-        if not has_arguments:
-            return False
-        ended = bool(known.chunks) and known.chunks[-1].rstrip().endswith("}")  # looking at the end is cheap
-        return known.value is not None or (ended and is_whole(known.raw))
+            if call_id != known.wire_id:
+                return True
+            return (
+                text.lstrip().startswith("{") and _is_ended(known) and not _repeats(known, text) and known.raw != "{}"
+            )
+        return (bool(text) or whole) and (known.value is not None or _is_ended(known))
+
+
+def _is_ended(call: CallDraft) -> bool:
+    """Whether the arguments received as text are complete. The first look, at the end only, is cheap."""
+    return bool(call.chunks) and call.chunks[-1].rstrip().endswith("}") and is_whole(call.raw)
+
+
+def _repeats(call: CallDraft, text: str) -> bool:
+    """Whether ``text`` is the whole of the arguments once more."""
+    return text.startswith("{") and text.endswith("}") and _is_ended(call) and call.raw == text
+
+
+def _drop_placeholder(call: CallDraft) -> None:
+    """Drop an empty object that stood for arguments to come: no JSON text goes on after it."""
+    if call.value is not None and not call.value:
+        call.value = None
+    if call.chunks == ["{}"]:
+        call.chunks.clear()
+
+
+def _place(index: object) -> int | None:
+    """The index of a call, which some servers write as text."""
+    return int(index) if isinstance(index, str) and index.isdecimal() and len(index) < 10 else as_int(index)
 
 
 def _name(call: CallDraft, name: str, fragment: bool) -> None:
