@@ -174,7 +174,7 @@ class Inspection:
             sections = sections_of(wire.body, sizes.text, old)
             sections = adding_up(sections, prepared.budget.used)
             return WireRequest(
-                client.config.base_url + wire.path, clean(compact(wire.body)), sections, True, prepared.budget.used
+                client.config.shown_url + wire.path, clean(compact(wire.body)), sections, True, prepared.budget.used
             )
         body = neutral_body(request)
         sections = sections_of(body, sizes.text, neutral_body(before) if before is not None else None)

@@ -22,12 +22,13 @@ def normalise(url: str, protocol: str) -> str:
     if "://" not in text:
         text = f"http://{text}" if _is_local_text(text) or protocol == "ollama-chat" else f"https://{text}"
     parts = urlsplit(text)
+    shown = without_password(text) if "@" in url else url
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is not an http or https address")
+        raise ValueError(f"{shown!r} is not an http or https address")
     try:
         _ = parts.port  # reading it validates it
     except ValueError:
-        raise ValueError(f"{url!r} has an invalid port") from None
+        raise ValueError(f"{shown!r} has an invalid port") from None
     path = parts.path.rstrip("/")
     for endpoint in _ENDPOINTS:
         path = path.removesuffix(endpoint)
@@ -53,6 +54,7 @@ def origin_of(url: str) -> str:
 
 
 def without_password(url: str) -> str:
+    """The URL without user name and password, as messages show it."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, parts.fragment))
 

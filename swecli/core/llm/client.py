@@ -13,6 +13,7 @@ from typing import TypeVar
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
+from swecli.core.llm.addresses import without_password
 from swecli.core.llm.errors import ErrorContext, WireError, read_body, to_provider_error
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, compact, is_list
@@ -408,8 +409,8 @@ _MAX_HTML = 300
 
 
 class ClientConfig(Struct, frozen=True):
-    """A client's configuration. ``base_url`` has no trailing slash; ``headers`` carry the key and are excluded from
-    representations and messages."""
+    """A client's configuration. ``base_url`` has no trailing slash and may include a password, and ``headers`` carry
+    the key: representations and messages exclude both."""
 
     info: ModelInfo
     target: Target
@@ -419,7 +420,12 @@ class ClientConfig(Struct, frozen=True):
     timeouts: Timeouts = Timeouts()
 
     def __repr__(self) -> str:
-        return f"ClientConfig({self.info!r}, {self.base_url!r})"
+        return f"ClientConfig({self.info!r}, {self.shown_url!r})"
+
+    @property
+    def shown_url(self) -> str:
+        """The base URL for messages and files."""
+        return without_password(self.base_url)
 
 
 class _Refused(Struct, frozen=True):
@@ -445,7 +451,7 @@ class HttpModelClient:
         self._context = ErrorContext(
             provider=config.info.provider,
             model=config.info.name,
-            base_url=config.base_url,
+            base_url=config.shown_url,
             key_variables=config.key_variables,
         )
 
@@ -517,7 +523,7 @@ class HttpModelClient:
                     if isinstance(event, _Refused):
                         change = self._adapt(event.error, wire, request) if change_number < _MAX_CHANGES else ""
                         error = to_provider_error(event.error, self._context)
-                        event = StreamNotice(change) if change else Failed(error)
+                        event = StreamNotice(self._masker.mask(change)) if change else Failed(error)
                     for made in calls.feed(event) if calls is not None else (event,):
                         yield self._without_keys(made) if isinstance(made, Failed) else made
             if not change:
@@ -569,7 +575,8 @@ class HttpModelClient:
         response: HttpResponse | None = None
         url, body = self._config.base_url + wire.path, clean(compact(wire.body)).encode()
         headers, ended = self.headers(wire), "interrupted"
-        exchange = self._dump.begin(url, headers, body) if self._dump is not None else None
+        shown = self._config.shown_url + wire.path
+        exchange = self._dump.begin(shown, headers, body) if self._dump is not None else None
         try:
             response = await watchdog.wait(self._transport.send(url, headers, body))
             if exchange is not None:

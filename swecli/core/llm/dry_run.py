@@ -44,7 +44,7 @@ def described(client: HttpModelClient, request: ModelRequest) -> dict[str, Any]:
     body = json.loads(masker.mask(clean(compact(wire.body))))
     return {
         "method": "POST",
-        "url": masker.mask(client.config.base_url + wire.path),
+        "url": masker.mask(client.config.shown_url + wire.path),
         "headers": masked_headers(headers),
         "body": body,
     }

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
-from swecli.core.llm.addresses import is_local, is_loopback
+from swecli.core.llm.addresses import is_local, is_loopback, without_password
 from swecli.core.llm.errors import PROXY_LOGIN_HINT
 from swecli.core.llm.json_values import compact, parse_event, parse_object
 from swecli.core.llm.secrets import Masker, StreamMasker, key_values, masked_headers
@@ -167,7 +167,8 @@ class Transport:
         server = _server(self._base_url)
         words = _system_words(error) or str(error) or type(error).__name__
         if isinstance(error, library.InvalidURL | library.UnsupportedProtocol | ExceptionGroup):
-            return ProviderError("bad_request", f"{self._base_url!r} is not a base URL: {words}", hint=_URL_HINT)
+            shown = without_password(self._base_url)
+            return ProviderError("bad_request", f"{shown!r} is not a base URL: {words}", hint=_URL_HINT)
         if isinstance(error, library.LocalProtocolError | UnicodeError):
             return ProviderError(
                 "bad_request", "a header contains characters that HTTP does not allow", hint=_HEADER_HINT

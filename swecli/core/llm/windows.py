@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct, field
 
 from swecli.core.atomic_text import make_private, put_aside, write_whole
-from swecli.core.llm.addresses import host_of, is_local
+from swecli.core.llm.addresses import host_of, is_local, without_password
 from swecli.core.llm.catalog import (
     CatalogMatch,
     CatalogModel,
@@ -183,7 +183,7 @@ class Endpoint(Struct, frozen=True):
     headers: Mapping[str, str] = field(default_factory=lambda: {})
 
     def __repr__(self) -> str:
-        return f"Endpoint({self.protocol!r}, {self.base_url!r})"
+        return f"Endpoint({self.protocol!r}, {without_password(self.base_url)!r})"
 
     @property
     def root(self) -> str:

@@ -7,13 +7,15 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from swecli.core.llm.addresses import normalise
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.providers import Overrides, resolve
-from swecli.core.llm.transport import Timeouts
+from swecli.core.llm.transport import ExchangeDump, Timeouts
 from swecli.core.llm.types import (
     Failed,
     Finished,
@@ -64,6 +66,10 @@ async def failure(*answers: Answer, timeouts: Timeouts | None = None) -> tuple[P
         assert last.message.response is not None
         assert not last.message.response.complete
     return last.error, last.message
+
+
+def written_in(folder: Path) -> str:
+    return "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
 
 
 def text_of(events: list[StreamEvent]) -> str:
@@ -229,6 +235,30 @@ async def test_statuses(status: int, kind: str, hint: str) -> None:
     assert hint in error.hint
     assert message is None
     assert "sk-secret" not in repr(error)
+
+
+@pytest.mark.parametrize("status", [200, 401, 404])
+async def test_a_password_in_the_address_is_in_no_message_and_no_file(status: int, tmp_path: Path) -> None:
+    async with serve(say(head(status, "text/html"), b"<html>No")) as server:
+        url = server.url.replace("http://", "http://me:hunter2secret@")
+        config = resolve("openai/gpt-x", {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "sk-secret"})
+        client = HttpModelClient(config, ExchangeDump(tmp_path / "debug", []))
+        events = [event async for event in client.stream(REQUEST)]
+        await client.close()
+    failed = events[-1]
+    assert isinstance(failed, Failed)
+    assert server.url in failed.error.hint
+    written = written_in(tmp_path)
+    assert server.url in written
+    for text in (repr(failed), repr(config), written):
+        assert "hunter2" not in text
+
+
+def test_a_password_in_a_wrong_address_is_not_in_the_error() -> None:
+    for url in ("http://me:hunter2secret@127.0.0.1:99999/v1", "ftp://me:hunter2secret@host/", "me:hunter2secret@h:x"):
+        with pytest.raises(ValueError, match=r"port|address") as raised:
+            normalise(url, "openai-chat")
+        assert "hunter2" not in str(raised.value)
 
 
 async def test_rate_limit_with_its_delay() -> None:
