@@ -414,9 +414,7 @@ def bring_over(damaged: Path, fresh: sqlite3.Connection) -> Rescued:
         _add_missing_sessions(fresh)
         lost = losses(fresh)
         _drop_orphans(fresh)
-        sessions, events = fresh.execute(
-            "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events)"
-        ).fetchone()
+        sessions, events = fresh.execute("SELECT count(DISTINCT session_id), count(*) FROM events").fetchone()
         fresh.execute("COMMIT")
     except BaseException:
         if fresh.in_transaction:
@@ -482,9 +480,24 @@ def _add_missing_sessions(fresh: sqlite3.Connection) -> None:
         )
 
 
+_UNNEEDED = """
+    DELETE FROM sessions WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = sessions.id)
+    AND (NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent = sessions.id)
+         OR parent IS NULL AND NOT EXISTS (SELECT 1 FROM tool_result_blobs b WHERE b.session_id = sessions.id))
+"""
+_EMPTIED = """
+    UPDATE sessions SET title = '', name = NULL, first = NULL, size = 0, turns = 0
+    WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = sessions.id)
+"""
+
+
 def _drop_orphans(fresh: sqlite3.Connection) -> None:
-    """Remove data without a session, and sessions without events."""
-    fresh.execute("DELETE FROM sessions WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = sessions.id)")
+    """Remove data without a session, and sessions without events. Of those with stored results that a fork needs, the
+    row stays, as after a deletion."""
+    fresh.execute(_EMPTIED)
+    while True:
+        fresh.execute("UPDATE sessions SET parent = NULL WHERE parent NOT IN (SELECT id FROM sessions)")
+        if not fresh.execute(_UNNEEDED).rowcount:
+            break
     for table in _TABLES[1:]:
         fresh.execute(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM sessions)")
-    fresh.execute("UPDATE sessions SET parent = NULL WHERE parent NOT IN (SELECT id FROM sessions)")

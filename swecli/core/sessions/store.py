@@ -176,8 +176,9 @@ _FORGET = """
     AND NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = sessions.id)
     AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.session_id = sessions.id)
     AND (NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent = sessions.id)
-         OR NOT EXISTS (SELECT 1 FROM tool_result_blobs b WHERE b.session_id = sessions.id))
+         OR parent IS NULL AND NOT EXISTS (SELECT 1 FROM tool_result_blobs b WHERE b.session_id = sessions.id))
 """
+"""Rows without events stay while a fork needs the stored results of the session or of one that it was forked from."""
 NAME_LENGTH = 80
 """Characters of the longest name."""
 _FORK_SESSION = """

@@ -17,6 +17,7 @@ from swecli.core.protocol.events import Unknown
 from swecli.core.sessions.database import open_database
 from swecli.core.sessions.losses import losses
 from swecli.core.sessions.rescue import is_damage, require_no_disk_error, rows
+from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.store import UNREADABLE, SessionStore
 from swecli.core.workspace.process_tree import Process
@@ -187,6 +188,27 @@ def test_sessions_without_their_rows_are_made_again_from_their_events(tmp_path: 
     assert read(path)[1] == dict.fromkeys(reversed(names), LENGTH)
     with closing(open_store(path)) as store:
         assert store.get(names[1]).title == "Title 1"
+
+
+def test_the_results_of_a_deleted_session_are_kept_for_its_fork(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = open_store(path)
+    first = store.create("/w", "fake/m", "1").id
+    store.append(user_turn(first, 1, "title"))
+    ref = ResultStore(store.database, first).put("run_command", b"a large result").id
+    second = store.fork(first, "2").id
+    third = store.fork(second, "2").id
+    for one in (first, second, third):
+        store.release(one)
+    store.delete([first, second])
+    store.close()
+    content = path.read_bytes()
+    path.write_bytes(content[:60] + bytes(4) + content[64:])
+    database = open_database(path)
+    assert "1 session with 3 events" in database.problems[0]
+    with closing(SessionStore(database)) as store:
+        assert [one.id for one in store.list()] == [third]
+        assert ResultStore(database, third).get(ref) == b"a large result"
 
 
 def test_rows_that_are_only_in_the_log_are_read(tmp_path: Path) -> None:

@@ -68,6 +68,23 @@ def test_a_fork_has_all_and_leaves_its_parent_alone(store: SessionStore) -> None
         assert connection.execute("SELECT count(*) FROM tool_result_blobs").fetchone()[0] == 0
 
 
+def test_a_fork_of_a_fork_keeps_its_results(store: SessionStore) -> None:
+    first = used(store, "first")
+    ref = ResultStore(store.database, first).put("run_command", b"a large result").id
+    second = store.fork(first, "2").id
+    third = store.fork(second, "2").id
+    for one in (first, second, third):
+        store.release(one)
+    store.delete([second])
+    assert ResultStore(store.database, third).get(ref) == b"a large result"
+    store.delete([first])
+    assert ResultStore(store.database, third).get(ref) == b"a large result"
+    assert [one.id for one in store.list()] == [third]
+    store.delete([third])
+    with store.database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM sessions").fetchone()[0] == 0
+
+
 def test_an_open_session_is_not_deleted(store: SessionStore) -> None:
     one, two = used(store, "first"), used(store, "second")
     store.release(one)
