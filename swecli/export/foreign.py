@@ -38,6 +38,7 @@ from swecli.core.protocol.messages import (
     ToolResultPart,
 )
 from swecli.core.sessions.portable import Portable, PortableError, bounded
+from swecli.core.sessions.store import LATEST
 
 Line = Mapping[str, Any]
 
@@ -768,10 +769,11 @@ def _image(block: Line) -> ImagePart | None:
 
 
 def _when(value: object) -> float:
-    """Unix seconds of an ISO time, or of milliseconds; 0 for other values."""
+    """Unix seconds of an ISO time, or of milliseconds; 0 for other values, and for times beyond the year 3000."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value) / 1000 if 1e11 < value < 1e14 else 0.0
+        return float(value) / 1000 if 1e11 < value < LATEST * 1000 else 0.0
     try:
-        return datetime.fromisoformat(str(value)).timestamp() if value else 0.0
+        seconds = datetime.fromisoformat(str(value)).timestamp() if value else 0.0
     except (ValueError, OverflowError):
         return 0.0
+    return seconds if seconds < LATEST else 0.0

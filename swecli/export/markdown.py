@@ -30,10 +30,13 @@ def markdown_of(transcript: Transcript) -> str:
 
 
 def when(timestamp: float) -> str:
-    """Unix seconds as a date and time in UTC; "unknown" for 0."""
+    """Unix seconds as a date and time in UTC; "unknown" for 0, and for a time that no calendar has."""
     if timestamp <= 0:
         return "unknown"
-    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    try:
+        return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):  # from an edited file, or a damaged database
+        return "unknown"
 
 
 def facts_of(transcript: Transcript) -> list[tuple[str, str]]:

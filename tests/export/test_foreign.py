@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import project
@@ -16,6 +17,7 @@ from swecli.core.engine.state import SessionState
 from swecli.core.protocol.messages import ImagePart, Message, ReasoningPart, TextPart
 from swecli.core.sessions.portable import Portable, PortableError
 from swecli.export.foreign import NO_RESULT, portable_of, read_foreign
+from swecli.export.rendering import readable
 from tests.export.support import PNG
 
 Line = dict[str, Any]
@@ -245,6 +247,16 @@ def test_nothing_of_it_has_power() -> None:
 def test_what_is_none_is_refused(text: str) -> None:
     with pytest.raises(PortableError):
         read_foreign(text)
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59-23:59", 99_999_999_999_999, "0001-01-01T00:00:00+23:59", 1e300])
+def test_a_time_that_no_calendar_has_is_unknown(time: object) -> None:
+    lines = [{**line, "timestamp": time} for line in CLAUDE]
+    session = portable_of(read_foreign("\n".join(map(json.dumps, lines))), "s")
+    assert session.updated == 0
+    far = [structs.replace(event, ts=5e11) for event in session.events]
+    assert "Last used: unknown" in readable(far, "markdown", str)
+    assert "Turn 1" in readable(far, "html", str)
 
 
 def test_a_file_without_words_is_refused_by_name() -> None:

@@ -40,7 +40,7 @@ from swecli.core.sessions.database import Database
 from swecli.core.sessions.journal import masked
 from swecli.core.sessions.log import visible_json
 from swecli.core.sessions.results import ResultStore, result_reference
-from swecli.core.sessions.store import UNREADABLE, SessionError, SessionStore, new_session_id
+from swecli.core.sessions.store import LATEST, UNREADABLE, SessionError, SessionStore, new_session_id
 from swecli.core.sessions.titles import storable
 from swecli.lazy_pattern import lazy_pattern
 
@@ -322,7 +322,7 @@ def _string(row: Mapping[str, Any], name: str) -> str:
 
 
 def _time(value: object, otherwise: float) -> float:
-    usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 32_503_680_000
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < LATEST
     return float(value) if usable and isinstance(value, int | float) else otherwise
 
 

@@ -201,7 +201,7 @@ _NEWEST_ITEMS = """
     WHERE session_id = ? AND agent = 'main' AND type IN ('item_started', 'item_completed')
     ORDER BY seq DESC LIMIT ?
 """
-_LATEST = 32_503_680_000.0
+LATEST = 32_503_680_000.0
 """Unix seconds beyond which a time is invalid: the year 3000."""
 
 
@@ -663,7 +663,7 @@ def _whole(value: object) -> int:
 
 
 def _moment(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and 0 <= value < _LATEST else 0.0
+    return float(value) if isinstance(value, int | float) and 0 <= value < LATEST else 0.0
 
 
 def _unreadable_at(seq: int, session_id: str) -> Event:
