@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Literal
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from swecli.core.llm.json_values import JsonObject, compact, is_list, is_object, parse_json, parse_object
+from swecli.core.llm.json_values import JsonObject, compact, is_list, is_object, is_too_deep, parse_json, parse_object
 from swecli.core.llm.protocols.arguments import arguments_object
 from swecli.core.llm.protocols.base import new_call_id
 from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta
@@ -17,14 +18,27 @@ from swecli.core.protocol.messages import Message, Part, Stop, TextPart, ToolCal
 from swecli.lazy_pattern import lazy_pattern
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
+"""Of Hermes, Qwen and many others, and of swecli's own description."""
+FUNCTION, END_FUNCTION = "<function=", "</function>"
+"""Of Qwen Coder (with a tag for each parameter) and Llama (with JSON)."""
+MISTRAL, LLAMA = "[TOOL_CALLS]", "<|python_tag|>"
+"""From these on the rest of the answer is calls."""
 FENCE = "```"
 
 _NAMES = ("name", "tool", "tool_name", "function")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _OTHERS = ("id", "type")
+_MARKS = (OPEN, FUNCTION, MISTRAL, LLAMA)
+_FUNCTION = lazy_pattern(r"\s*<function=([^>\s]{1,100})>")
+_PARAMETER = lazy_pattern(r"<parameter=([^>\s]{1,100})>")
+_NAMED = lazy_pattern(r"\s*(?:\[TOOL_CALLS\])?\s*([A-Za-z_][\w.-]{0,99})(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{)")
+_BETWEEN = " \t\r\n;,"
+_AFTER_CALLS = lazy_pattern(r"(?:\s|<\|(?:eom|eot)_id\|>|</s>)*\Z")
 _FENCE_START = lazy_pattern(r"^```[\w-]*[ \t]*\n", re.MULTILINE)
 _MAX_ENDS = 50
 """Candidate ends of a block that are tried, because its JSON may contain similar text."""
+_MAX_MARKS = 500
+"""Marks without a call behind them after which the rest is text."""
 
 
 class TextCall(Struct, frozen=True):
@@ -59,32 +73,130 @@ def read_calls(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
 def _tagged(text: str, tools: Collection[str]) -> Split | None:
     kept: list[str] = []
     calls: list[TextCall] = []
-    position = 0
-    while (start := text.find(OPEN, position)) >= 0:
-        inside = start + len(OPEN)
-        found, end = (), inside
-        for stop, after in _ends(text, inside):
-            if found := read_calls(text[inside:stop], tools):
-                end = after
-                break
-        kept.append(text[position : start if found else inside])
+    position = failed = 0
+    while failed < _MAX_MARKS:
+        places = [(at, mark) for mark in _MARKS if (at := text.find(mark, position)) >= 0]
+        if not places:
+            break
+        start, mark = min(places)
+        found, end = _marked(text, start, mark, tools)
+        failed += not found
+        kept.append(text[position : start if found else start + len(mark)])
         calls.extend(found)
-        position = end
+        position = end if found else start + len(mark)
     if not calls:
         return None
     return Split(_joined([*kept, text[position:]]), tuple(calls))
 
 
-def _ends(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Possible ends of a block's JSON, and where the rest begins. A model may omit the closing tag."""
+def _marked(text: str, start: int, mark: str, tools: Collection[str]) -> tuple[tuple[TextCall, ...], int]:
+    """The calls behind the mark at ``start``, and where they end."""
+    inside = start + len(mark)
+    if mark == MISTRAL:
+        return _listed(text[inside:], tools), len(text)
+    if mark == LLAMA:
+        return _sequence(text[inside:], tools), len(text)
+    if mark == FUNCTION:
+        for _, after in _ends(text, inside, END_FUNCTION):
+            if found := _functions(text[start:after], tools):
+                rest = text[after:]
+                stray = len(rest) - len(rest.lstrip().removeprefix(CLOSE)) if rest.lstrip().startswith(CLOSE) else 0
+                return found, after + stray
+        return (), inside
+    for stop, after in _ends(text, inside, CLOSE):
+        if found := _block(text[inside:stop], tools):
+            return found, after
+    return (), inside
+
+
+def _ends(text: str, start: int, close: str) -> Iterator[tuple[int, int]]:
+    """Possible ends of a block, and where the rest begins. A model may omit the closing tag."""
     position = start
     for _ in range(_MAX_ENDS):
-        stop = text.find(CLOSE, position)
+        stop = text.find(close, position)
         if stop < 0:
             break
-        position = stop + len(CLOSE)
+        position = stop + len(close)
         yield stop, position
     yield len(text), len(text)
+
+
+def _block(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
+    return read_calls(text, tools) or _functions(text, tools)
+
+
+def _functions(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
+    """``<function=NAME>`` with JSON or parameters, once or several times, and nothing else."""
+    calls: list[TextCall] = []
+    while (head := _FUNCTION.match(text)) is not None and head[1] in tools:
+        stop = text.find(f"{END_FUNCTION}\n{FUNCTION}", head.end())
+        whole = text[head.end() : stop if stop >= 0 else len(text)].strip()
+        body = whole.removesuffix(END_FUNCTION).strip()
+        arguments = parse_object(body) if body.startswith("{") else _parameters(body)
+        if arguments is None or not whole:
+            return ()
+        calls.append(TextCall(head[1], compact(arguments)))
+        text = text[stop + len(END_FUNCTION) :] if stop >= 0 else ""
+    return tuple(calls) if not text.strip() else ()
+
+
+def _parameters(body: str) -> JsonObject | None:
+    """Parameters as tags, their values as text: the tools correct numbers and lists written so."""
+    heads = list(_PARAMETER.finditer(body))
+    ends = [*(head.start() for head in heads[1:]), len(body)]
+    out: JsonObject = {}
+    for head, end in zip(heads, ends, strict=False):
+        value = body[head.end() : end].rstrip()
+        if not value.endswith(_END_PARAMETER):
+            return None
+        out[head[1]] = value.removesuffix(_END_PARAMETER).removeprefix("\n").removesuffix("\n")
+    return out if not body[: heads[0].start() if heads else len(body)].strip() else None
+
+
+_END_PARAMETER = "</parameter>"
+
+
+def _listed(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
+    """Mistral's calls: JSON, or a name before each object of arguments."""
+    calls: list[TextCall] = []
+    position = 0
+    while (head := _NAMED.match(text, position)) is not None and head[1] in tools:
+        value, position = _leading(text, head.end())
+        if not is_object(value):
+            return ()
+        calls.append(TextCall(head[1], compact(value)))
+    if not calls:
+        return _sequence(text, tools)
+    return tuple(calls) if _AFTER_CALLS.match(text, position) else ()
+
+
+def _sequence(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
+    """JSON calls one after the other, and nothing else."""
+    calls: list[TextCall] = []
+    position = 0
+    while True:
+        while position < len(text) and text[position] in _BETWEEN:
+            position += 1
+        if _AFTER_CALLS.match(text, position) is not None:
+            return tuple(calls)
+        value, end = _leading(text, position)
+        made = [_call(item, tools) for item in (value if is_list(value) else [value])]
+        if end == position or not all(made):
+            return ()
+        calls += [call for call in made if call is not None]
+        position = end
+
+
+def _leading(text: str, start: int) -> tuple[object, int]:
+    """The JSON value at ``start`` and its end; ``start`` itself if there is none."""
+    try:
+        value, end = _JSON.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None, start
+    return (None, start) if is_too_deep(text[start:end]) else (value, end)
+
+
+_JSON = json.JSONDecoder()
 
 
 def _fenced(text: str, tools: Collection[str]) -> Split | None:
@@ -104,7 +216,7 @@ def _fenced(text: str, tools: Collection[str]) -> Split | None:
 def _alone(text: str, tools: Collection[str]) -> Split | None:
     if not text.lstrip().startswith(("{", "[")):
         return None
-    calls = read_calls(text, tools)
+    calls = read_calls(text, tools) or _sequence(text, tools)
     return Split("", calls) if calls else None
 
 
@@ -134,6 +246,7 @@ def _object(value: object) -> JsonObject | None:
     return value if is_object(value) else None
 
 
+_Read = Callable[[str, Collection[str]], tuple[TextCall, ...]]
 _State = Literal["start", "text", "tag", "fence", "code", "hold"]
 
 
@@ -164,8 +277,9 @@ class TextCallStream:
         for index, text in self._parts.items():
             part = message.parts[index] if message is not None and index < len(message.parts) else None
             whole = part.text if isinstance(part, TextPart) else text.all if message is None else ""
-            if len(whole) > len(text.shown) and whole.startswith(text.shown):
-                yield TextDelta(index, whole[len(text.shown) :])
+            shown = text.shown
+            if len(whole) > len(shown) and whole.startswith(shown):
+                yield TextDelta(index, whole[len(shown) :])
 
 
 def with_calls(message: Message, tools: Collection[str]) -> Message:
@@ -191,14 +305,18 @@ def with_calls(message: Message, tools: Collection[str]) -> Message:
 
 
 class _Text(Struct):
-    """The text of one part. ``shown`` has been emitted, ``held`` has not."""
+    """The text of one part. ``pieces`` have been emitted, ``held`` has not."""
 
     tools: frozenset[str]
-    shown: str = ""
+    pieces: list[str] = field(default_factory=list[str])
     held: str = ""
     state: _State = "start"
     searched: int = 0
     """Characters of ``held`` already searched for the end."""
+
+    @property
+    def shown(self) -> str:
+        return "".join(self.pieces)
 
     @property
     def all(self) -> str:
@@ -210,7 +328,7 @@ class _Text(Struct):
         while (size := self._step()) is not None:
             released += self.held[:size]
             self.held, self.searched = self.held[size:], 0
-        self.shown += released
+        self.pieces.append(released)
         return released
 
     def _step(self) -> int | None:
@@ -223,8 +341,10 @@ class _Text(Struct):
             return 0
         if self.state == "text":
             return self._in_text()
+        if self.state == "tag" and self.held.startswith(OPEN):
+            return self._ended(CLOSE, len(OPEN), _block)
         if self.state == "tag":
-            return self._ended(CLOSE, len(OPEN))
+            return self._ended(END_FUNCTION, 0, _functions)
         if self.state == "fence":
             return self._in_fence()
         if self.state == "code":
@@ -234,19 +354,20 @@ class _Text(Struct):
     def _in_text(self) -> int | None:
         if not self.held:
             return None
-        starts = [(self.held.find(mark), mark) for mark in (OPEN, FENCE)]
+        marks = (*_MARKS, FENCE)
+        starts = [(self.held.find(mark), mark) for mark in marks]
         found = min(((at, mark) for at, mark in starts if at >= 0), default=None)
         if found is not None:
-            self.state = "tag" if found[1] == OPEN else "fence"
+            self.state = "fence" if found[1] == FENCE else "tag" if found[1] in (OPEN, FUNCTION) else "hold"
             return found[0]
-        return len(self.held) - max(_overlap(self.held, OPEN), _overlap(self.held, FENCE)) or None
+        return len(self.held) - max(_overlap(self.held, mark) for mark in marks) or None
 
     def _in_fence(self) -> int | None:
         """Only a block that begins like JSON may be a call; any other is shown at once."""
         _, line, content = self.held.partition("\n")
         lead = content.lstrip()
         if line and lead and lead[0] in "{[":
-            return self._ended(f"\n{FENCE}", len(self.held) - len(content))
+            return self._ended(f"\n{FENCE}", len(self.held) - len(content), read_calls)
         if not lead and len(self.held) < 200:
             return None
         self.state = "code"
@@ -259,13 +380,13 @@ class _Text(Struct):
             return end + len(FENCE)
         return len(self.held) - _overlap(self.held, FENCE) or None
 
-    def _ended(self, mark: str, start: int) -> int | None:
+    def _ended(self, mark: str, start: int, read: _Read) -> int | None:
         """Handle the end of a possible call: if it is one, the rest waits for the end of the answer."""
         end = self.held.find(mark, max(start, self.searched - len(mark)))
         if end < 0:
             self.searched = len(self.held)
             return None
-        if read_calls(self.held[start:end], self.tools):
+        if read(self.held[start:end], self.tools):
             self.state = "hold"
             return 0
         self.state = "text"

@@ -39,6 +39,7 @@ TOOLS = ("read_file", "write_file")
 READ = '{"name": "read_file", "arguments": {"path": "a"}}'
 NESTED = json.dumps({"name": "write_file", "arguments": {"path": "a.md", "content": "```py\nx\n```\n</tool_call>\n"}})
 A = {"path": "a"}
+CODER = "<function=read_file>\n<parameter=path>\na\n</parameter>\n</function>"
 
 
 def found(text: str) -> tuple[str, list[tuple[str, Any]]] | None:
@@ -65,6 +66,28 @@ def found(text: str) -> tuple[str, list[tuple[str, Any]]] | None:
         ('{"name": "read_file", "arguments": "{\\"path\\": \\"a\\"}"}', "", [("read_file", A)]),
         ('{"type": "function", "function": {"name": "read_file", "arguments": {"path": "a"}}}', "", [("read_file", A)]),
         ('{"tool": "read_file"}', "", [("read_file", {})]),
+        (f"{READ}; {READ}\n{READ};", "", [("read_file", A)] * 3),
+        # Qwen Coder, which may forget a tag around it
+        (f"I look.\n<tool_call>\n{CODER}\n</tool_call>", "I look.", [("read_file", A)]),
+        (f"{CODER}\n</tool_call>", "", [("read_file", A)]),
+        (f"<tool_call>\n{CODER}\n{CODER}\n</tool_call>\n<tool_call>{CODER}</tool_call>", "", [("read_file", A)] * 3),
+        (CODER.removesuffix("</function>"), "", [("read_file", A)]),
+        (
+            CODER.replace("read", "write").replace("\na\n", "\n<b></function>\n\n</b>\n\n"),
+            "",
+            [("write_file", {"path": "<b></function>\n\n</b>\n"})],
+        ),
+        # Llama
+        ('<function=read_file>{"path": "a"}</function>', "", [("read_file", A)]),
+        (f"<|python_tag|>{READ}; {READ}<|eom_id|>", "", [("read_file", A)] * 2),
+        # Mistral
+        (f"I look.[TOOL_CALLS] [{READ}, {READ}]</s>", "I look.", [("read_file", A)] * 2),
+        ('[TOOL_CALLS]read_file{"path": "a"}', "", [("read_file", A)]),
+        (
+            '[TOOL_CALLS]read_file[CALL_ID]x1[ARGS]{"path": "a"}[TOOL_CALLS]read_file[ARGS]{}',
+            "",
+            [("read_file", A), ("read_file", {})],
+        ),
     ],
 )
 def test_calls_are_found(text: str, kept: str, calls: list[tuple[str, Any]]) -> None:
@@ -88,6 +111,17 @@ def test_calls_are_found(text: str, kept: str, calls: list[tuple[str, Any]]) -> 
         "[]",
         "```json\n{}\n```",
         "<tool_call>" * 200,
+        "<function=delete_everything>\n</function>",
+        "Write `<function=read_file>` to read",
+        "Write <function=read_file>",
+        "<function=read_file>a</function>",
+        "<function=read_file>\n<parameter=path>\na\n</function>",
+        "<|python_tag|>print(1)",
+        "[TOOL_CALLS] is how Mistral begins them.",
+        f"[TOOL_CALLS]{READ} and so on",
+        '[TOOL_CALLS]read_file[ARGS]["a"]',
+        "[TOOL_CALLS]" * 2_000,
+        "<function=read_file>" * 2_000,
     ],
 )
 def test_what_is_no_call_stays_text(text: str) -> None:
@@ -127,6 +161,10 @@ PIECES = st.sampled_from(
         NESTED,
         "<tool_call>",
         "</tool_call>",
+        CODER,
+        "</function>",
+        "[TOOL_CALLS]",
+        "<|python_tag|>",
         "<",
         "{",
         "`",
@@ -148,15 +186,25 @@ def test_what_is_shown_is_the_final_text_whatever_the_cuts(text: str, cuts: list
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_a_call_is_not_shown_and_everything_else_is_at_once(size: int) -> None:
-    text = f"I look.\n```py\nx = [1]\n```\nand\n<tool_call>\n{READ}\n</tool_call>"
+@pytest.mark.parametrize(
+    "call",
+    [
+        f"<tool_call>\n{READ}\n</tool_call>",
+        f"<tool_call>\n{CODER}\n</tool_call>",
+        CODER,
+        f"[TOOL_CALLS][{READ}]",
+        f"<|python_tag|>{READ}",
+    ],
+)
+def test_a_call_is_not_shown_and_everything_else_is_at_once(size: int, call: str) -> None:
+    text = f"I look.\n```py\nx = [1]\n```\nand\n{call}"
     shown, last = stream(text, range(0, len(text), size))
     assert isinstance(last, Finished)
     assert last.message.text == "I look.\n```py\nx = [1]\n```\nand"
     assert "".join(shown).rstrip() == last.message.text
-    (call,) = last.message.tool_calls
-    assert (call.name, call.arguments) == ("read_file", '{"path":"a"}')
-    assert call.call_id.startswith("call_")
+    (made,) = last.message.tool_calls
+    assert (made.name, made.arguments) == ("read_file", '{"path":"a"}')
+    assert made.call_id.startswith("call_")
     assert last.message.response is not None
     assert last.message.response.stop.kind == "tool_use"
 
