@@ -171,6 +171,11 @@ _HAS_MESSAGE = """
     (s.title != '' OR EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started'))
 """
 """Whether a session ``s`` has a user message. Either sign suffices: one damaged event must not hide a session."""
+_IS_THERE = """
+    (s.title != '' OR EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id)
+     OR NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent = s.id))
+"""
+"""Whether ``s`` is more than the row of a deleted session, which stays for its forks."""
 _FORGET = """
     DELETE FROM sessions WHERE turns = 0 AND title = '' AND first IS NULL AND size = 0 AND name IS NULL
     AND NOT EXISTS (SELECT 1 FROM events e WHERE e.session_id = sessions.id)
@@ -252,7 +257,7 @@ def new_session_id(now: datetime, random: Random) -> str:
 
 def list_sessions(connection: sqlite3.Connection, *, limit: int = 200, empty: bool = False) -> Sequence[SessionInfo]:
     """Sessions, newest first; those without a user message only if ``empty``."""
-    where = "" if empty else f"WHERE {_HAS_MESSAGE}"
+    where = f"WHERE {_IS_THERE if empty else _HAS_MESSAGE}"
     # Reading another folder's database must not migrate it.
     columns = _COLUMNS if version_of(connection) >= _SUMS_SINCE else _COLUMNS_BEFORE_4
     query = f"SELECT {columns} FROM sessions s {where} ORDER BY s.updated DESC, s.id DESC LIMIT ?"
@@ -267,7 +272,8 @@ def find_session(connection: sqlite3.Connection, name: str) -> SessionInfo:
     """
     name = storable(name).strip()
     wanted = name.casefold()
-    rows = connection.execute("SELECT id, name FROM sessions ORDER BY updated DESC, id DESC").fetchall()
+    query = f"SELECT id, name FROM sessions s WHERE {_IS_THERE} ORDER BY updated DESC, id DESC"
+    rows = connection.execute(query).fetchall()
     named = [(str(row[0]), str(row[1] or "").casefold()) for row in rows]
     if not wanted:
         named.clear()

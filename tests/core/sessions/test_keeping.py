@@ -60,7 +60,9 @@ def test_a_fork_has_all_and_leaves_its_parent_alone(store: SessionStore) -> None
     for one in (parent, fork.id):
         store.release(one)
     store.delete([parent])
-    assert [one.id for one in store.list()] == [fork.id]
+    assert [one.id for one in store.list()] == [one.id for one in store.list(empty=True)] == [fork.id]
+    with pytest.raises(SessionError, match="No session"):
+        store.get(parent)
     assert ResultStore(store.database, fork.id).get(ref) == b"a large result"
     store.delete([fork.id])
     with store.database.read() as connection:
