@@ -22,7 +22,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swecli.core.atomic_text import make_private, name_aside
+from swecli.core.atomic_text import ASIDE, make_private, name_aside
 from swecli.core.sessions.rescue import (
     Damaged,
     bring_over,
@@ -224,15 +224,19 @@ class _Opening(Struct, frozen=True):
 
 def _open_or_mend(opening: _Opening) -> Database:
     """Open the file; a damaged one is moved aside, and its readable part goes into a new one."""
+    path = opening.path
     try:
-        return _open_shared(opening)
+        if path.exists() or not _abandoned(path):
+            return _open_shared(opening)
     except Damaged:
         pass
-    with _alone_in(opening.path.parent):
+    with _alone_in(path.parent):
+        if not path.exists() and (left := _abandoned(path)):
+            opening.problems.append(_complete(opening, left[-1]))
         try:
             return _open_shared(opening)  # repaired by another process meanwhile, or the disk failed only once
         except Damaged as damaged:
-            _require_readable(opening.path)
+            _require_readable(path)
             opening.problems.append(_mend(opening, str(damaged)))
         return _open_shared(opening)
 
@@ -368,6 +372,28 @@ def _mend(opening: _Opening, damage: str) -> str:
     target = _move_aside(path)
     fresh.rename(path)
     return f"The {purpose.name} was damaged ({damage}). It was kept as {target}. {kept}."
+
+
+def _abandoned(path: Path) -> list[Path]:
+    """New databases of repairs that a kill ended, oldest first. If the file itself is missing, the newest one is
+    complete: the damaged file is moved only then."""
+    found = (one for one in path.parent.glob(f"{path.name}.fresh-*") if one.name.rpartition("-")[2].isdecimal())
+    return sorted(found, key=lambda one: one.stat().st_mtime)
+
+
+def _complete(opening: _Opening, fresh: Path) -> str:
+    """Finish a repair that a kill ended after the damaged file was moved; returns the sentence for the user."""
+    path = opening.path
+    kept = sorted(one for one in path.parent.glob(f"{path.name}{ASIDE}*") if not one.name.endswith(("-wal", "-shm")))
+    target = kept[-1] if kept else name_aside(path)
+    for suffix in SIDE_FILES[1:]:  # of the damaged file: its log must not be applied to the new one
+        with suppress(FileNotFoundError):
+            _beside(path, suffix).rename(_beside(target, suffix))
+    fresh.rename(path)
+    return (
+        f"The {opening.purpose.name} was damaged. It was kept as {target}. The recovery of its readable part was "
+        "interrupted, and is complete now."
+    )
 
 
 def _move_aside(path: Path) -> Path:

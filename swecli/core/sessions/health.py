@@ -105,7 +105,7 @@ def recover(path: Path, damaged: Path) -> Recovered:
     Raises:
         OSError, sqlite3.Error: one of the disks fails; nothing was changed.
     """
-    fresh = path.with_name(f"{path.name}.fresh-{os.getpid()}")
+    fresh = path.with_name(f"{path.name}.found-{os.getpid()}")
     try:
         os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(sqlite3.connect(fresh, isolation_level=None)) as found:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.atomic_text import name_aside
 from swecli.core.protocol.events import Unknown
 from swecli.core.sessions.database import open_database
 from swecli.core.sessions.losses import losses
@@ -188,6 +189,37 @@ def test_sessions_without_their_rows_are_made_again_from_their_events(tmp_path: 
     assert read(path)[1] == dict.fromkeys(reversed(names), LENGTH)
     with closing(open_store(path)) as store:
         assert store.get(names[1]).title == "Title 1"
+
+
+@pytest.mark.parametrize("moved", [("",), ("", "-wal"), ("", "-wal", "-shm")])
+def test_a_repair_that_a_kill_ended_is_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: tuple[str, ...]
+) -> None:
+    path = tmp_path / "s.db"
+    names = written(path)
+    content = path.read_bytes()
+    path.write_bytes(content[:60] + bytes(4) + content[64:])
+
+    def killed(path: Path) -> Path:
+        target = name_aside(path)
+        for suffix in ("-wal", "-shm"):
+            Path(f"{path}{suffix}").write_bytes(b"of the damaged one")
+        for suffix in moved:
+            Path(f"{path}{suffix}").rename(f"{target}{suffix}")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("swecli.core.sessions.database._move_aside", killed)
+        with pytest.raises(KeyboardInterrupt):
+            open_database(path)
+    assert not path.exists()
+    (aside,) = (one for one in tmp_path.glob("s.db.corrupt-*") if not one.name.endswith(("-wal", "-shm")))
+    problems, found = read(path)
+    assert found == dict.fromkeys(names, LENGTH)
+    assert str(aside) in problems[0]
+    assert "complete now" in problems[0]
+    assert not [*tmp_path.glob("s.db.fresh-*")]
+    assert read(path)[0] == ()
 
 
 def test_the_results_of_a_deleted_session_are_kept_for_its_fork(tmp_path: Path) -> None:
