@@ -261,6 +261,11 @@ def piece(call_id: str, arguments: Any, name: str = "", **more: Any) -> dict[str
         # The same call twice.
         ([[piece("a", '{"x":1}', "f")], [piece("a", '{"x":1}', "f")]], [("f", {"x": 1})]),
         ([[piece("a", '{"x"', "f", index=0)], [piece("a", ":1}", "f", index=0)]], [("f", {"x": 1})]),
+        # An id for each piece.
+        (
+            [[piece("a", '{"x"', "f")], [piece("b", ":1}")], [piece("c", '{"y":2}', "g")]],
+            [("f", {"x": 1}), ("g", {"y": 2})],
+        ),
         # Neither index nor id, and no arguments.
         ([[piece("", "", "f"), piece("", "", "g")]], [("f", {}), ("g", {})]),
         # An empty object before the arguments.
@@ -344,3 +349,24 @@ def test_arguments_of_anthropic_in_another_form(given: object, pieces: list[obje
     ]
     got = outcome("anthropic-messages", "".join(f"data: {json.dumps(event)}\n\n" for event in events))
     assert [call["arguments"] for call in got["tool_calls"]] == [{"a": 1}]
+
+
+def test_a_call_that_only_the_finished_response_has_counts_once() -> None:
+    text = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "a"}]}
+    calls = [
+        {"type": "function_call", "id": f"i{name}", "call_id": name, "name": name, "arguments": "{}"} for name in "fg"
+    ]
+    events = [
+        {"type": "response.output_item.done", "output_index": 0, "item": text},
+        {"type": "response.output_item.done", "output_index": 1, "item": calls[0]},
+        {"type": "response.completed", "response": {"status": "completed", "output": [text, *calls]}},
+    ]
+
+    def names() -> list[str]:
+        got = outcome("openai-responses", "".join(f"data: {json.dumps(event)}\n\n" for event in events))
+        assert got["text"] == "a"
+        return [call["name"] for call in got["tool_calls"]]
+
+    assert names() == ["f", "g"]
+    events[1] = {**events[1], "item": {**calls[0], "call_id": "other"}}
+    assert names() == ["f"]

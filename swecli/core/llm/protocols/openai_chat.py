@@ -449,6 +449,8 @@ class _CallTracker:
                 known = self._by_id.get(call_id, known)  # the index is the same for all calls
         elif call_id:
             known = self._by_id.get(call_id)
+            if known is None and text and not name:
+                known = self._last  # some servers give each piece an id of its own
         else:
             known = self._last if first or not name else None
         if known is None or self._begins_another(known, call_id, name, text, whole):

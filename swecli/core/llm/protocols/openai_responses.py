@@ -447,9 +447,12 @@ class ResponsesDecoder(Decoder):
         self._finish(response, f"response.{as_text(response.get('status')) or 'completed'}")
 
     def _finish(self, response: JsonObject, kind: str) -> None:
+        output = [as_object(final) for final in as_list(response.get("output"))]
         if not any(item.done for item in self._known().values()):
-            for place, final in enumerate(as_list(response.get("output"))):
-                self._done(place, as_object(final))
+            for place, final in enumerate(output):
+                self._done(place, final)
+        else:
+            self._add_missing_calls(output)
         if usage := as_object(response.get("usage")):
             self.answer.report_usage(read_usage(usage))
         status = as_text(response.get("status")) or kind.removeprefix("response.").replace("done", "completed")
@@ -464,6 +467,16 @@ class ResponsesDecoder(Decoder):
         else:
             self.answer.stop(status, "end" if status == "completed" else "unknown")
             self.answer.complete()
+
+    def _add_missing_calls(self, output: Sequence[JsonObject]) -> None:
+        """Add calls of the finished response that no event announced. If the known ones have other ids in it, nothing
+        is certain, and no call may run twice."""
+        known = {call.wire_id for call in self.answer.calls}
+        calls = [item for item in output if item.get("type") == "function_call" and as_text(item.get("call_id"))]
+        missing = [item for item in calls if item["call_id"] not in known]
+        if len(missing) == len(calls) - len(self.answer.calls):
+            for item in missing:
+                self._done(max(self._known(), default=-1) + 1, item)
 
 
 def _is_search(item: JsonObject) -> bool:
