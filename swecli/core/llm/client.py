@@ -523,7 +523,7 @@ class HttpModelClient:
                     if isinstance(event, _Refused):
                         change = self._adapt(event.error, wire, request) if change_number < _MAX_CHANGES else ""
                         error = to_provider_error(event.error, self._context)
-                        event = StreamNotice(self._masker.mask(change)) if change else Failed(error)
+                        event = StreamNotice(self._masker.mask_cut(change)) if change else Failed(error)
                     for made in calls.feed(event) if calls is not None else (event,):
                         yield self._without_keys(made) if isinstance(made, Failed) else made
             if not change:
@@ -532,12 +532,10 @@ class HttpModelClient:
     def _without_keys(self, failed: Failed) -> Failed:
         """Mask keys in an error: some servers quote a refused key, and errors are shown and stored."""
         error = failed.error
-        message, hint = self._masker.mask(error.message), self._masker.mask(error.hint)
-        return (
-            failed
-            if message == error.message
-            else replace(failed, error=dataclasses.replace(error, message=message, hint=hint))
-        )
+        message, hint = self._masker.mask_cut(error.message), self._masker.mask_cut(error.hint)
+        if (message, hint) == (error.message, error.hint):
+            return failed
+        return replace(failed, error=dataclasses.replace(error, message=message, hint=hint))
 
     def _adapt(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
         """Change the cause of the server's complaint, for this and all later requests. Returns a sentence for the user;

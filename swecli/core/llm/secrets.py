@@ -10,6 +10,8 @@ from swecli.lazy_pattern import lazy_pattern
 MASK = "***"
 SHORTEST = 6
 """Characters. Shorter values are too likely to be ordinary words."""
+BEGINNING = 10
+"""Characters of a secret's beginning that must not be shown either."""
 
 _SHAPES = lazy_pattern(
     r"(?:\b|(?<=\\[nrt]))(?:(?:sk|pk|rk|gsk|xai|fw|hf|r8|pplx|csk|nvapi|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abposr])[-_][A-Za-z0-9_-]{16,}"
@@ -66,6 +68,7 @@ class Masker:
 
     def __init__(self, secrets: Iterable[str] = (), *, shapes: bool = True) -> None:
         known = sorted({secret for secret in secrets if len(secret) >= SHORTEST}, key=len, reverse=True)
+        self._secrets = known
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
         self._shapes = shapes
         self.longest = max(map(len, known), default=0)
@@ -75,6 +78,17 @@ class Masker:
         if self._known is not None:
             text = self._known.sub(MASK, text)
         return _without_shapes(text, lambda found: MASK) if self._shapes else text
+
+    def mask_cut(self, text: str) -> str:
+        """``mask`` for a text that was cut somewhere, perhaps within a secret: also masks beginnings of known ones."""
+        text = self.mask(text)
+        for secret in self._secrets:
+            while len(secret) > BEGINNING and (at := text.find(secret[:BEGINNING])) >= 0:
+                end = at + BEGINNING
+                while end < len(text) and secret.startswith(text[at : end + 1]):
+                    end += 1
+                text = f"{text[:at]}{MASK}{text[end:]}"
+        return text
 
     def cover(self, text: str) -> str:
         """The text with each character of a secret replaced by a star; the same object if it contains none."""

@@ -261,6 +261,26 @@ def test_a_password_in_a_wrong_address_is_not_in_the_error() -> None:
         assert "hunter2" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("status", "label", "before", "after"),
+    [
+        (400, "application/json", '{"error": {"message": "%s' % ("x" * 1_980), '"}}'),
+        (200, "application/json", '{"msg": "%s' % ("x" * 280), '"}'),
+        (200, "text/plain", "x" * 280, ""),
+    ],
+)
+async def test_a_key_that_is_cut_with_its_error_is_masked_too(status: int, label: str, before: str, after: str) -> None:
+    key = "sk-proj-SECRETSECRETSECRETSECRET"
+    async with serve(say(head(status, label), f"{before}{key}{after}".encode())) as server:
+        client = HttpModelClient(resolve("openai/gpt-x", {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": key}))
+        events = [event async for event in client.stream(REQUEST)]
+        await client.close()
+    failed = events[-1]
+    assert isinstance(failed, Failed)
+    assert "xxx" in failed.error.message
+    assert "SECRET" not in repr(failed)
+
+
 async def test_rate_limit_with_its_delay() -> None:
     error, _ = await failure(say(head(429, "application/json", retry_after="7"), b"{}"))
     assert (error.kind, error.retry_after) == ("rate_limit", 7.0)

@@ -96,6 +96,13 @@ def test_program_text_about_passwords_stays(text: str) -> None:
     assert Masker().mask(text) == text
 
 
+def test_a_secret_is_masked_where_a_text_was_cut() -> None:
+    masker = Masker(["sk-proj-1234567890", "short"])
+    assert masker.mask_cut("key sk-proj-1234567890 and sk-proj-12345") == f"key {MASK} and {MASK}"
+    assert masker.mask_cut("keys begin with sk-proj-, not sk-proj-99") == "keys begin with sk-proj-, not sk-proj-99"
+    assert masker.mask_cut("shor") == "shor"
+
+
 def test_headers_are_masked_unless_they_are_known_to_be_harmless() -> None:
     headers = {"Authorization": f"Bearer {KEY}", "x-team": "blue-and-green", "content-type": "application/json"}
     assert masked_headers(headers) == {"Authorization": MASK, "x-team": MASK, "content-type": "application/json"}
