@@ -295,6 +295,14 @@ def test_a_call_at_the_output_limit_is_incomplete_in_any_spelling(reason: str) -
     assert (finished.message.response.complete, finished.message.response.stop.kind) == (False, "length")
 
 
+@pytest.mark.parametrize("reason", ["null", "None", ""])
+def test_a_missing_reason_as_text_is_no_end(reason: str) -> None:
+    decoder = decoder_for("openai-chat", Origin("openai-chat", "host", "model"))
+    decoder.feed(WireEvent(chunk({"content": "a"}, reason).removeprefix("data: ")))
+    assert not decoder.stopped
+    assert isinstance(decoder.end()[-1], Failed)
+
+
 @pytest.mark.parametrize("reason", ["abort", "insufficient_system_resource"])
 def test_an_answer_that_the_server_gave_up_is_an_error(reason: str) -> None:
     got = outcome("openai-chat", chunk({"content": "a"}, reason) + "\ndata: [DONE]\n\n")

@@ -273,6 +273,8 @@ _STOPS: dict[str, WireStop] = {
     "insufficient_system_resource": "error",
 }
 """Reasons in lower case."""
+_NO_REASON = ("", "null", "none")
+"""Some gateways write a missing reason as text."""
 _PLAIN_REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content", "thought")
 _TICKS_PER_DOLLAR = Decimal(10**10)
 
@@ -330,7 +332,8 @@ class ChatDecoder(Decoder):
             tracker.feed(as_object(item), first=place == 0)
         if legacy := as_object(delta.get("function_call")):
             tracker.feed({"index": 0, "function": legacy})
-        if reason := as_text(choice.get("finish_reason")):
+        reason = as_text(choice.get("finish_reason"))
+        if reason.lower() not in _NO_REASON:
             self.answer.stop(reason, _STOPS.get(reason.lower(), "unknown"))
 
     def _signed_text(self, extra: JsonObject) -> None:
