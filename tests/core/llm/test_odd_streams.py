@@ -31,6 +31,12 @@ def test_events_without_blank_lines_between_them() -> None:
     assert (got["outcome"], got["text"]) == ("completed", "ab")
 
 
+def test_events_within_events() -> None:
+    body = "".join(f"data: {line}\n" for line in (chunk({"content": "a"}), chunk({}, "stop"), "data: [DONE]\n"))
+    got = outcome("openai-chat", body)
+    assert (got["outcome"], got["text"]) == ("completed", "a")
+
+
 @pytest.mark.parametrize("calls", [CALL, [CALL]])
 def test_a_call_that_stands_alone(calls: Any) -> None:
     got = outcome("openai-chat", chunk({"tool_calls": calls}, "tool_calls") + "\n")

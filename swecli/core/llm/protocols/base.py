@@ -452,6 +452,8 @@ class Decoder(ABC):
 
     def feed(self, event: WireEvent) -> list[StreamEvent]:
         data = event.data.strip()
+        while data.startswith("data:"):  # a proxy has wrapped events in events
+            data = data.removeprefix("data:").lstrip()
         try:
             self._take(data, event.name)
         except ValueError:
