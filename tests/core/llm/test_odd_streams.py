@@ -348,6 +348,20 @@ def test_fields_of_gemini_that_are_null_are_missing() -> None:
     assert (got["text"], [call["name"] for call in got["tool_calls"]]) == ("a", ["f"])
 
 
+def test_an_answer_of_anthropic_that_ends_with_the_mark_of_openai_is_whole() -> None:
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+    ]
+    bodies = ["".join(f"data: {json.dumps(event)}\n\n" for event in events[:count]) for count in (2, 3)]
+    assert [outcome("anthropic-messages", f"{body}data: [DONE]\n\n")["outcome"] for body in bodies] == [
+        "truncated",
+        "completed",
+    ]
+    assert outcome("anthropic-messages", bodies[1])["outcome"] == "truncated"
+
+
 @pytest.mark.parametrize(("given", "pieces"), [('{"a":1}', []), ({}, [{"a": 1}])])
 def test_arguments_of_anthropic_in_another_form(given: object, pieces: list[object]) -> None:
     block = {"type": "tool_use", "id": "x", "name": "f", "input": given}

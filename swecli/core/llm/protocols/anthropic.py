@@ -297,6 +297,10 @@ class AnthropicDecoder(Decoder):
         self._stop(message)
         self.on_whole()
 
+    def on_done(self) -> None:
+        if self.answer.stop_raw is not None:  # gateways end with OpenAI's mark, some instead of ``message_stop``
+            self.on_whole()
+
     def on_whole(self) -> None:
         for index in list(self._open_blocks()):
             self._block_stop(index)
