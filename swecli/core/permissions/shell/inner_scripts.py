@@ -53,9 +53,13 @@ _ESCAPES_OF_INPUT = frozenset(("dc", "ed", "red"))
 """Those of them that take their commands from another program."""
 _ESCAPED = lazy_pattern(r"(?:!+|\bshell\s)\s*([^\n]+)")
 _AWK = lazy_pattern(r"[gmn]?awk|busybox")
-_AWK_TEXT = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
-_AWK_RUNS = lazy_pattern(r'(?<!\|)\|&?\s*"((?:[^"\\]|\\.)*)"|"((?:[^"\\]|\\.)*)"\s*\|&?\s*getline')
-_AWK_COMPUTES = lazy_pattern(r"\bprintf?\b[^;{}\n|/]*\|&?\s*[A-Za-z_$(]|[\w)\]]\s*\|&?\s*getline")
+_AWK_TEXT = lazy_pattern(r'"((?:[^"\\\n]|\\.)*+)("?)')
+"""A string, or the start of one that is not closed: then all of its line, so that no quote is read twice."""
+_AWK_PIPE = lazy_pattern(r"(?<!\|)\|&?\s*\Z")
+_AWK_GETLINE = lazy_pattern(r"\s*\|&?\s*getline\b")
+_AWK_COMPUTED_INPUT = lazy_pattern(r"[\w)\]]\s*\|&?\s*getline\b")
+_AWK_PRINT = lazy_pattern(r"\bprintf?\b([^/]*)")
+_AWK_COMPUTED_OUTPUT = lazy_pattern(r"(?<!\|)\|&?\s*[A-Za-z_$(]")
 _RECIPE = lazy_pattern(r"^\t[@+-]+", re.MULTILINE)
 _MAKE_CALL = lazy_pattern(r"\$([({])shell\s+")
 _MAKE_VARIABLE = lazy_pattern(r"\$[({](\w+)[)}]|\$([@<^?*%+])")
@@ -181,8 +185,21 @@ def _sed_may_run(word: str) -> bool:
 
 def _of_awk(texts: Sequence[str]) -> tuple[list[str], bool]:
     """The commands behind a ``|`` of the code, as the end of a pipeline, and whether one is computed."""
-    scripts = [f": | {left or right}" for text in texts for left, right in _AWK_RUNS.findall(text)]
-    return scripts, any(_AWK_COMPUTES.search(_AWK_TEXT.sub("", text)) for text in texts)
+    scripts: list[str] = []
+    computed = False
+    for text in texts:
+        plain: list[str] = []
+        end = 0
+        for string in _AWK_TEXT.finditer(text):
+            before, end = text[end : string.start()], string.end()
+            plain += (before, '""')
+            if _AWK_PIPE.search(before) or _AWK_GETLINE.match(text, end):
+                scripts.append(f": | {string[1]}")
+        statements = re.split(r"[;{}\n]", "".join((*plain, text[end:])))
+        computed |= any(_AWK_COMPUTED_INPUT.search(statement) for statement in statements)
+        printed = [match[1] for statement in statements if (match := _AWK_PRINT.search(statement))]
+        computed |= any(_AWK_COMPUTED_OUTPUT.search(rest) for rest in printed)
+    return scripts, computed
 
 
 def _reads_makefile(texts: Sequence[str]) -> bool:
