@@ -202,6 +202,8 @@ class EventLines:
     def _user(self, started: ItemStarted, completed: ItemCompleted, text: str) -> None:
         if started.name == "shell":
             self.blocks(completed.blocks)
+            if completed.status == "interrupted":
+                self.say(["interrupted"])
         elif started.name == "command":
             self.say([f"You: {started.title}"])
         elif text in self._typed:

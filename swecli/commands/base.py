@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command
+from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+    from swecli.core.workspace.jobs import JobInfo
     from swecli.core.workspace.server_log import ServerLog
 
 Screen = Literal[
@@ -115,6 +117,18 @@ def opens(screen: Screen, instead: str = "") -> Run:
 def absent(session: Session, what: str, otherwise: str) -> str:
     """Reason for the absence of ``what``: safe mode turned it off, or ``otherwise``, a sentence."""
     return SAFE_MODE.format(what) if session.view.safe_mode else otherwise
+
+
+def running_jobs(jobs: Iterable[JobInfo]) -> list[str]:
+    """Names of the background jobs that end with the session."""
+    return [f"{job.id} {job.command}" for job in jobs if job.status == "running"]
+
+
+def jobs_words(jobs: Sequence[str]) -> tuple[str, str]:
+    """That these background jobs are running, and their names."""
+    more = f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""
+    count = "A job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
+    return f"{count} running in the background", safe_line(", ".join(jobs[:3]) + more)
 
 
 def end_of(log: ServerLog) -> CommandResult:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TextIO, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from msgspec import Struct
 
-from swecli.commands.base import SHELL_USE, CommandResult, Offer, run_command
+from swecli.commands.base import SHELL_USE, CommandResult, Offer, jobs_words, run_command, running_jobs
+from swecli.commands.memory import instructions_file, note_of, remember
 from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of, parse
+from swecli.core.config.paths import user_paths
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import Answer, Interrupt, ReplyPermission, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
@@ -184,6 +188,14 @@ def accepted(offer: Offer, line: str) -> bool:
             raise NotUnderstood(f"Nothing was changed. {offer_lines(offer)[-1]}")
 
 
+class Choice(Struct, frozen=True):
+    """A choice that the front end asks for, not the session; the next line answers. ``decide`` returns the action to
+    take, or None to cancel, and raises ``NotUnderstood`` for any other line."""
+
+    lines: Sequence[str]
+    decide: Callable[[str], Callable[[], object] | None]
+
+
 class Line(Struct, frozen=True):
     """``text`` is None at the end of input. ``at`` is when it was read, in monotonic seconds."""
 
@@ -265,12 +277,22 @@ class LinearFrontEnd:
         self._source = source
         self._target = target
         self._output = EventLines(self._write)
+        self._by_hand = False
+        self._works: Callable[[], bool] = lambda: False
+        """Whether work goes on in the open session."""
         self._requests: list[PermissionRequested | QuestionAsked] = []
+        """Open requests, oldest first. Only the first is on the screen: a line answers what was asked last."""
+        self._unshown: dict[str, Event] = {}
+        """Events of requests that are not on the screen yet, by request."""
         self._task: asyncio.Task[None] | None = None
         """The newest command."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Running commands."""
+        self._beside: list[asyncio.Task[None]] = []
+        """Those of them that wait for a model's answer beside the turn."""
         self._answers: list[tuple[str, ...]] = []
-        self._offer: Offer | None = None
-        """The action that a command offers for a yes."""
+        """Answers to the first parts of the question on the screen."""
+        self._choice: Choice | None = None
         self._asked_at = 0.0
         self._busy = False
         self._armed = False
@@ -298,10 +320,12 @@ class LinearFrontEnd:
                 self._again, opening = False, self._next
 
     async def _play(self, session: Session, lines: Lines) -> None:
-        self._session = session
+        self._session, self._by_hand = session, lines.by_hand
+        self._works = lambda: session.view.busy
         first = self._first
         self._requests.clear()
-        self._offer = None
+        self._unshown.clear()
+        self._choice = None
         self._busy = False
         if self._stop.code is None:
             self._left.clear()
@@ -318,23 +342,18 @@ class LinearFrontEnd:
         finally:
             left = self._left.is_set() and self._stop.code is None
             await session.close("clear" if self._again else "prompt_input_exit" if left else "other")
-            for task in (typed, leaving, *((self._beginning,) if self._beginning is not None else ())):
+            for task in (typed, leaving, *self._tasks, *((self._beginning,) if self._beginning is not None else ())):
                 task.cancel()
             await asyncio.gather(events, typed, leaving, return_exceptions=True)
 
     async def _events(self, session: Session) -> None:
         greeted = False
         async for event in session.subscribe(replay=True):
-            self._note(event)
             self._output.earlier = event.seq < session.view.started_seq
-            self._output.event(event)
+            self._show_event(event)
             match event.body:
                 case TurnEnded() | SessionStarted() if event.agent != MAIN:
                     pass
-                case QuestionAsked():
-                    self._ask_next()
-                case PermissionRequested() as request:
-                    self._output.say([*hunk_lines(request), approval_hint(request)])
                 case TurnEnded():
                     self._output.say([READY])
                 case SessionStarted() if not greeted and event.seq >= session.view.started_seq and not self._first_sent:
@@ -342,6 +361,12 @@ class LinearFrontEnd:
                     self._output.say([READY])
                 case _:
                     pass
+
+    def _show_event(self, event: Event) -> None:
+        self._note(event)
+        if not isinstance(event.body, PermissionRequested | QuestionAsked):
+            self._output.event(event)
+        self._present()
 
     def _note(self, event: Event) -> None:
         body = event.body
@@ -358,12 +383,26 @@ class LinearFrontEnd:
                 ]  # requests outside the turn stay open
             case PermissionRequested() | QuestionAsked():
                 self._requests.append(body)
-                self._asked_at = time.monotonic()
+                self._unshown[body.request] = event
                 self._withdraw()
             case PermissionResolved() | QuestionAnswered():
                 self._requests = [entry for entry in self._requests if entry.request != body.request]
             case _:
                 pass
+
+    def _present(self) -> None:
+        """Write the oldest open request, unless it is on the screen already."""
+        request = self._requests[0] if self._requests else None
+        event = None if request is None else self._unshown.pop(request.request, None)
+        if request is None or event is None:
+            return
+        self._output.event(event)
+        self._asked_at = time.monotonic()
+        self._answers = []
+        if isinstance(request, PermissionRequested):
+            self._output.say([*hunk_lines(request), approval_hint(request)])
+        else:
+            self._ask_next(request)
 
     async def _lines(self, lines: Lines) -> None:
         if self._first_sent and not lines.by_hand:
@@ -384,7 +423,7 @@ class LinearFrontEnd:
             self._armed = False
             if self._requests:
                 self._answer(line, lines.by_hand)
-            elif self._offer is not None and self._decided(self._offer, line, lines.by_hand):
+            elif self._choice is not None and self._decided(self._choice, line, lines.by_hand):
                 if not lines.by_hand:
                     await self._begun()
             elif line.text.strip():
@@ -432,23 +471,22 @@ class LinearFrontEnd:
             if isinstance(request, PermissionRequested):
                 self._session.send(reply(request, text))
                 self._requests.pop(0)
+                self._present()
             else:
                 self._answers.append(answer(request.questions[len(self._answers)], text))
-                self._ask_next()
+                self._ask_next(request)
         except NotUnderstood as error:
             self._output.say([str(error)])
 
-    def _ask_next(self) -> None:
-        request = self._requests[0]
-        if not isinstance(request, QuestionAsked):
-            return
+    def _ask_next(self, request: QuestionAsked) -> None:
+        """Ask the next part of the question on the screen, or send its answers."""
         if len(self._answers) < len(request.questions):
             at = len(self._answers)
             self._output.say(question_lines(request.questions[at], at + 1, len(request.questions)))
         else:
             self._requests.pop(0)
             self._session.send(Answer(request.request, tuple(self._answers)))
-            self._answers = []
+            self._present()
 
     def _dismiss(self) -> None:
         """At the end of the input, reject all open questions."""
@@ -457,38 +495,46 @@ class LinearFrontEnd:
             self._session.send(reply(request, "n The input has ended; no answer is possible."))
         else:
             self._session.send(Answer(request.request, ()))
+        self._present()
 
     def _propose(self, offer: Offer) -> None:
         """Offer an action; the next line answers."""
-        self._offer = offer
-        self._asked_at = time.monotonic()
-        self._output.say(offer_lines(offer))
 
-    def _decided(self, offer: Offer, line: Line, by_hand: bool) -> bool:
-        """Whether a line answers the offer. Any other piped line declines the offer and is then processed as usual: it
-        was written before the offer appeared."""
+        def decide(line: str) -> Callable[[], object] | None:
+            return (lambda: self._session.send(offer.command)) if accepted(offer, line) else None
+
+        self._ask(Choice(offer_lines(offer), decide))
+
+    def _ask(self, choice: Choice) -> None:
+        self._choice = choice
+        self._asked_at = time.monotonic()
+        self._output.say(choice.lines)
+
+    def _decided(self, choice: Choice, line: Line, by_hand: bool) -> bool:
+        """Whether a line answers the choice. Any other piped line declines it and is then processed as usual: it was
+        written before the choice appeared."""
         if by_hand and line.at - self._asked_at < GRACE:
             self._output.say([EARLY])
             return True
         try:
-            said_yes = accepted(offer, line.text or "")
+            chosen = choice.decide(line.text or "")
         except NotUnderstood as error:
             if by_hand:
                 self._output.say([str(error)])
                 return True
             self._withdraw()
             return False
-        if said_yes:
-            self._offer = None
-            self._session.send(offer.command)
+        if chosen is not None:
+            self._choice = None
+            chosen()
         else:
             self._withdraw()
         return True
 
     def _withdraw(self) -> None:
-        """Withdraw the offer: another question arrived, the input ended, or the user declined."""
-        if self._offer is not None:
-            self._offer = None
+        """Withdraw the choice: another question arrived, the input ended, or the user declined."""
+        if self._choice is not None:
+            self._choice = None
             self._output.say(["Cancelled: nothing was changed."])
 
     # --- messages and commands ---
@@ -509,16 +555,66 @@ class LinearFrontEnd:
             await self._session.extensions_settled()
             found = parse(stripped, await asyncio.to_thread(commands_of, self._session))
         if found is None:
-            self._output.typed(text)
-            await self._tell_mentions(text)
-            self._session.send(Steer(text) if self._busy else Submit(text))
+            if self._by_hand and (note := note_of(text)):
+                self._ask_note(text, note)
+                return
+            await self._say(text)
         elif not isinstance(found, CommandCall):
             self._output.say([found.message])
         elif self._busy and not found.command.while_busy:
             self._output.say([f"/{found.command.name} must wait for the turn to end; Ctrl+C interrupts it."])
         else:
             # A command may ask for consent, and its answer must be read meanwhile.
-            self._task = asyncio.create_task(self._command(found))
+            self._task = self._start(self._command(found))
+            if found.command.asks_model:
+                self._beside = [*(task for task in self._beside if not task.done()), self._task]
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run something that ends with the session."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _say(self, text: str) -> None:
+        """Send a message."""
+        self._output.typed(text)
+        await self._tell_mentions(text)
+        self._session.send(Steer(text) if self._busy else Submit(text))
+
+    def _ask_note(self, text: str, note: str) -> None:
+        """Ask where a line that begins with ``#`` belongs."""
+        if self._busy:
+            self._output.say(["A note must wait for the turn to end; Ctrl+C interrupts it."])
+            return
+        here, own = self._session.view.cwd, user_paths(os.environ).config
+
+        def decide(line: str) -> Callable[[], object] | None:
+            match line.strip().rstrip("."):
+                case "1":
+                    return lambda: self._start(self._remember(note, here))
+                case "2":
+                    return lambda: self._start(self._remember(note, own, own=True))
+                case "3":
+                    return lambda: self._start(self._say(text))
+                case word if _WORDS.get(word.lower()) == "reject":
+                    return None
+                case _:
+                    raise NotUnderstood(f"Nothing was added. {hint}")
+
+        hint = "Answer with a number, or n cancel."
+        lines = (
+            f"Add to the instructions: {note}",
+            f"1. Add it to {instructions_file(here).name} (this folder's instructions)",
+            f"2. Add it to {instructions_file(own)} (your own)",
+            "3. Send it as a message (nothing is added)",
+            hint,
+        )
+        self._ask(Choice(lines, decide))
+
+    async def _remember(self, note: str, folder: Path, *, own: bool = False) -> None:
+        result = await remember(self._session, note, folder, own=own)
+        self._output.blocks(result.blocks, drawings=False)
 
     async def _tell_mentions(self, text: str) -> None:
         """Report the share of the window that a message's mentioned files take."""
@@ -540,11 +636,12 @@ class LinearFrontEnd:
             self._propose(result.offer)
         match result.screen:
             case "quit":
-                self._left.set()
+                self._after_jobs(self._left.set)
             case "clear":
-                self._go_on(self._new)
+                self._after_jobs(lambda: self._go_on(self._new))
             case "fork" if self._fork is not None:
-                self._go_on(self._named(self._fork(self._session.view.session_id), result.argument))
+                forked = self._named(self._fork(self._session.view.session_id), result.argument)
+                self._after_jobs(lambda: self._go_on(forked))
             case "help":
                 self._output.say(
                     [
@@ -554,6 +651,26 @@ class LinearFrontEnd:
                 )
             case _:
                 pass
+
+    def _after_jobs(self, leave: Callable[[], object]) -> None:
+        """Leave the session. If that ends background jobs, ask the user first; a pipe has none to ask."""
+        jobs = running_jobs(self._session.view.jobs)
+        if not jobs or not self._by_hand:
+            leave()
+            return
+        title, named = jobs_words(jobs)
+        hint = "Answer with y stop and continue, or n cancel (nothing changes)."
+
+        def decide(line: str) -> Callable[[], object] | None:
+            match _WORDS.get(line.strip().lower().strip(",.")):
+                case "once":
+                    return leave
+                case "reject":
+                    return None
+                case _:
+                    raise NotUnderstood(f"Nothing was changed. {hint}")
+
+        self._ask(Choice((f"{title}: {named}", hint), decide))
 
     def _go_on(self, opening: OpenSession) -> None:
         self._again, self._next = True, opening
@@ -582,10 +699,14 @@ class LinearFrontEnd:
             self._output.say(["This command needs an argument here; /help shows which."])
 
     def _interrupted(self) -> None:
-        """Ctrl+C: interrupt the turn, or decline the offer; twice without either leaves."""
-        if self._busy:
+        """Ctrl+C: interrupt the session's work or a side question, or decline the choice; twice without any of them
+        leaves."""
+        if self._busy or self._works():
             self._session.send(Interrupt(skip=True))
-        elif self._offer is not None:
+        elif waiting := [task for task in self._beside if not task.done()]:
+            waiting[-1].cancel()
+            self._output.say(["Cancelled. The conversation is unchanged."])
+        elif self._choice is not None:
             self._withdraw()
         elif self._armed:
             self._left.set()

@@ -266,8 +266,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.run_worker(self._shut_down(0, CLOSE_TIME), group="end")
 
     def _ask_to_leave(self, jobs: list[str]) -> None:
+        from swecli.commands.base import jobs_words
         from swecli.tui.dock.picker import Choice, Picker
-        from swecli.tui.session_switch import jobs_words
 
         title, named = jobs_words(jobs)
         choices = [Choice("end", "Stop and quit", named), Choice("stay", "Stay", "background jobs keep running")]

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from textual.message import Message
 from textual.timer import Timer
 
+from swecli.commands.base import running_jobs
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission, SetMode
 from swecli.core.protocol.events import (
@@ -239,7 +240,7 @@ class SessionController:
     def jobs(self) -> list[str]:
         """Background jobs that end with the session."""
         view = self.view
-        return [] if view is None else [f"{job.id} {job.command}" for job in view.jobs if job.status == "running"]
+        return [] if view is None else running_jobs(view.jobs)
 
     @property
     def busy(self) -> bool:

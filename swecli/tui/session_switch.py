@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from swecli.safe_text import safe_line
+from swecli.commands.base import jobs_words
 from swecli.tui.backend import Backend, OpenSession, SessionNotOpened, StoredSession
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_controller import SessionController
@@ -121,10 +121,3 @@ class SessionSwitch:
             return found
 
         self._screen.post_message(SessionController.Wanted(opened))
-
-
-def jobs_words(jobs: Sequence[str]) -> tuple[str, str]:
-    """That these background jobs are running, and their names."""
-    more = f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""
-    count = "A job is" if len(jobs) == 1 else f"{len(jobs)} jobs are"
-    return f"{count} running in the background", safe_line(", ".join(jobs[:3]) + more)

@@ -9,25 +9,30 @@ import pytest
 
 from swecli.commands.base import Offer
 from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.context_management.instructions import INSTRUCTION_NAMES
 from swecli.core.engine.services import Mentionable
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
-from swecli.core.protocol.commands import Answer, Compact, ReplyPermission, SetMode, Submit
+from swecli.core.protocol.commands import Answer, Compact, Interrupt, ReplyPermission, SetMode, Submit
 from swecli.core.protocol.events import (
     Body,
+    Event,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
     ItemStarted,
     Option,
     PermissionRequested,
+    PermissionResolved,
     Question,
     QuestionAsked,
     TurnEnded,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.workspace.jobs import JobInfo
 from swecli.event_lines import MAX_EARLIER_LINES
 from swecli.plain.front_end import GRACE, Line, LinearFrontEnd
 from tests.support.fake_session import FakeSession
+from tests.support.waiting import until
 
 EDIT = DiffBlock("shop/pricing.py", "a\n", "b\n")
 ASK = PermissionRequested("p1", "t1", "edit_file", "shop/pricing.py", (EDIT,), "Edits ask.", "hash", "Edit(/shop)")
@@ -277,7 +282,8 @@ class Asked(LinearFrontEnd):
         self._propose(self.offer)
 
     def type(self, text: str, later: float) -> bool:
-        return self._decided(self.offer, Line(text, self._asked_at + later), by_hand=True)
+        assert self._choice is not None
+        return self._decided(self._choice, Line(text, self._asked_at + later), by_hand=True)
 
 
 async def test_a_line_typed_before_the_plan_was_seen_accepts_nothing() -> None:
@@ -290,6 +296,126 @@ async def test_a_line_typed_before_the_plan_was_seen_accepts_nothing() -> None:
     assert session.commands == []
     assert front_end.type("y", GRACE * 3)
     assert session.commands == [Compact()]
+
+
+class ByHand(LinearFrontEnd):
+    """A front-end with somebody at the keyboard, who types after having read."""
+
+    def __init__(self, session: FakeSession) -> None:
+        async def opened() -> FakeSession:
+            return session
+
+        self.said = io.StringIO()
+        super().__init__(opened, opened, source=io.StringIO(), target=self.said)  # type: ignore[arg-type]
+        self._session, self._by_hand, self._works = session, True, lambda: session.view.busy  # type: ignore[assignment]
+
+    def lines(self) -> list[str]:
+        return self.said.getvalue().splitlines()
+
+    def happen(self, *bodies: Body) -> None:
+        for number, body in enumerate(bodies):
+            self._show_event(Event(number, 1.0, "fake", 1, body))
+
+    async def type(self, text: str) -> None:
+        line = Line(text, self._asked_at + 2 * GRACE)
+        if self._requests:
+            self._answer(line, by_hand=True)
+        elif self._choice is None or not self._decided(self._choice, line, by_hand=True):
+            await self._do(text)
+
+
+OTHER = PermissionRequested("p2", "t2", "run_command", "rm -r /", (), "Commands ask.", "hash")
+TWO = QuestionAsked("q1", "t1", (Question("Which?", (Option("A"), Option("B"))), Question("Why?")))
+ONE = QuestionAsked("q2", "t2", (Question("Delete all?", (Option("keep"), Option("delete"))),))
+
+
+async def test_two_open_requests_are_asked_one_after_the_other() -> None:
+    session = FakeSession()
+    front_end = ByHand(session)
+    front_end.happen(ASK, OTHER, ONE)
+    assert "Permission needed: edit file shop/pricing.py" in front_end.lines()
+    assert not any("rm -r" in line for line in front_end.lines())
+    await front_end.type("y")
+    assert session.commands == [ReplyPermission("p1", "once")]
+    assert "Permission needed: run command rm -r /" in front_end.lines()
+    assert not any("Delete all?" in line for line in front_end.lines())
+    await front_end.type("n")
+    assert session.commands[1] == ReplyPermission("p2", "reject")
+    assert "Question: Delete all?" in front_end.lines()
+
+
+async def test_a_request_that_settles_itself_is_never_asked() -> None:
+    session = FakeSession()
+    front_end = ByHand(session)
+    front_end.happen(ASK, OTHER, PermissionResolved("p2", "once", "engine"))
+    await front_end.type("y")
+    assert not any("rm -r" in line for line in front_end.lines())
+
+
+async def test_answers_of_an_interrupted_question_answer_no_other() -> None:
+    session = FakeSession()
+    front_end = ByHand(session)
+    front_end.happen(TWO)
+    await front_end.type("2")
+    front_end.happen(TurnEnded("interrupted", ""), ONE)
+    assert session.commands == []
+    assert front_end.lines()[-4:-1] == ["Question: Delete all?", "1. keep", "2. delete"]
+    await front_end.type("1")
+    assert session.commands == [Answer("q2", (("keep",),))]
+
+
+async def test_ctrl_c_interrupts_a_shell_command() -> None:
+    session = FakeSession()
+    front_end = ByHand(session)
+    session.view.busy = True
+    front_end._interrupted()
+    assert session.commands == [Interrupt(skip=True)]
+    assert front_end.lines() == []
+
+
+@pytest.mark.parametrize("typed", ["/clear", "/quit"])
+async def test_a_session_with_jobs_is_left_after_a_yes_only(typed: str) -> None:
+    session = FakeSession()
+    session.view.jobs = (JobInfo("job1", "npm start", "t1", 1, 0.0),)
+    front_end = ByHand(session)
+    await front_end.type(typed)
+    await until(lambda: bool(front_end.lines()))
+    assert front_end.lines()[0] == "A job is running in the background: job1 npm start"
+    await front_end.type("perhaps")
+    assert front_end.lines()[-1].startswith("Nothing was changed. Answer with y")
+    await front_end.type("n")
+    assert not front_end._left.is_set()
+    await front_end.type(typed)
+    await until(lambda: front_end._choice is not None)
+    await front_end.type("y")
+    assert front_end._left.is_set()
+
+
+async def test_a_line_with_a_number_sign_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    session = FakeSession()
+    session.view.cwd = tmp_path
+    front_end = ByHand(session)
+    await front_end.type("# use tabs")
+    assert front_end.lines()[:2] == [
+        "Add to the instructions: use tabs",
+        f"1. Add it to {INSTRUCTION_NAMES[0]} (this folder's instructions)",
+    ]
+    await front_end.type("yes")
+    assert front_end.lines()[-1] == "Nothing was added. Answer with a number, or n cancel."
+    await front_end.type("2")
+    await until(lambda: "Added to" in front_end.said.getvalue())
+    assert "- use tabs" in (tmp_path / "config" / "swecli" / INSTRUCTION_NAMES[0]).read_text()
+    assert session.commands == []
+    await front_end.type("# use tabs")
+    await front_end.type("3")
+    await until(lambda: bool(session.commands))
+    assert session.commands == [Submit("# use tabs")]
+
+
+async def test_a_piped_line_with_a_number_sign_is_a_message() -> None:
+    session, _ = await play("# use tabs\n", ())
+    assert session.commands == [Submit("# use tabs")]
 
 
 async def test_the_mode_is_shown_without_a_screen_to_pick_it() -> None:
