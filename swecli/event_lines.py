@@ -284,7 +284,7 @@ def _other_lines(event: Event) -> list[str]:
             wait = f" (waited {duration(waited)} for you)" if waited >= 1 else ""
             took = f" in {duration(ended.duration - waited)}" if ended.duration else ""  # of a killed run it is unknown
             took += f"{wait}{f', {tokens}' if tokens else ''}"
-            return [f"Turn {outcome}{took}{f': {reason}' if reason and reason != outcome else ''}."]
+            return [f"Turn {outcome}{took}{f': {reason}' if reason else ''}."]
         case _:
             return []
 

@@ -410,6 +410,8 @@ class Conversation:
     async def _response(self, ended: TurnEnded, stop: Stop | None, prompt: _Prompt) -> PromptResponse:
         usage = _usage(ended.usage)
         if prompt.cancelled or ended.outcome == "interrupted":
+            if ended.reason and not prompt.cancelled:  # a hook, or the user's answer to a question
+                await self._tell(message(f"\n\n> {ended.reason}"))
             return PromptResponse(stop_reason="cancelled", usage=usage)
         reason: StopReason = "end_turn"
         match ended.outcome:

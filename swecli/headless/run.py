@@ -136,7 +136,7 @@ def closing_lines(outcome: Outcome) -> list[str]:
         lines.append(allowing(outcome.offers))
     ended = outcome.ended
     if outcome.status == "interrupted":
-        lines.append("interrupted")
+        lines.append(f"interrupted: {ended.reason}" if ended is not None and ended.reason else "interrupted")
     elif ended is not None and ended.outcome != "done":
         lines.append(f"{ended.outcome}: {ended.reason or ended.error_kind or 'no reason given'}")
     elif ended is not None and ended.reason:

@@ -258,8 +258,7 @@ def report_text(report: Report) -> str:
         case "done" | "idle":
             pass
         case state:
-            why = report.reason or "reason unknown"
-            lines.append(f"The task ended early: {state}{f', {why}' if why != state else ''}.")
+            lines.append(f"The task ended early: {state}{f', {report.reason}' if report.reason else ''}.")
     if report.answer:
         lines.append(report.answer)
     elif report.state in ("done", "idle"):

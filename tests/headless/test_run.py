@@ -202,7 +202,7 @@ async def test_each_end_of_a_turn_has_its_exit_code(outcome: Any, kind: str, cod
     assert run.result["status"] == outcome
     assert run.result["text"] == "half an an"
     assert run.result["error"] == (None if outcome == "interrupted" else {"kind": kind, "message": "because."})
-    assert ("interrupted" if outcome == "interrupted" else "because.") in run.stderr
+    assert ("interrupted: because." if outcome == "interrupted" else "because.") in run.stderr
 
 
 async def test_warnings_errors_and_retries_go_to_stderr() -> None:

@@ -198,7 +198,7 @@ async def test_the_end_of_a_call_is_said_once() -> None:
         ItemCompleted("t2", "rejected", (), (), "rejected: use tabs"),
         ItemStarted("t3", "tool", "run_command", "make"),
         ItemCompleted("t3", "interrupted", (), (), "interrupted"),
-        TurnEnded("interrupted", "interrupted"),
+        TurnEnded("interrupted"),
     )
     _, lines = await play("go\n", turn)
     start = lines.index("Rejected: write file a.txt")

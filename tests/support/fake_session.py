@@ -276,7 +276,7 @@ class FakeSession:
         task.cancel()
         if not self._begun:  # a task that is cancelled before its first step runs nothing, not even its end
             self._begun, self._state.busy = True, False
-            self.emit(TurnEnded("interrupted", "interrupted"))
+            self.emit(TurnEnded("interrupted"))
 
     def _submit(self, command: Submit) -> None:
         if self._state.model is None:
@@ -312,7 +312,7 @@ class FakeSession:
             if not ended:
                 self.emit(TurnEnded("done"))
         except asyncio.CancelledError:
-            self.emit(TurnEnded("interrupted", "interrupted"))
+            self.emit(TurnEnded("interrupted"))
         finally:
             await asyncio.sleep(0)
             self._state.busy = False

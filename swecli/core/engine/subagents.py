@@ -80,7 +80,7 @@ def transcript_of(events: Iterable[Event], agent: str) -> str | None:
             case Notice(text=text, level="warning" | "error"):
                 parts.append(f"[notice]\n{text}")
             case TurnEnded(outcome=outcome, reason=reason):
-                parts.append(f"[ended: {outcome}{f', {reason}' if reason and reason != outcome else ''}]")
+                parts.append(f"[ended: {outcome}{f', {reason}' if reason else ''}]")
             case _:
                 pass
     return "\n\n".join(parts) if known else None
@@ -131,7 +131,8 @@ class Report(Struct, frozen=True):
 def report_text(report: Report, most: int, count: Callable[[str], int]) -> str:
     """Report for the parent agent, with at most ``most`` tokens as counted by ``count``."""
     record = report.record
-    how = "is done" if report.done else f"ended early ({record.outcome}: {record.reason or 'reason unknown'})"
+    why = f": {record.reason}" if record.reason else ""
+    how = "is done" if report.done else f"ended early ({record.outcome}{why})"
     lines = [
         f"[{record.id} ({record.started.profile}) {how}: {plural(record.steps, 'step')}, {record.tokens:,} tokens. "
         f'Its transcript: read_result with ref_id "{record.id}"]'
@@ -409,7 +410,7 @@ class Subagents:
     def _end(self, run: _Run, problem: str, duration: float, folder: str) -> None:
         record, ended = self._recorder.state.agents[run.agent], run.relay.ended
         outcome: TurnOutcome = "error" if problem else ended.outcome if ended is not None else "interrupted"
-        reason = problem or (ended.reason if ended is not None else "interrupted")
+        reason = problem or (ended.reason if ended is not None else "")
         self._recorder.emit(
             AgentEnded(run.agent, outcome, reason, record.steps, record.tokens, record.cost, duration, folder)
         )

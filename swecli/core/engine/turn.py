@@ -166,7 +166,7 @@ class Turn:
                 await self._sentinel.look()
         except asyncio.CancelledError:
             trouble = self._asking.trouble
-            end = TurnStopped("interrupted", f"the last attempt failed: {trouble}" if trouble else "interrupted")
+            end = TurnStopped("interrupted", f"the last attempt failed: {trouble}" if trouble else "")
         finally:
             for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED, turn=True):
                 self._recorder.emit(body)

@@ -311,7 +311,7 @@ def _turn_end(block: TurnEndBlock, width: int, palette: Palette) -> list[Row]:
         words[0] += f" (waited {duration(block.waited)} for you)"
     if tokens := usage_words(block.usage, estimated=block.estimated):
         words[0] += f" · {tokens}"
-    if block.reason and block.reason != block.outcome:
+    if block.reason:
         words.append(block.reason)
     style = {"done": palette.dim, "error": palette.error}.get(block.outcome, palette.warning)
     return hanging(Styled(safe_line(": ".join(words)), style), width, 2)

@@ -311,7 +311,7 @@ def test_a_blocked_message_is_one_line() -> None:
 
 def test_an_interrupt_is_told_once_and_waiting_is_no_work() -> None:
     begun = ItemStarted("a1", "text"), ItemDelta("a1", "Half an")
-    end = TurnEnded("interrupted", "interrupted", duration=189.2, waited=165.0)
+    end = TurnEnded("interrupted", duration=189.2, waited=165.0)
     page = shown(Reducer().reduce(stream(*user("u1", "go"), *begun, end)))
     text = "\n".join(row.text for number in range(len(page.blocks)) for row in page.rows(number))
     assert text.count("interrupted") == 1
