@@ -403,6 +403,25 @@ async def test_control_r_searches_the_history(tmp_path: Path) -> None:
         await it.hides("search history")
 
 
+async def test_editing_keys_edit_the_query_of_a_history_search(tmp_path: Path) -> None:
+    (tmp_path / "history.jsonl").write_text('"fix login page"\n"run tests"\n"fix logout"\n')
+    async with running(state=tmp_path) as it:
+        await it.press("ctrl+r", *"fix login")
+        assert it.text == "fix login page"
+        await it.press("ctrl+w")
+        await it.shows("search history: fix ")
+        assert it.text == "fix logout"
+        await it.press("ctrl+u", *"run")
+        assert it.text == "run tests"
+        await it.press("ctrl+u")
+        it.editor.take_paste("login\n")
+        await it.shows("search history: login")
+        assert it.text == "fix login page"
+        await it.press("ctrl+a", "ctrl+k")
+        await it.hides("search history")
+        assert it.text == ""
+
+
 async def test_line_editing_with_a_kill_ring_and_undo() -> None:
     async with running() as it:
         await it.type("alpha beta gamma")

@@ -281,29 +281,47 @@ class HistorySearch(Static):
         return self._before
 
     def take_key(self, event: events.Key) -> bool:
-        """Narrow, continue or accept; returns whether the search handled the key."""
+        """Narrow, continue or accept; returns whether the search handled the key. A key that means nothing here accepts
+        the match and then has its usual meaning."""
         query = self._query or ""
-        if self._keymap.action("prompt", event.key) == "search_history":
-            self._skip += 1
-            self._find()
-            return True
-        match self._keymap.action("list", event.key) or event.key:
+        match self._edit_of(event.key):
+            case "search_history":
+                self._skip += 1
             case "previous":
                 self._skip += 1
             case "next":
                 self._skip = max(0, self._skip - 1)
             case "backspace" | "ctrl+h":
                 self._query, self._skip = query[:-1], 0
-            case "enter" | "tab" | "right" | "left":
-                self._query = None
-                self._show("")
-                return event.key != "left"
+            case "kill_blank_left" | "kill_word_left":
+                self._query, self._skip = "".join(query.rstrip().rpartition(" ")[:2]), 0
+            case "kill_left":
+                self._query, self._skip = "", 0
             case _ if event.is_printable and event.character:
                 self._query, self._skip = query + event.character, 0
-            case _:
+            case _ if self._keymap.action("everywhere", event.key):
                 return False
+            case key:
+                self._query = None
+                self._show("")
+                return key in ("enter", "tab", "right")
         self._find()
         return True
+
+    def take_paste(self, text: str) -> bool:
+        """Add a paste to the query; False if the search is not open."""
+        if self._query is None:
+            return False
+        self._query, self._skip = self._query + " ".join(text.split()), 0
+        self._find()
+        return True
+
+    def _edit_of(self, key: str) -> str:
+        """What a key does to the search, as the keys of the prompt and of lists are set."""
+        action = self._keymap.action("prompt", key) or ""
+        if action == "search_history" or action.startswith("kill_"):
+            return action
+        return self._keymap.action("list", key) or key
 
     def _find(self) -> None:
         query = self._query or ""
@@ -488,6 +506,7 @@ class Prompt(Vertical):
         self.keymap = keymap or Keymap()
         self.editor = PromptEditor(id="editor", keymap=self.keymap)
         self.editor.intercept = self._intercept
+        self.editor.intercept_paste = lambda text: self._search.take_paste(text)
         self.editor.complain = self._complain = complain
         self.suggestions = Suggestions(self.editor, files, self.keymap)
         self.history = History(None if state is None else state / "history.jsonl", complain)

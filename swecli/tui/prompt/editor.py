@@ -325,6 +325,8 @@ class PromptEditor(TextArea):
         """Why images can't be attached; empty if they can."""
         self.complain: Callable[[str], None] = lambda text: None
         self.intercept: Callable[[events.Key], bool] = lambda event: False
+        self.intercept_paste: Callable[[str], bool] = lambda text: False
+        """Sees each paste first and returns whether it handled it."""
         self.taken: Callable[[], None] | None = None
         """Called when the draft was taken and the next one begins."""
         self._ring = KillRing(self)
@@ -438,7 +440,7 @@ class PromptEditor(TextArea):
 
     def take_paste(self, text: str) -> None:
         """Insert a paste: the text, or the images that it names."""
-        if not self._take_images(text):
+        if not self.intercept_paste(text) and not self._take_images(text):
             self.add(text)
 
     def _take_images(self, pasted: str) -> bool:
