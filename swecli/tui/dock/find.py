@@ -84,6 +84,6 @@ class FindPanel(DockPanel):
 
     def _show_matches(self) -> None:
         found = self._transcript.search_state
-        text = f"{found.current} of {found.total}" if found.total else "no match"
+        text = f"{found.current} of {found.total}" if found.current else f"{found.total} found" if found.total else ""
         self._note.display = bool(found.query)
-        self._note.update(Content(text))
+        self._note.update(Content(text or "no match"))

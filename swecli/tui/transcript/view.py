@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
 from textual import events
 from textual.binding import BindingType
 from textual.geometry import Region, Size
@@ -21,7 +20,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
+from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Event
 from swecli.safe_text import SafeText
 from swecli.tui import compat, keymap
@@ -30,14 +29,13 @@ from swecli.tui.keymap import Keymap
 from swecli.tui.transcript.block_rows import Mark, Painter
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
-    Block,
     CompactionBlock,
     Operation,
     Put,
     ShownBlock,
-    ToolBlock,
     UserBlock,
 )
+from swecli.tui.transcript.finder import Search, SearchState, row_spans
 from swecli.tui.transcript.page import Anchor, Page
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.plain import block_text, file_of, for_clipboard
@@ -375,121 +373,7 @@ class PageView(ScrollView):
             self._settle(None)
 
 
-def matching_blocks(blocks: Iterable[Block], query: str) -> list[int]:
-    """Numbers of the blocks whose text contains the query, ignoring case."""
-    wanted = query.lower()
-    return [number for number, block in enumerate(blocks) if _holds(block, wanted)] if wanted else []
-
-
-def _holds(block: Block, wanted: str) -> bool:
-    """Whether the block's text contains ``wanted``. A diff is only computed if one of its texts does."""
-    if isinstance(block, ToolBlock | ShownBlock):
-        kept = tuple(part for part in block.blocks if not isinstance(part, DiffBlock) or _may_hold(part, wanted))
-        if len(kept) < len(block.blocks):
-            block = replace(block, blocks=kept)
-    return wanted in block_text(block).lower()
-
-
-def _may_hold(diff: DiffBlock, wanted: str) -> bool:
-    return any(wanted in (text or "").lower() for text in (diff.path, diff.old, diff.new))
-
-
-def row_spans(row: Row, query: str) -> Iterator[tuple[int, int]]:
-    """Spans of the query in a row's body (start and end in characters)."""
-    wanted, text = query.lower(), row.body.lower()
-    if not wanted or len(text) != len(row.body):
-        return
-    start = text.find(wanted)
-    while start >= 0:
-        yield start, start + len(wanted)
-        start = text.find(wanted, start + len(wanted))
-
-
-def matching_rows(rows: Sequence[Row], query: str) -> list[int]:
-    """Numbers of the rows where a match begins; a match may continue in wrapped rows."""
-    wanted = query.lower()
-    out: list[int] = []
-    first = 0
-    while first < len(rows):
-        last = first + 1
-        text = rows[first].body.lower()
-        starts = [0]
-        while last < len(rows) and rows[last].join is not None:
-            starts.append(len(text) + len(rows[last].join or ""))
-            text += (rows[last].join or "") + rows[last].body.lower()
-            last += 1
-        place = text.find(wanted) if wanted else -1
-        while place >= 0:
-            row = first + max(number for number, start in enumerate(starts) if start <= place)
-            if not out or out[-1] != row:
-                out.append(row)
-            place = text.find(wanted, place + len(wanted))
-        first = last
-    return out
-
-
-class Search:
-    """A search in progress: the matching blocks and the current row."""
-
-    def __init__(self, page: Page, query: str) -> None:
-        self.query = query
-        self.blocks = [page.blocks.id_at(number) for number in matching_blocks(page.blocks, query)]
-        """Ids of the matching blocks, in order."""
-        self._page = page
-        self._block = -1
-        """Index of the current match's block in ``blocks``; -1 before the first."""
-        self._row = 0
-
-    @property
-    def current(self) -> int:
-        """Number of the current block, from 1; 0 before the first."""
-        return self._block + 1
-
-    def is_at(self, number: int, row: Row) -> bool:
-        """Whether the current match begins in this row."""
-        if self._block < 0 or self._page.place(self.blocks[self._block]) != number:
-            return False
-        rows = self._page.rows(number)
-        return self._row < len(rows) and rows[self._row] is row
-
-    def go(self, step: Literal[-1, 1]) -> tuple[int, int] | None:
-        """Go to the next or previous match, wrapping around; initially to the first or last. A block that hides its
-        match is expanded. Returns the numbers of block and row; None without a match."""
-        if self._block >= 0:
-            number = self._page.place(self.blocks[self._block])
-            rows = self._rows(number) if number is not None else []
-            further = [row for row in rows if (row > self._row if step > 0 else row < self._row)]
-            if number is not None and further:
-                self._row = further[0] if step > 0 else further[-1]
-                return number, self._row
-        for count in range(1, len(self.blocks) + 1):
-            start = self._block if self._block >= 0 or step > 0 else 0
-            place = (start + step * count) % len(self.blocks)
-            number = self._page.place(self.blocks[place])
-            if number is not None:
-                rows = self._rows(number) or [0]
-                self._block, self._row = place, rows[0] if step > 0 else rows[-1]
-                return number, self._row
-        return None
-
-    def _rows(self, number: int) -> list[int]:
-        rows = matching_rows(self._page.rows(number), self.query)
-        if not rows and not self._page.is_expanded(number) and self._page.toggle(number):
-            rows = matching_rows(self._page.rows(number), self.query)
-            if not rows:
-                self._page.toggle(number)
-        return rows
-
-
 _AFTER: Mapping[Density, Density] = {"usual": "full", "full": "short", "short": "usual"}
-
-
-class SearchState(Struct, frozen=True):
-    """State of a search: ``current`` counts from 1 among the ``total`` matching blocks; 0 before the first."""
-
-    query: str = ""
-    current: int = 0
-    total: int = 0
 
 
 TICK: Final = 0.5
@@ -575,6 +459,7 @@ class Transcript(PageView, can_focus=True):
         operations = self._reducer.reduce(events)
         if operations:
             self.change_blocks(operations)
+            self._search_further(operations)
         self._tick_if_needed()
 
     def _tick_if_needed(self) -> None:
@@ -598,14 +483,18 @@ class Transcript(PageView, can_focus=True):
         """Show something outside the session, for example a slash command's result."""
         if blocks or title:
             self._shown += 1
-            self.change_blocks([Put(ShownBlock(f"shown-{self._shown}", tuple(blocks), title))])
+            shown = [Put(ShownBlock(f"shown-{self._shown}", tuple(blocks), title))]
+            self.change_blocks(shown)
+            self._search_further(shown)
 
     def clear(self) -> None:
         """Remove everything, for a new session."""
         self._reducer = Reducer(self.page.block)
         self.page.clear()
         self.cursor = None
-        self.clear_find()
+        if self._search is not None:  # continues in what is shown next
+            self._search = Search(self.page, self._search.query)
+            self.search_state = SearchState(self._search.query)
         self.follow()
 
     @property
@@ -779,6 +668,12 @@ class Transcript(PageView, can_focus=True):
 
     def action_find_previous(self) -> None:
         self._find(-1)
+
+    def _search_further(self, operations: Sequence[Operation]) -> None:
+        """Search what arrives during a search, too."""
+        search = self._search
+        if search is not None and search.take_in(operations):
+            self.search_state = SearchState(search.query, search.current, len(search.blocks))
 
     def clear_find(self) -> None:
         self._search = None

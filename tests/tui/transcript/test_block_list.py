@@ -26,9 +26,9 @@ from swecli.tui.transcript.blocks import (
     UserBlock,
     shape_of,
 )
+from swecli.tui.transcript.finder import Search, matching_blocks
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.reducer import Reducer
-from swecli.tui.transcript.view import Search, matching_blocks
 
 RESIDENT = 100_000
 

@@ -8,10 +8,10 @@ from swecli.core.protocol.blocks import DiffBlock
 from swecli.safe_text import sanitise
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import AnswerBlock, ToolBlock
+from swecli.tui.transcript.finder import matching_blocks, matching_rows, row_spans
 from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.plain import block_text, for_clipboard
 from swecli.tui.transcript.rows import plain_rows
-from swecli.tui.transcript.view import matching_blocks, matching_rows, row_spans
 from tests.tui.transcript.samples import blocks
 
 

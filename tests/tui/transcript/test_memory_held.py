@@ -7,9 +7,9 @@ from swecli.core.protocol.events import Body, Event, ItemCheckpointed, ItemCompl
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.core.spill import SpillStore
 from swecli.tui.transcript.blocks import BlockList
+from swecli.tui.transcript.finder import matching_blocks
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.reducer import Reducer
-from swecli.tui.transcript.view import matching_blocks
 from tests.support.held import held_by
 
 EARLY, TURNS = 120, 300

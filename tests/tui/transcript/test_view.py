@@ -297,6 +297,35 @@ def session_events(first: int, last: int) -> list[Any]:
     return [event.body for event in session()[first:last]]
 
 
+async def test_a_search_finds_what_arrives_meanwhile() -> None:
+    async with playing(height=10) as play:
+        play.fill(3)
+        assert play.view.find("needle") == 0
+        play.apply(ItemStarted("a", "text"), ItemDelta("a", "the nee"))
+        assert play.view.search_state.total == 0
+        play.apply(ItemDelta("a", "dle\n" + "x\n" * 30))
+        assert (play.view.search_state.current, play.view.search_state.total) == (0, 1)
+        play.view.action_find_previous()
+        assert (play.view.search_state.current, play.view.search_state.total) == (1, 1)
+        assert any("the needle" in line for line in play.lines())
+        play.apply(*answer("z", "a needle again"))
+        assert (play.view.search_state.current, play.view.search_state.total) == (1, 2)
+        play.view.action_find_next()
+        assert any("a needle again" in line for line in play.lines())
+
+
+async def test_a_search_continues_in_a_transcript_that_is_drawn_anew() -> None:
+    async with playing(height=10) as play:
+        play.apply(*answer("a", "a needle"))
+        assert play.view.find("needle") == 1
+        play.view.clear()
+        assert (play.view.search_state.query, play.view.search_state.total) == ("needle", 0)
+        play.apply(*answer("earlier", "an earlier needle"), *answer("a", "a needle"))
+        assert play.view.search_state.total == 2
+        play.view.action_find_previous()
+        assert play.view.search_state.current == 2
+
+
 async def test_search_goes_from_match_to_match_and_opens_what_is_folded() -> None:
     async with playing(height=10) as play:
         play.fill(6)

@@ -1,0 +1,144 @@
+"""The search of the transcript: which blocks and rows match, and the walk from match to match."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swecli.core.protocol.blocks import DiffBlock
+from swecli.tui.transcript.blocks import Block, Operation, Put, ShownBlock, ToolBlock
+from swecli.tui.transcript.page import Page
+from swecli.tui.transcript.plain import block_text
+from swecli.tui.transcript.rows import Row
+
+
+class SearchState(Struct, frozen=True):
+    """State of a search: ``current`` counts from 1 among the ``total`` matching blocks; 0 before the first."""
+
+    query: str = ""
+    current: int = 0
+    total: int = 0
+
+
+def matching_blocks(blocks: Iterable[Block], query: str) -> list[int]:
+    """Numbers of the blocks whose text contains the query, ignoring case."""
+    wanted = query.lower()
+    return [number for number, block in enumerate(blocks) if _holds(block, wanted)] if wanted else []
+
+
+def _holds(block: Block, wanted: str) -> bool:
+    """Whether the block's text contains ``wanted``. A diff is only computed if one of its texts does."""
+    if isinstance(block, ToolBlock | ShownBlock):
+        kept = tuple(part for part in block.blocks if not isinstance(part, DiffBlock) or _may_hold(part, wanted))
+        if len(kept) < len(block.blocks):
+            block = replace(block, blocks=kept)
+    return wanted in block_text(block).lower()
+
+
+def _may_hold(diff: DiffBlock, wanted: str) -> bool:
+    return any(wanted in (text or "").lower() for text in (diff.path, diff.old, diff.new))
+
+
+def row_spans(row: Row, query: str) -> Iterator[tuple[int, int]]:
+    """Spans of the query in a row's body (start and end in characters)."""
+    wanted, text = query.lower(), row.body.lower()
+    if not wanted or len(text) != len(row.body):
+        return
+    start = text.find(wanted)
+    while start >= 0:
+        yield start, start + len(wanted)
+        start = text.find(wanted, start + len(wanted))
+
+
+def matching_rows(rows: Sequence[Row], query: str) -> list[int]:
+    """Numbers of the rows where a match begins; a match may continue in wrapped rows."""
+    wanted = query.lower()
+    out: list[int] = []
+    first = 0
+    while first < len(rows):
+        last = first + 1
+        text = rows[first].body.lower()
+        starts = [0]
+        while last < len(rows) and rows[last].join is not None:
+            starts.append(len(text) + len(rows[last].join or ""))
+            text += (rows[last].join or "") + rows[last].body.lower()
+            last += 1
+        place = text.find(wanted) if wanted else -1
+        while place >= 0:
+            row = first + max(number for number, start in enumerate(starts) if start <= place)
+            if not out or out[-1] != row:
+                out.append(row)
+            place = text.find(wanted, place + len(wanted))
+        first = last
+    return out
+
+
+class Search:
+    """A search in progress: the matching blocks and the current row."""
+
+    def __init__(self, page: Page, query: str) -> None:
+        self.query = query
+        self.blocks = [page.blocks.id_at(number) for number in matching_blocks(page.blocks, query)]
+        """Ids of the matching blocks, in order."""
+        self._page = page
+        self._block = -1
+        """Index of the current match's block in ``blocks``; -1 before the first."""
+        self._row = 0
+
+    @property
+    def current(self) -> int:
+        """Number of the current block, from 1; 0 before the first."""
+        return self._block + 1
+
+    def take_in(self, operations: Iterable[Operation]) -> bool:
+        """Add changed blocks that match for the first time. Returns whether there are any."""
+        wanted, before = self.query.lower(), len(self.blocks)
+        for operation in operations:
+            if not isinstance(operation, Put) or operation.block.id in self.blocks:
+                continue
+            number = self._page.place(operation.block.id)
+            if number is None or not _holds(operation.block, wanted):
+                continue
+            place = bisect_right(self.blocks, number, key=lambda known: self._page.place(known) or 0)
+            self.blocks.insert(place, operation.block.id)
+            self._block += place <= self._block
+        return len(self.blocks) > before
+
+    def is_at(self, number: int, row: Row) -> bool:
+        """Whether the current match begins in this row."""
+        if self._block < 0 or self._page.place(self.blocks[self._block]) != number:
+            return False
+        rows = self._page.rows(number)
+        return self._row < len(rows) and rows[self._row] is row
+
+    def go(self, step: Literal[-1, 1]) -> tuple[int, int] | None:
+        """Go to the next or previous match, wrapping around; initially to the first or last. A block that hides its
+        match is expanded. Returns the numbers of block and row; None without a match."""
+        if self._block >= 0:
+            number = self._page.place(self.blocks[self._block])
+            rows = self._rows(number) if number is not None else []
+            further = [row for row in rows if (row > self._row if step > 0 else row < self._row)]
+            if number is not None and further:
+                self._row = further[0] if step > 0 else further[-1]
+                return number, self._row
+        for count in range(1, len(self.blocks) + 1):
+            start = self._block if self._block >= 0 or step > 0 else 0
+            place = (start + step * count) % len(self.blocks)
+            number = self._page.place(self.blocks[place])
+            if number is not None:
+                rows = self._rows(number) or [0]
+                self._block, self._row = place, rows[0] if step > 0 else rows[-1]
+                return number, self._row
+        return None
+
+    def _rows(self, number: int) -> list[int]:
+        rows = matching_rows(self._page.rows(number), self.query)
+        if not rows and not self._page.is_expanded(number) and self._page.toggle(number):
+            rows = matching_rows(self._page.rows(number), self.query)
+            if not rows:
+                self._page.toggle(number)
+        return rows
