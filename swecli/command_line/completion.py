@@ -60,7 +60,7 @@ def bash(options: Sequence[Option], subcommands: Sequence[str]) -> str:
     cases: list[str] = []
     for option in options:
         made = {
-            "choice": f'COMPREPLY=($(compgen -W {_lines(option.choices)} -- "$cur"))',
+            "choice": _bash_words(option.choices),
             "directory": 'COMPREPLY=($(compgen -d -- "$cur"))',
             "file": 'COMPREPLY=($(compgen -f -- "$cur"))',
             "text": ":",
@@ -74,12 +74,12 @@ def bash(options: Sequence[Option], subcommands: Sequence[str]) -> str:
             "  COMPREPLY=()",
             '  case "$prev" in',
             *cases,
-            f'    completion) COMPREPLY=($(compgen -W {_lines(tuple(SCRIPTS))} -- "$cur")); return ;;',
+            f"    completion) {_bash_words(tuple(SCRIPTS))}; return ;;",
             "  esac",
             '  case "$cur" in',
-            f'    -*) COMPREPLY=($(compgen -W {_lines(every)} -- "$cur")) ;;',
+            f"    -*) {_bash_words(every)} ;;",
             '    *) if [ "$COMP_CWORD" -eq 1 ]; then',
-            f'         COMPREPLY=($(compgen -W {_lines(subcommands)} -- "$cur"))',
+            f"         {_bash_words(subcommands)}",
             "       else",
             '         COMPREPLY=($(compgen -f -- "$cur"))',
             "       fi ;;",
@@ -91,9 +91,11 @@ def bash(options: Sequence[Option], subcommands: Sequence[str]) -> str:
     )
 
 
-def _lines(words: Sequence[str]) -> str:
-    """Words for ``compgen -W``, separated by line ends."""
-    return "$'" + "\\n".join(words) + "'"
+def _bash_words(words: Sequence[str]) -> str:
+    """Completes words that are no file names: a folder ``config`` would make ``config`` a ``config/``. Bash 3.2 can't
+    tell them apart."""
+    listed = "\\n".join(words)
+    return f"compopt +o filenames 2>/dev/null; COMPREPLY=($(compgen -W $'{listed}' -- \"$cur\"))"
 
 
 def zsh(options: Sequence[Option], subcommands: Sequence[str]) -> str:

@@ -76,6 +76,15 @@ def test_what_bash_offers(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert complete(text, "-p", "fil", cwd=tmp_path) == ["file.toml"]
 
 
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_bash_takes_no_word_for_a_folder_of_the_same_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = script("bash", capsys) + 'compopt() { printf \'%s %s\\n\' "$1" "$2"; }\n'
+    (tmp_path / "config").mkdir()
+    assert complete(text, "conf", cwd=tmp_path) == ["+o filenames", "config"]
+    assert complete(text, "--output-format", "s", cwd=tmp_path) == ["+o filenames", "stream-json"]
+    assert complete(text, "-C", "conf", cwd=tmp_path) == ["config"]
+
+
 def test_another_shell_is_a_usage_error() -> None:
     for arguments in ([], ["tcsh"], ["bash", "zsh"]):
         with pytest.raises(UsageError):
