@@ -131,6 +131,23 @@ def test_bad_usage_is_one_line_and_exit_2(
     assert error.startswith("swecli: ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "program"),
+    [
+        (("--nonsense",), "swecli"),
+        (("config", "set"), "swecli config set"),
+        (("config", "get", "nope"), "swecli config"),
+        (("sessions", "show"), "swecli sessions show"),
+        (("logs", "nonsense"), "swecli logs"),
+    ],
+)
+def test_bad_usage_names_the_help_that_describes_it(
+    arguments: tuple[str, ...], program: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == ExitCode.USAGE
+    assert capsys.readouterr().err.rstrip().endswith(f"({program} --help lists the options)")
+
+
 def test_yolo_as_root_needs_a_container() -> None:
     if not in_container({}):
         with pytest.raises(UsageError, match="IS_SANDBOX=1"):

@@ -71,18 +71,22 @@ stopped by a signal."""
 
 
 class UsageError(StartError):
-    """Invalid arguments. One line, exit status 2."""
+    """Invalid arguments. One line, exit status 2. ``program`` is the (sub)command whose help describes them."""
 
-    def __init__(self, message: str) -> None:
-        self.said = message
-        super().__init__(f"{message} (swecli --help lists the options)", ExitCode.USAGE)
+    def __init__(self, message: str, program: str = "") -> None:
+        super().__init__(f"{message} ({program or 'swecli'} --help lists the options)", ExitCode.USAGE)
+        self.said, self._program = message, program
+
+    def of(self, program: str) -> UsageError:
+        """The error as one of this program, unless it names its own."""
+        return self if self._program else UsageError(self.said, program)
 
 
 class Parser(argparse.ArgumentParser):
     """A parser with one-line errors, and with help that is never silently lost."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
+        raise UsageError(message, self.prog)
 
     def _print_message(self, message: str, file: object = None) -> None:
         try:

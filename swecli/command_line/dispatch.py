@@ -227,7 +227,10 @@ def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
         module = import_module(f"swecli.command_line.{SUBCOMMANDS[arguments[0]].module}")
         if terminal is not None:  # only the demonstration has a screen
             return module.demo(arguments[1:], terminal)
-        return getattr(module, arguments[0])(arguments[1:])
+        try:
+            return getattr(module, arguments[0])(arguments[1:])
+        except UsageError as error:
+            raise error.of(f"swecli {arguments[0]}") from None
     arguments = from_habit(arguments)
     options = launch_options(parsed(arguments), os.environ, is_root=is_root())
     return launch(options if terminal is not None else with_standard_input(options), terminal)
