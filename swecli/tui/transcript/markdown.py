@@ -19,7 +19,9 @@ from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.code import CodeLines
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import (
+    BULLETS,
     Gutter,
+    ListMark,
     Row,
     Styled,
     blank,
@@ -256,7 +258,6 @@ def _line(
 
 MAX_NESTING: Final = 40
 """Maximum nesting to draw; a deeper block is shown as source."""
-BULLETS: Final = ("• ", "◦ ", "▪ ")
 _LISTS: Final = ("bullet_list_open", "ordered_list_open")
 _BREAKING: Final = lazy_pattern("\r\n|[\x00\r\ud800-\udfff]")
 
@@ -411,10 +412,9 @@ class Drawer:
         return out
 
     def _item(self, tokens: Sequence[Token], marker: str, width: int, base: Style, depth: int) -> list[Row]:
-        mark = SafeText(marker)
-        head: Gutter = (segment(mark, self._palette.accent),)
+        head: Gutter = (segment(ListMark(marker), self._palette.accent),)
         size = gutter_width(head)
-        rest: Gutter = (segment(SafeText(" " * size)),)
+        rest: Gutter = (segment(ListMark(" " * size)),)
         _show_task(tokens)
         rows = self._blocks(tokens, max(1, width - size), base, depth, in_list=True) or [blank()]
         for row in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, Protocol
 
 from msgspec import Struct
@@ -156,6 +156,15 @@ def segment(text: SafeText, style: Style = NO_STYLE) -> Segment:
     return Segment(text, style)
 
 
+class ListMark(SafeText):
+    """A list's mark, or the spaces below it: a part of the gutter that belongs to the text if several lines are copied.
+    A bullet is copied as a dash."""
+
+    __slots__ = ()
+
+
+BULLETS: Final = ("• ", "◦ ", "▪ ")
+
 Gutter = tuple[Segment, ...]
 """Segments before a row's text that are not part of it: indents, marks, line numbers."""
 
@@ -204,6 +213,27 @@ class Row(Struct, eq=False):
     @property
     def gutter_text(self) -> str:
         return "".join(part.text for part in self.gutter)
+
+    @property
+    def list_mark(self) -> str:
+        """The gutter's part that belongs to a copy of several lines."""
+        marks = (part.text for part in self.gutter if isinstance(part.text, ListMark))
+        return "".join("- " if mark in BULLETS else mark for mark in marks)
+
+
+def copied(parts: Sequence[tuple[Row, str, bool]]) -> str:
+    """Text of rows for copying: of each row its selected text, and whether its start is selected. Wrapped rows are
+    joined again. Several lines keep the marks and the indentation of lists, as far as it differs."""
+    several = any(row.join is None for row, _, _ in parts[1:])
+    marks = [row.list_mark if several and whole and row.join is None else "" for row, _, whole in parts]
+    full = [mark for mark, (row, text, whole) in zip(marks, parts, strict=True) if whole and row.join is None and text]
+    common = min((len(mark) - len(mark.lstrip(" ")) for mark in full), default=0)
+    out: list[str] = []
+    for mark, (row, text, _) in zip(marks, parts, strict=True):
+        if out:
+            out.append("\n" if row.join is None else row.join)
+        out.append(mark[common:] + text if text else mark[common:].rstrip())
+    return "".join(out)
 
 
 class Runs:

@@ -40,7 +40,7 @@ from swecli.tui.transcript.page import Anchor, Page
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.plain import block_text, file_of, for_clipboard
 from swecli.tui.transcript.reducer import Reducer
-from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Row
+from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Row, copied
 
 
 class _Place(Struct, frozen=True):
@@ -178,8 +178,8 @@ class PageView(ScrollView):
     # --- selection ---
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text without margins and gutters; wrapped rows are joined again. A selection that starts or ends
-        in another widget is limited to the visible part."""
+        """The selected text without margins and gutters (see ``copied``). A selection that starts or ends in another
+        widget is limited to the visible part."""
         first, last = self.scroll_line, self.scroll_line + self.view_height - 1
         if selection.start is None and selection.end is None:
             first, last = 0, self.page.index.total - 1
@@ -188,7 +188,7 @@ class PageView(ScrollView):
         if selection.end is not None:
             last = selection.end.y + self._origin
         margin = self.painter.margin
-        parts: list[str] = []
+        parts: list[tuple[Row, str, bool]] = []
         for place, (_, row) in enumerate(self.rows_at(max(0, first), last - first + 1), max(0, first)):
             span = selection.get_span(place - self._origin)
             if span is None:
@@ -196,10 +196,8 @@ class PageView(ScrollView):
             lead = margin + len(row.gutter_text)
             start = max(0, span[0] - lead)
             end = None if span[1] < 0 else max(0, span[1] - lead)
-            if parts:
-                parts.append("\n" if row.join is None else row.join)
-            parts.append(row.body[start:end])
-        return SafeText("".join(parts)), "\n"
+            parts.append((row, row.body[start:end], span[0] < lead))
+        return SafeText(copied(parts)), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
         self.refresh()
