@@ -166,15 +166,19 @@ _TURNED = {"f": "F", "F": "f", "t": "T", "T": "t"}
 _PAIRS = {"(": "()", ")": "()", "b": "()", "[": "[]", "]": "[]", "{": "{}", "}": "{}", "B": "{}", "<": "<>", ">": "<>"}
 
 
-def text_object(text: str, at: int, name: str) -> tuple[int, int] | None:
-    """Span of a text object such as iw, a" or i(."""
+def text_object(text: str, at: int, name: str, count: int = 1) -> tuple[int, int] | None:
+    """Span of a text object such as iw, a" or i(: with a count, of so many words, or within so many brackets."""
     around, what = name[0] == "a", name[1]
     if what in "wW":
-        return _word_object(text, at, around, what == "W")
+        found = _word_object(text, at, around, what == "W")
+        for _ in range(count - 1):
+            further = found and _word_object(text, found[1], around, what == "W")
+            found = (found[0], further[1]) if found and further else None
+        return found
     if what in "\"'`":
         return _quoted(text, at, what, around)
     if what in _PAIRS:
-        return _bracketed(text, at, _PAIRS[what], around)
+        return _bracketed(text, at, _PAIRS[what], around, count)
     return None
 
 
@@ -202,15 +206,24 @@ def _quoted(text: str, at: int, quote: str, around: bool) -> tuple[int, int] | N
     first, last = line_start(text, at), line_end(text, at)
     places = [place for place in range(first, last) if text[place] == quote and text[place - 1 : place] != "\\"]
     for left, right in zip(places[::2], places[1::2], strict=False):
-        if at <= right:
-            return (left, right + 1) if around else (left + 1, right)
+        if at > right:
+            continue
+        if not around:
+            return left + 1, right
+        blanks = len(text[right + 1 : last]) - len(text[right + 1 : last].lstrip())
+        return left if blanks else first + len(text[first:left].rstrip()), right + 1 + blanks
     return None
 
 
-def _bracketed(text: str, at: int, pair: str, around: bool) -> tuple[int, int] | None:
+def _bracketed(text: str, at: int, pair: str, around: bool, count: int) -> tuple[int, int] | None:
     depth, left = 0, at
-    while left >= 0 and not (text[left : left + 1] == pair[0] and depth == 0):
-        depth += (text[left : left + 1] == pair[1] and left != at) - (text[left : left + 1] == pair[0])
+    while left >= 0:
+        opens = text[left : left + 1] == pair[0]
+        count -= opens and depth == 0
+        if count == 0:
+            break
+        if depth or not opens:
+            depth += (text[left : left + 1] == pair[1] and left != at) - opens
         left -= 1
     depth, right = 0, left + 1
     while left >= 0 and right < len(text) and not (text[right] == pair[1] and depth == 0):
@@ -275,7 +288,7 @@ def motion(buffer: Buffer, vim: Vim, command: Command) -> Target | None:
         case "{" | "}":
             return _span(at, _paragraph(text, at, name, count))
         case _:
-            found = text_object(text, at, name) if len(name) == 2 else None
+            found = text_object(text, at, name, count) if len(name) == 2 else None
             return None if found is None else Target(found[0], *found)
 
 
@@ -682,7 +695,7 @@ def _in_visual(vim: Vim, buffer: Buffer, command: Command) -> Step:
 def _extend(vim: Vim, buffer: Buffer, command: Command) -> Step:
     """Move the end of the selection; a text object replaces the selection."""
     if len(command.motion) == 2 and command.motion != "gg":
-        found = text_object(buffer.text, buffer.cursor, command.motion)
+        found = text_object(buffer.text, buffer.cursor, command.motion, command.times)
         if found is None:
             return Step(vim, buffer)
         return Step(replace(vim, anchor=found[0]), replace(buffer, cursor=max(found[0], found[1] - 1)))
