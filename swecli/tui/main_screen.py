@@ -130,8 +130,9 @@ class Dock(Vertical):
             self.panel.escape()
 
     def fit(self) -> None:
-        """Fit the panel to the new screen size. A panel not yet mounted fits itself."""
-        if self.panel is not None and self.panel.is_mounted:
+        """Fit the panel to the new screen size. A panel not yet mounted fits itself; the end of the program removes
+        panels, with their children first."""
+        if self.panel is not None and self.panel.is_mounted and self.panel.is_attached:
             self.panel.fit()
 
     def focus_panel(self) -> None:

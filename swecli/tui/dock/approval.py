@@ -571,7 +571,9 @@ def _cut(text: str, brief: str, width: int, lines: int) -> str:
 
 def _show_text(panel: ApprovalPanel, name: str, text: str, width: int, room: int) -> int:
     """Show a text if it fits. Returns its number of lines."""
-    widget, lines = panel.query_one(name, Static), height(text, width)
-    widget.display = bool(text) and lines <= room
-    widget.update(Content(text))
-    return lines if widget.display else 0
+    lines = height(text, width)
+    shown = bool(text) and lines <= room
+    for widget in panel.query(name).results(Static):  # gone before the panel when the program ends
+        widget.display = shown
+        widget.update(Content(text))
+    return lines if shown else 0

@@ -271,12 +271,16 @@ class ChoicePanel(DockPanel):
         self._list.show([choice for _, choice in choices])
         self._legend = KeyLine("keys")
         self._decided = False
+        # Kept here because the children go before the panel when the program ends.
+        self._intro_line = Static(Content(intro), id="intro")
+        self._about = Static(Content(""), id="lines")
+        self._note_line = Static(Content(note), classes="dock--note")
 
     def compose(self) -> ComposeResult:
         yield Static(Content(self._title), classes="dock--title")
-        yield Static(Content(self._intro), id="intro")
-        yield Static(Content(""), id="lines")
-        yield Static(Content(self._note), classes="dock--note")
+        yield self._intro_line
+        yield self._about
+        yield self._note_line
         yield self._list
         yield self._legend
 
@@ -316,10 +320,10 @@ class ChoicePanel(DockPanel):
         self._list.display = listed
         spare = rows - fixed - (answers if listed else 0)
         taken = min(len(lines), 3)
-        for text, selector in ((self._note, ".dock--note"), (self._intro, "#intro")):
+        for text, line in ((self._note, self._note_line), (self._intro, self._intro_line)):
             fits = bool(text) and height(text, width) <= spare - taken
             taken += height(text, width) if fits else 0
-            self.query_one(selector).display = fits
+            line.display = fits
         self._show_lines(lines, max(1, spare - taken + min(len(lines), 3)))
         self._legend.tell(self._hints(listed=listed), width, narrow=narrow)
         self.set_class(narrow, "-tight")
@@ -332,9 +336,8 @@ class ChoicePanel(DockPanel):
         self._read = self._read or (end == len(lines) and not self.cramped)
         place = [f"\u2026 lines {self._top + 1}\u2013{end} of {len(lines)}"] if self._more and room > 1 else []
         text = "\n".join([*lines[self._top : end], *place])
-        about = self.query_one("#lines", Static)
-        about.display = bool(text)
-        about.update(Content(text))
+        self._about.display = bool(text)
+        self._about.update(Content(text))
 
     def _scroll(self, key: str) -> None:
         match key:

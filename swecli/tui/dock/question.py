@@ -190,7 +190,8 @@ class QuestionPanel(DockPanel):
         lead_height = height(self._lead, width)
         fixed = 2 + min(answers, 3)
         rows = self.measure(max(12, least_width(self._hints())), fixed + lead_height, fixed + min(lead_height, 2))
-        self.query_one("#title", Static).styles.max_height = max(1, rows - fixed)
+        for title in self.query("#title"):  # gone before the panel when the program ends
+            title.styles.max_height = max(1, rows - fixed)
         self._keys.tell(self._hints(), width, narrow=columns < NARROW)
         self.set_class(columns < NARROW, "-tight")
 

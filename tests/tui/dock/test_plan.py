@@ -96,6 +96,17 @@ async def test_another_mode_settles_the_question_and_the_plan_is_shown_while_it_
         await it.hides("Todos 3/3")
 
 
+async def test_a_panel_whose_children_the_end_of_the_program_has_removed_is_left_alone() -> None:
+    async with running(session=planning()) as it:
+        await appear(it)
+        dock = it.app.main.dock
+        assert dock.panel is not None
+        await dock.panel.query("*").remove()
+        dock.fit()
+        await dock.panel.remove()
+        dock.fit()
+
+
 async def test_an_answer_that_is_no_plan_asks_nothing() -> None:
     session = planning()
     session.view.plan = None
