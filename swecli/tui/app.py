@@ -482,6 +482,10 @@ class SwecliApp(App[int], inherit_bindings=False):
             types = event.is_printable and main.dock.panel is None and main.list_view is None
             if not types:  # keep news that arrives while the user types
                 main.activity.end_flash()
+        elif isinstance(event, events.Paste) and not event.is_forwarded:
+            self.app_focus = (
+                True  # as for a key: a drop also reaches a window in the background, where nothing has focus
+            )
         await super().on_event(event)
 
     async def on_key(self, event: events.Key) -> None:
@@ -501,6 +505,15 @@ class SwecliApp(App[int], inherit_bindings=False):
         elif event.is_printable and event.character:
             main.prompt.editor.focus()
             main.prompt.editor.add(event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Give a paste that the focused widget doesn't take to the panel or prompt, like a typed character."""
+        main = self.main
+        if main.dock.panel is not None:
+            main.dock.panel.on_paste(event)
+        elif main.list_view is None:
+            main.prompt.editor.focus()
+            main.prompt.editor.take_paste(event.text)
 
     # --- messages of the prompt; input sent before everything is loaded waits ---
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from textual import events
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.commands.files import ADD_DIR
@@ -350,6 +351,18 @@ async def test_tab_on_an_empty_prompt_walks_the_transcript_and_typing_returns() 
         await it.until(lambda: it.editor.has_focus)
         await it.press("tab", "x")
         await it.until(lambda: it.text == "x" and it.editor.has_focus)
+
+
+async def test_a_paste_into_the_transcript_goes_to_the_prompt() -> None:
+    async with running(answer("an answer")) as it:
+        await it.say("go")
+        await it.shows("an answer")
+        await it.press("tab")
+        await it.until(lambda: it.app.main.transcript.has_focus)
+        it.app.post_message(events.Paste("and then this"))
+        await it.until(lambda: it.text == "and then this")
+        await it.press("!")
+        assert it.text == "and then this!"
 
 
 async def test_up_and_down_walk_the_history_and_come_back_to_the_draft(tmp_path: Path) -> None:

@@ -79,6 +79,16 @@ async def test_a_dropped_image_goes_with_the_message(image: Path) -> None:
         assert sent.images == (ImagePart("image/png", base64.b64encode(PNG).decode(), "a shot.png"),)
 
 
+async def test_what_is_dropped_on_a_window_in_the_background_is_kept(image: Path) -> None:
+    async with running(DONE) as it:
+        it.app.post_message(events.AppBlur())
+        await it.until(lambda: it.app.focused is None)
+        it.app.post_message(events.Paste(str(image)))
+        await it.until(lambda: "[Image #1" in it.text)
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(Submit))
+
+
 async def test_a_model_that_sees_nothing_gets_the_path_as_text(image: Path) -> None:
     session = Session()
     assert session.view.model is not None
