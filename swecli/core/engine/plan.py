@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from datetime import date
+from itertools import takewhile
 from pathlib import Path
 
 from msgspec import Struct, structs
@@ -18,6 +19,8 @@ from swecli.core.engine.services import Services
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Notice, PlanChanged
 from swecli.core.protocol.messages import Message
+from swecli.core.tools.aliases import own_name
+from swecli.core.tools.session_tools import UpdateTodos
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
 from swecli.lazy_pattern import lazy_pattern
 
@@ -40,11 +43,13 @@ _FENCE = lazy_pattern(r"^\s*(```|~~~)")
 
 class ProposedPlan(Struct, frozen=True):
     """A proposed plan. ``steps`` is empty for a plan without a list; ``path`` is its file relative to the working
-    directory, or empty."""
+    directory, or empty. ``listed``: the model wrote its todo list since the message that the plan answers, so the list
+    belongs to this plan and not to an earlier one."""
 
     steps: tuple[str, ...]
     text: str = ""
     path: str = ""
+    listed: bool = False
 
 
 def steps_of(text: str) -> tuple[str, ...]:
@@ -76,12 +81,16 @@ def proposed(messages: Sequence[Message]) -> ProposedPlan | None:
     text = messages[-1].text.strip()
     steps = steps_of(text)
     named = re.search(r"\bplan\b(?!\s+mode)", "\n".join(text.split("\n")[:3]), re.IGNORECASE) is not None
-    return ProposedPlan(steps, text) if len(steps) > 1 or named else None
+    if len(steps) <= 1 and not named:
+        return None
+    turn = takewhile(lambda message: message.role != "user", reversed(messages))
+    listed = any(own_name(call.name) == UpdateTodos.name for message in turn for call in message.tool_calls)
+    return ProposedPlan(steps, text, listed=listed)
 
 
 def todos_of(plan: ProposedPlan, todos: Sequence[Todo]) -> tuple[Todo, ...]:
     """Todo list for carrying out the plan: the model's list from planning, or else the plan's steps."""
-    if any(todo.status != "completed" for todo in todos):
+    if (plan.listed or not plan.steps) and any(todo.status != "completed" for todo in todos):
         return tuple(todos)
     return tuple(Todo(step, "pending" if number else "in_progress") for number, step in enumerate(plan.steps))
 
@@ -108,7 +117,7 @@ class Plans:
         known = self._recorder.state.plan
         if plan is None or known is None or known.accepted or known.text != plan.text:
             return plan
-        return ProposedPlan(plan.steps, plan.text, known.path)
+        return structs.replace(plan, path=known.path)
 
     async def propose(self) -> None:
         """In plan mode, write the newest answer to a file if it is a plan."""
@@ -126,7 +135,9 @@ class Plans:
     def accept(self, plan: ProposedPlan) -> ProposedPlan:
         """Accept the plan with the user's edits in its file. Returns the edited plan."""
         written = read_plan(self._services.workspace.cwd / plan.path) if plan.path else None
-        final = plan if written is None else ProposedPlan(steps_of(written), written, plan.path)
+        final = plan
+        if written is not None and written != plan.text:
+            final = ProposedPlan(steps_of(written), written, plan.path)
         self._recorder.emit(PlanChanged(final.text, final.path, accepted=True))
         return final
 

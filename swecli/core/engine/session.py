@@ -523,7 +523,7 @@ class Session:
                 self._recorder.emit(TodosChanged(todos))
             if command.mode != self._recorder.state.mode:
                 self._recorder.emit(ModeChanged(command.mode, ACCEPTED))
-            self._begin_titled(*go_ahead(plan, shown, todos=bool(todos)))
+            self._begin_titled(*go_ahead(plan, shown, todos=bool(todos) and (plan.listed or bool(plan.steps))))
 
     def begin(self, title: str, text: str) -> str:
         """Begin a turn with a message from a slash command; the user sees ``title``. Only between turns. Returns why it

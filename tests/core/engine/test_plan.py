@@ -70,7 +70,10 @@ def test_what_is_a_plan(text: str, is_plan: bool) -> None:
 
 
 def test_todos_of_the_model_are_kept() -> None:
-    plan = proposed([Message("assistant", (TextPart(PLAN),), "m")])
+    listed = Message("assistant", (ToolCallPart("c", "TodoWrite", "{}"),), "l")
+    plan = proposed(
+        [Message("user", (TextPart("plan it"),), "u"), listed, Message("assistant", (TextPart(PLAN),), "m")]
+    )
     assert plan is not None
     own = (Todo("mine"),)
     assert todos_of(plan, own) == own
@@ -79,6 +82,27 @@ def test_todos_of_the_model_are_kept() -> None:
         "pending",
         "pending",
     ]
+
+
+async def test_a_second_plan_replaces_the_open_steps_of_the_first(tmp_path: Path) -> None:
+    first = Message("assistant", (ToolCallPart("c", "update_todos", "{}"),), "l")
+    asked = Message("user", (TextPart("another plan"),), "u")
+    second = proposed([first, asked, Message("assistant", (TextPart("Plan:\n1. one\n2. two"),), "m")])
+    assert second is not None
+    assert [todo.text for todo in todos_of(second, (Todo("old", "in_progress"), Todo("older")))] == ["one", "two"]
+    prose = "The plan: leave it."
+    steps = answers(PLAN, "Done.", "Plan:\n1. one\n2. two", "Done.", prose, "Done.")
+    async with bench(steps, tmp_path, policy=Policy(mode="plan")) as b:
+        for turns, todos in ((2, "Fix shop/pricing.py"), (4, "one")):
+            await b.say("plan it")
+            b.send(CarryOut())
+            await until(lambda: not b.session.view.busy and b.session.view.totals.turns == turns, "end of the turn")  # noqa: B023
+            assert b.session.view.todos[0].text == todos
+        await b.say("plan it")
+        b.send(CarryOut())
+        await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 6, "end of the turn")
+        said = [message.text for message in b.session.view.messages if "Go ahead" in message.text]
+        assert ["todo list" in text.partition("<")[0] for text in said] == [True, True, False]
 
 
 async def test_a_plan_is_carried_out_in_the_mode_that_was_chosen(tmp_path: Path) -> None:
