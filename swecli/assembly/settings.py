@@ -107,7 +107,10 @@ class SettingsFiles:
 
     def _written(self, name: str, file: FileName, notice: str, *, is_set: bool) -> Written:
         """The value in force after a change; another layer may override it."""
-        startup = self._startup()
+        try:
+            startup = self._startup()
+        except ValueError as error:
+            return Written(f"{notice}; the settings still have an error: {error}", name)
         now = next((each for each in describe(startup.loaded) if each.name == name), None)
         if now is None:
             return Written(notice, name)
@@ -134,7 +137,13 @@ class SettingsFiles:
         if about.secret:
             raise ValueError(f"cannot be set here. {SECRET}")
         words = "text" in about.takes or any(choice.startswith('"') for choice in about.choices)
-        value = typed_value(text, words=words, many=about.takes.startswith("a list"))
+        several = about.takes.startswith(("a list", "a table"))
+        try:
+            value = typed_value(text, words=words, many=about.takes.startswith("a list"))
+        except ValueError:
+            if several or not text.strip():
+                raise
+            raise ValueError(f"takes {about.takes}, not {text.strip()!r}") from None
         if file == "local" and loosens(key, value):
             raise ValueError("cannot be set in a project, whose files can only tighten; set it in your own file")
         if key[:1] == ("approval",) and isinstance(value, list):

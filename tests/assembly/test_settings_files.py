@@ -62,7 +62,10 @@ def test_each_setting_has_its_origin(place: Place) -> None:
     ("name", "text", "why"),
     [
         ("agent.max_steps", "0", "greater than or equal to 1"),
-        ("agent.max_steps", "many", "is not a TOML value"),
+        ("agent.max_steps", "many", "takes a whole number from 1, not 'many'"),
+        ("ui.mouse", "off", "takes true or false, not 'off'"),
+        ("approval.allow", "[1", "is not a TOML value"),
+        ("model.name", "sonnet", 'must be "provider/model" or an alias'),
         ("agent.max_steps", '"9"', "integer"),
         ("agent.hard_block", "0.5", "must not exceed"),
         ("approval.mode", "fast", "must be"),

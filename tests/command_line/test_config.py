@@ -58,6 +58,7 @@ def test_get_set_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
+        (("set", "model.name", "sonnet"), ExitCode.BAD_INPUT, 'model.name must be "provider/model" or an alias'),
         (("set", "agent.max_steps", "0"), ExitCode.BAD_INPUT, "agent.max_steps must be"),
         (("set", "nothing", "1"), ExitCode.BAD_INPUT, "nothing is not a setting; `swecli config` lists all"),
         (("set", "thme", "nord"), ExitCode.BAD_INPUT, "thme is not a setting; did you mean ui.theme?"),
@@ -84,6 +85,14 @@ def test_a_broken_file_is_an_error_with_its_line(file: Path, capsys: pytest.Capt
     file.write_text("[agent]\nmax_steps = -3\n")
     assert main(["config"]) == ExitCode.CONFIG
     assert "config.toml:2: agent.max_steps" in capsys.readouterr().err
+
+
+def test_what_is_taken_out_of_a_file_with_other_errors_is_said(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text('[agent]\nmax_steps = -3\n[ui]\ntheme = "nord"\n')
+    assert main(["config", "unset", "ui.theme"]) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert f"ui.theme removed from {file}; the settings still have an error: " in said
+    assert "agent.max_steps" in said
 
 
 def test_the_model_that_was_picked_last_is_the_one_of_the_next_start(file: Path) -> None:

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -372,7 +372,7 @@ def load(
     layers.append({canonical(key): _Value(value, Origin("flag")) for key, value in (tried or {}).items()})
     if problems:
         raise ConfigError(problems)
-    merged = _merge(layers, notices)
+    merged = _merge(layers, notices, tried or {})
     return Loaded(merged.settings, merged.origins, merged.rules, merged.notices, tuple(consent.pending))
 
 
@@ -538,7 +538,7 @@ def _unknown(key: Path_) -> str:
 # --- merging -------------------------------------------------------------------------------------------------------
 
 
-def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
+def _merge(layers: list[dict[Path_, _Value]], notices: list[str], tried: Collection[Path_] = ()) -> Loaded:
     tree: dict[str, Any] = {}
     origin_of: dict[Path_, Origin] = {}
     rules: list[ConfiguredRule] = []
@@ -567,8 +567,8 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str]) -> Loaded:
     settings = _checked(tree, origin_of)
     for key, message in unknown_references(settings):
         origin = origin_of.get(key, Origin("default"))
-        if key == ("model", "name") and origin.layer in ("flag", "environment"):
-            continue  # typed values are resolved when the session starts
+        if key == ("model", "name") and origin.layer in ("flag", "environment") and key not in tried:
+            continue  # given for one run: resolved when the session starts
         problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {message}"))
     for keys, message in contradictions(settings):
         key = next((one for one in keys if one in origin_of), keys[0])
