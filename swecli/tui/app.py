@@ -247,6 +247,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         shown = tuple(TextBlock(notice, "warning") for notice in notices if notice)
         if shown:
             transcript.show(shown)
+        self.session.show()  # a new status line runs, and a title is set, at changes
 
     # --- quitting: closes the session first, within the time limit ---
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.protocol.budget import Budget
+from swecli.tui.actions import Actions
 from swecli.tui.backend import Preferences
 from swecli.tui.status_bar import GIVE_UP, Facts, StatusScript, document
 from tests.tui.support import Session, running, until
@@ -119,6 +120,16 @@ async def test_its_output_is_shown_sanitised_in_place_of_the_bar(tmp_path: Path)
         assert "\x1b" not in line
         assert "\x07" not in line
         assert "default" not in line
+
+
+async def test_one_set_in_the_running_program_is_shown_at_once(tmp_path: Path) -> None:
+    wanted = [Preferences()]
+    session = Session()
+    session.view.cwd = tmp_path
+    async with running(session=session, preferences=lambda: wanted[-1]) as it:
+        wanted.append(Preferences(status_line="echo mine"))
+        it.app.main.post_message(Actions.PreferencesChanged())
+        await it.until(lambda: "mine" in it.screen().splitlines()[-1])
 
 
 async def test_a_broken_one_is_told_and_the_bar_stays(tmp_path: Path) -> None:
