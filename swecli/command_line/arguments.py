@@ -21,11 +21,12 @@ from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMo
 class Subcommand(Struct, frozen=True):
     """A first word that is a subcommand rather than a message: a function of this name in
     ``swecli.command_line.MODULE``. ``usage`` and ``summary`` are its line of the help, empty if another line covers
-    it."""
+    it; ``words`` are the ones that may follow it."""
 
     module: str
     usage: str = ""
     summary: str = ""
+    words: tuple[str, ...] = ()
 
 
 SUBCOMMANDS: Mapping[str, Subcommand] = {
@@ -33,29 +34,61 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         "dispatch", "demo", "try the program on a sample project with a scripted model: no key, no network"
     ),
     "sessions": Subcommand(
-        "sessions", "sessions", "stored sessions: list, show, search, export, import, rename, delete, purge, relink"
+        "sessions",
+        "sessions",
+        "stored sessions: list, show, search, export, import, rename, delete, purge, relink",
+        ("list", "show", "search", "export", "import", "rename", "delete", "purge", "relink"),
     ),
-    "logs": Subcommand("logs", "logs", "logs of this folder's sessions: list, show, path, export"),
+    "logs": Subcommand(
+        "logs",
+        "logs",
+        "logs of this folder's sessions: list, show, path, export",
+        ("list", "show", "path", "export"),
+    ),
     "context": Subcommand("inspect", "context", "show what fills a session's context; --json for scripts"),
     "retrieve": Subcommand("retrieve", "retrieve TEXT", "list the files a text names or is about; --batch"),
-    "config": Subcommand("config", "config", "show every setting, its value and origin; get, set, unset"),
-    "permissions": Subcommand(
-        "permissions", "permissions", "show and change rules; swecli permissions check -- COMMAND"
+    "config": Subcommand(
+        "config",
+        "config",
+        "show every setting, its value and origin; get, set, unset",
+        ("list", "get", "set", "unset", "path"),
     ),
-    "mcp": Subcommand("mcp", "mcp", "MCP servers: add, list, remove, test, import, approve; serve"),
-    "lab": Subcommand("lab", "lab replay|tune", "replay a session with other context settings, or propose better ones"),
+    "permissions": Subcommand(
+        "permissions",
+        "permissions",
+        "show and change rules; swecli permissions check -- COMMAND",
+        ("check", "trust", "decline", "forget", "accept", "list", "test", "grant", "revoke"),
+    ),
+    "mcp": Subcommand(
+        "mcp",
+        "mcp",
+        "MCP servers: add, list, remove, test, import, approve; serve",
+        ("add", "approve", "import", "list", "remove", "serve", "test"),
+    ),
+    "lab": Subcommand(
+        "lab",
+        "lab replay|tune",
+        "replay a session with other context settings, or propose better ones",
+        ("replay", "tune"),
+    ),
     "models": Subcommand(
         "models", "models [WORDS]", "list the models your keys and servers offer, with windows and prices"
     ),
     "doctor": Subcommand("models", "doctor", "check providers, keys, sandbox, stored sessions, terminal"),
     "login": Subcommand("models", "login PROVIDER", "store a key; swecli logout deletes it"),
     "logout": Subcommand("models"),
-    "completion": Subcommand("completion", "completion SHELL", "print a completion script for bash, zsh or fish"),
+    "completion": Subcommand(
+        "completion",
+        "completion SHELL",
+        "print a completion script for bash, zsh or fish",
+        ("bash", "zsh", "fish"),
+    ),
     "acp": Subcommand("acp", "acp", "serve an editor on stdin and stdout (Agent Client Protocol); see docs/acp.md"),
     "debug": Subcommand(
         "dispatch",
         "debug decode|tool --batch ",
         "for bug reports: decode recorded answers, run single tool calls",
+        ("decode", "tool"),
     ),
 }
 

@@ -13,6 +13,10 @@ from swecli.command_line.arguments import SUBCOMMANDS, Parser, main_parser
 from swecli.exit_codes import ExitCode
 
 _DIRECTORY, _FILE = ("DIR",), ("FILE",)
+_FOLLOWED = {name: each.words for name, each in SUBCOMMANDS.items() if each.words}
+_WITH_SETTING = ("config get", "config set", "config unset")
+_SETTINGS = """swecli config --json 2>/dev/null | sed 's/^{"key": "\\([^"\\]*\\)".*/\\1/'"""
+"""Command that prints the names of all settings, which the installed version and the user's servers determine."""
 
 
 class Option(Struct, frozen=True):
@@ -33,7 +37,7 @@ def completion(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("shell", choices=tuple(SCRIPTS))
     chosen = parser.parse_args(arguments).shell
-    sys.stdout.write(SCRIPTS[chosen](options_of(main_parser()), tuple(SUBCOMMANDS)))
+    sys.stdout.write(SCRIPTS[chosen](options_of(main_parser())))
     return ExitCode.OK
 
 
@@ -54,7 +58,7 @@ def _option(action: argparse.Action) -> Option:
     return Option(names, about, kind)
 
 
-def bash(options: Sequence[Option], subcommands: Sequence[str]) -> str:
+def bash(options: Sequence[Option]) -> str:
     """For bash 3.2 and later."""
     every = [name for option in options for name in option.names]
     cases: list[str] = []
@@ -67,6 +71,8 @@ def bash(options: Sequence[Option], subcommands: Sequence[str]) -> str:
         }.get(option.value)
         if made:
             cases.append(f"    {'|'.join(option.names)}) {made}; return ;;")
+    follow = [f"    {name}) {_bash_words(words)} ;;" for name, words in _FOLLOWED.items()]
+    setting = "|".join(_lines(name.split()) for name in _WITH_SETTING)
     return "\n".join(
         (
             "_swecli() {",
@@ -74,15 +80,15 @@ def bash(options: Sequence[Option], subcommands: Sequence[str]) -> str:
             "  COMPREPLY=()",
             '  case "$prev" in',
             *cases,
-            f"    completion) {_bash_words(tuple(SCRIPTS))}; return ;;",
             "  esac",
             '  case "$cur" in',
-            f"    -*) {_bash_words(every)} ;;",
-            '    *) if [ "$COMP_CWORD" -eq 1 ]; then',
-            f"         {_bash_words(subcommands)}",
-            "       else",
-            '         COMPREPLY=($(compgen -f -- "$cur"))',
-            "       fi ;;",
+            f"    -*) {_bash_words(every)}; return ;;",
+            "  esac",
+            '  case "${COMP_WORDS[*]:1:COMP_CWORD-1}" in',  # the words before, separated by line ends
+            f'    "") {_bash_words(tuple(SUBCOMMANDS))} ;;',
+            *follow,
+            f'    {setting}) compopt +o filenames 2>/dev/null; COMPREPLY=($(compgen -W "$({_SETTINGS})" -- "$cur")) ;;',
+            '    *) COMPREPLY=($(compgen -f -- "$cur")) ;;',
             "  esac",
             "}",
             "complete -o filenames -F _swecli swecli",
@@ -91,14 +97,18 @@ def bash(options: Sequence[Option], subcommands: Sequence[str]) -> str:
     )
 
 
+def _lines(words: Sequence[str]) -> str:
+    """Words, separated by line ends."""
+    return "$'" + "\\n".join(words) + "'"
+
+
 def _bash_words(words: Sequence[str]) -> str:
     """Completes words that are no file names: a folder ``config`` would make ``config`` a ``config/``. Bash 3.2 can't
     tell them apart."""
-    listed = "\\n".join(words)
-    return f"compopt +o filenames 2>/dev/null; COMPREPLY=($(compgen -W $'{listed}' -- \"$cur\"))"
+    return f'compopt +o filenames 2>/dev/null; COMPREPLY=($(compgen -W {_lines(words)} -- "$cur"))'
 
 
-def zsh(options: Sequence[Option], subcommands: Sequence[str]) -> str:
+def zsh(options: Sequence[Option]) -> str:
     """For zsh, to be evaluated or saved in a folder of ``fpath`` as ``_swecli``."""
     values = {
         "none": "",
@@ -117,13 +127,16 @@ def zsh(options: Sequence[Option], subcommands: Sequence[str]) -> str:
         (
             "#compdef swecli",
             "_swecli() {",
-            "  if [[ $words[2] == completion ]]; then",
-            f"    _arguments '1:command:' '2:shell:({' '.join(SCRIPTS)})'",
-            "    return",
+            "  local before=${(j: :)words[2,CURRENT-1]}",
+            "  if [[ $words[CURRENT] != -* ]]; then",
+            "    case $before in",
+            *(f"      {name}) compadd -- {' '.join(words)}; return ;;" for name, words in _FOLLOWED.items()),
+            f'      {"|".join(map(repr, _WITH_SETTING))}) compadd -- ${{(f)"$({_SETTINGS})"}}; return ;;',
+            "    esac",
             "  fi",
             "  _arguments \\",
             *specs,
-            f"    '1:subcommand or message:({' '.join(subcommands)})' \\",
+            f"    '1:subcommand or message:({' '.join(SUBCOMMANDS)})' \\",
             "    '*:file:_files'",
             "}",
             'if [ "$funcstack[1]" = _swecli ]; then _swecli "$@"; else compdef _swecli swecli; fi',
@@ -132,9 +145,22 @@ def zsh(options: Sequence[Option], subcommands: Sequence[str]) -> str:
     )
 
 
-def fish(options: Sequence[Option], subcommands: Sequence[str]) -> str:
-    lines = [f"complete -c swecli -f -n __fish_use_subcommand -a '{' '.join(subcommands)}'"]
-    lines.append(f"complete -c swecli -f -n '__fish_seen_subcommand_from completion' -a '{' '.join(SCRIPTS)}'")
+def fish(options: Sequence[Option]) -> str:
+    lines = [
+        "function __swecli_after",
+        "  set -l words (commandline -opc)",
+        '  test "$words[2..]" = "$argv"',
+        "end",
+        "function __swecli_settings",
+        f"  {_SETTINGS}",
+        "end",
+        f"complete -c swecli -f -n __fish_use_subcommand -a '{' '.join(SUBCOMMANDS)}'",
+    ]
+    follow = {
+        **{name: " ".join(words) for name, words in _FOLLOWED.items()},
+        **dict.fromkeys(_WITH_SETTING, "(__swecli_settings)"),
+    }
+    lines.extend(f"complete -c swecli -f -n '__swecli_after {name}' -a '{words}'" for name, words in follow.items())
     values = {
         "none": "",
         "optional": "",
@@ -151,4 +177,4 @@ def fish(options: Sequence[Option], subcommands: Sequence[str]) -> str:
     return "\n".join((*lines, ""))
 
 
-SCRIPTS: Mapping[str, Callable[[Sequence[Option], Sequence[str]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
+SCRIPTS: Mapping[str, Callable[[Sequence[Option]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,43 @@ def test_what_bash_offers(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert complete(text, "comp", cwd=tmp_path) == ["completion"]
     assert complete(text, "completion", "z", cwd=tmp_path) == ["zsh"]
     assert complete(text, "-p", "fil", cwd=tmp_path) == ["file.toml"]
+    assert complete(text, "config", "", cwd=tmp_path) == ["list", "get", "set", "unset", "path"]
+    assert complete(text, "sessions", "sh", cwd=tmp_path) == ["show"]
+    assert complete(text, "sessions", "import", "", cwd=tmp_path) == ["a folder", "file.toml"]
+
+
+def test_the_words_behind_a_subcommand_are_those_that_it_takes() -> None:
+    for name, each in SUBCOMMANDS.items():
+        if not each.words or name == "completion":
+            continue
+        run = getattr(import_module(f"swecli.command_line.{each.module}"), name)
+        with pytest.raises(UsageError) as refused:
+            run(["no-such-word"])
+        named = re.split("available: |choose from ", str(refused.value))[1].partition(" (")[0]
+        assert sorted(re.findall("[a-z]+", named)) == sorted(each.words)
+
+
+SETTINGS = """
+swecli() { test "$1 $2" = "config --json" && printf '{"key": "%s", "a": 1}\\n' ui.theme ui.title agent.max_steps; }
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
+def test_the_names_of_settings_are_offered(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    text = SETTINGS + script("bash", capsys)
+    assert complete(text, "config", "set", "ui.t", cwd=tmp_path) == ["ui.theme", "ui.title"]
+    assert complete(text, "config", "get", "ui.th", cwd=tmp_path) == ["ui.theme"]
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here")
+def test_what_fish_offers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "script").write_text(script("fish", capsys))
+    (tmp_path / "file.toml").touch()
+    asked = "source script; complete -C 'swecli config '; echo; complete -C 'swecli sessions show '"
+    done = subprocess.run(["fish", "-N", "-c", asked], capture_output=True, text=True, check=True, cwd=tmp_path)
+    words, _, files = done.stdout.partition("\n\n")
+    assert sorted(words.split()) == ["get", "list", "path", "set", "unset"]
+    assert files.split() == ["file.toml", "script"]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash here")
