@@ -15,13 +15,15 @@ from tests.support.fake_session import FakeSession, Turn
 
 
 class CommandSession(FakeSession):
-    """``answer`` is what the model says (None: it failed); ``refuse`` is the user's word against writing."""
+    """``answer`` is what the model says (None: it failed); ``refuse`` is the user's word against writing,
+    ``notes`` are those with which the user rejects the first calls."""
 
     def __init__(self, cwd: Path = Path("/proj"), *, answer: str | None = None, model: bool = True) -> None:
         super().__init__(model=model)
         self.view.cwd = cwd
         self.answer = answer
         self.refuse = ""
+        self.notes: list[str] = []
         self.asked: list[tuple[str, str]] = []
         self.written: list[tuple[str, str]] = []
         self.notices: list[str] = []
@@ -40,6 +42,8 @@ class CommandSession(FakeSession):
     async def run_tool(self, name: str, arguments: Mapping[str, object], *, typed: bool = False) -> ToolRun:
         assert name == "write_file"
         assert set(arguments) == {"path", "content"}
+        if self.notes:
+            return ToolRun("rejected", is_error=True, said=self.notes.pop(0))
         if self.refuse:
             return ToolRun(self.refuse, is_error=True)
         path, content = str(arguments["path"]), str(arguments["content"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult
@@ -30,6 +31,11 @@ from swecli.core.protocol.blocks import DiffBlock, TextBlock
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
+_EDIT = "At the question, e edits the text itself."
+_REJECTED = (
+    'The user rejected it. Answer again as they say; to leave out whole sections, add "leave_out": [their headings].'
+)
+
 
 async def run(session: Session, arguments: str) -> CommandResult:
     """Write or improve the guide; with ``--dry-run`` only show the change."""
@@ -44,33 +50,48 @@ async def run(session: Session, arguments: str) -> CommandResult:
     project = await asyncio.to_thread(Project, folder)
     if not project.scan.files:
         return CommandResult.text(f"{folder} has no files to describe. Nothing was written.", "warning")
-    prose = await _prose(session, project)
     is_own = target.endswith(FILE_NAME)
-    make = build_guide if is_own else improve_guide
-    guide = await asyncio.to_thread(make, project, prose or Prose(), existing, date.today().isoformat())
+    make = build_guide if is_own else partial(improve_guide, target=target)
     misnamed = ", ".join(f"`{name}`" for name in project.misnamed(existing)[:8]) if not is_own else ""
     doubts = [f"{target} mentions things the project does not have; check it: {misnamed}."] if misnamed else []
-    if guide.text == existing or (is_own and _same(existing, guide.text, project.commit)):
-        return CommandResult.text("\n".join([f"{target} is up to date. Nothing was changed.", *doubts]))
-    if arguments.strip().lstrip("-").lower() in ("dry-run", "dry", "preview", "plan"):
-        change = DiffBlock(target, existing or None, guide.text)
-        said = "\n".join([*doubts, f"Nothing was written; /init writes {target} once you agree."])
-        return CommandResult((change, TextBlock(said)))
-    if kept := _kept(target, guide):
-        session.notice(kept)  # before the question, which shows all of the file as overwritten
-    run = await session.run_tool("write_file", {"path": str(folder / target), "content": guide.text})
+    rejected: list[tuple[str, str]] = []
+    while True:
+        prose = await _prose(session, project, rejected)
+        guide = await asyncio.to_thread(make, project, prose or Prose(), existing, date.today().isoformat())
+        if rejected and guide.text == rejected[-1][0]:
+            return CommandResult.text(f"{target} was not written. The model's answer to your note is the same. {_EDIT}")
+        if guide.text == existing or (is_own and _same(existing, guide.text, project.commit)):
+            return CommandResult.text("\n".join([f"{target} is up to date. Nothing was changed.", *doubts]))
+        if arguments.strip().lstrip("-").lower() in ("dry-run", "dry", "preview", "plan"):
+            change = DiffBlock(target, existing or None, guide.text)
+            said = "\n".join([*doubts, f"Nothing was written; /init writes {target} once you agree."])
+            return CommandResult((change, TextBlock(said)))
+        if not rejected and (kept := _kept(target, guide)):
+            session.notice(kept)  # before the question, which shows all of the file as overwritten
+        run = await session.run_tool("write_file", {"path": str(folder / target), "content": guide.text})
+        if not run.said:
+            break
+        if prose is None:
+            return CommandResult.text(f"{target} was not written. No model answered to your note. {_EDIT}", "warning")
+        rejected.append((guide.text, run.said))
     if run.is_error:
         return CommandResult.text(f"{target} was not written. {run.why}", "warning")
     return CommandResult.text("\n".join([*_report(target, guide, prose, project), *doubts, counts_from(session)]))
 
 
-async def _prose(session: Session, project: Project) -> Prose | None:
-    """The model's part; None without a model or an answer."""
+async def _prose(session: Session, project: Project, rejected: Sequence[tuple[str, str]]) -> Prose | None:
+    """The model's part; None without a model or an answer. ``rejected`` are earlier texts of the file, each with the
+    user's note."""
     model = session.view.model
     if model is None:
         return None
     limit = LEAN_CHARS if model.window is not None and model.window <= LEAN_WINDOW else FULL_CHARS
     facts = await asyncio.to_thread(question, project, limit)
+    if rejected:
+        notes = "\n".join(f"- {note}" for _, note in rejected)
+        facts += (
+            f"\n\nYour last answer became this guide:\n<guide>\n{rejected[-1][0]}\n</guide>\n\n{_REJECTED}\n{notes}"
+        )
     answer = await session.ask_model(read_prompt("init_system"), facts)
     return None if answer is None else parse_prose(answer, project)
 

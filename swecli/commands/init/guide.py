@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -72,7 +72,7 @@ def build_guide(project: Project, prose: Prose, existing: str, today: str) -> Gu
     counter = PieceEstimator()
     values = _values(project, prose, today)
     while True:
-        merged = merge(existing, fill(template(), {name: "\n".join(lines) for name, lines in values.items()}))
+        merged = merge(existing, _wanted(values, prose))
         text = merged.render()
         tokens = counter.count(text)
         longest = max(_SHORTEN, key=lambda name: sum(map(len, values[name])))
@@ -84,9 +84,9 @@ def build_guide(project: Project, prose: Prose, existing: str, today: str) -> Gu
         values[longest] = values[longest][: len(values[longest]) // 2]
 
 
-def improve_guide(project: Project, prose: Prose, existing: str, today: str) -> Guide:
-    """A person's instructions with additions: commands, patterns and rules that they lack. The existing text stays word
-    for word."""
+def improve_guide(project: Project, prose: Prose, existing: str, today: str, target: str = "") -> Guide:
+    """A person's instructions, from the file ``target``, with additions: commands, patterns, rules and other agents'
+    files that they lack. The existing text stays word for word."""
     old, record = split(existing)
     by_hand = "\n".join(section.text for section in old if record.get(section.key) != _digest(section.text))
     values = _values(project, prose, today)
@@ -95,7 +95,8 @@ def improve_guide(project: Project, prose: Prose, existing: str, today: str) -> 
         for name in ("commands", "patterns")
     }
     missing["rules"] = [f"- {rule}" for rule in prose.rules if rule not in by_hand]
-    merged = merge(existing, fill(template(), {name: "\n".join(lines) for name, lines in missing.items()}))
+    missing["rules"] += _pointers(path for path in project.agent_files if path != target and path not in by_hand)
+    merged = merge(existing, _wanted(missing, prose))
     text = merged.render() if merged.generated or record else existing
     return Guide(text, tuple(merged.generated), PieceEstimator().count(text))
 
@@ -141,6 +142,12 @@ def fill(skeleton: str, values: Mapping[str, str]) -> list[Section]:
     return sections
 
 
+def _wanted(values: Mapping[str, Sequence[str]], prose: Prose) -> list[Section]:
+    """The generated sections without those that the user does not want."""
+    filled = fill(template(), {name: "\n".join(lines) for name, lines in values.items()})
+    return [section for section in filled if section.key == TOP or section.key not in prose.leave_out]
+
+
 def _digest(text: str) -> str:
     """Eight hex digits of the SHA-256 of the text without white space at line ends."""
     plain = "\n".join(line.rstrip() for line in text.strip().splitlines())
@@ -153,23 +160,24 @@ def _values(project: Project, prose: Prose, today: str) -> dict[str, list[str]]:
     state = f"Written on {today}" + (f" at commit {project.commit}" if project.commit else "")
     defined = [f"- {ecosystems().purposes[c.purpose]}: `{c.command}` (from `{c.source}`)" for c in project.commands]
     others = ", ".join(f"`{command.command}`" for command in project.others[:6])
-    agents = [
-        f"- `{name}` has further instructions for agents; read it before you change code."
-        for name in project.agent_files
-    ]
     uses = [f"- {name}: {why}" for name, why in prose.dependencies.items()]
     return {
         "name": [project.name],
         "project": [line for line in (" ".join(described.split()), "", languages) if line or described],
         "overview": prose.overview.splitlines(),
         "commands": [*defined, *([f"- Also: {others}"] if others else [])],
-        "rules": [*(f"- {rule}" for rule in prose.rules), *agents],
+        "rules": [*(f"- {rule}" for rule in prose.rules), *_pointers(project.agent_files)],
         "key_files": [f"- `{path}`: {why}" for path, why in [*{**project.key_files, **prose.key_files}.items()][:16]],
         "patterns": [f"- {name}: {where}" for name, where in (prose.patterns or project.patterns).items()],
         "dependencies": uses or _dependencies(project, 12),
         "structure": [f"- {line}" for line in project.scan.structure()],
         "current_state": [state + (f" of branch {project.branch}." if project.branch and project.commit else ".")],
     }
+
+
+def _pointers(agent_files: Iterable[str]) -> Iterator[str]:
+    for name in agent_files:
+        yield f"- `{name}` has further instructions for agents; read it before you change code."
 
 
 def _dependencies(project: Project, most: int) -> list[str]:
@@ -180,7 +188,8 @@ def _dependencies(project: Project, most: int) -> list[str]:
 
 
 class Prose(Struct, frozen=True):
-    """Text from a model. ``dropped`` counts statements that named something unknown."""
+    """Text from a model. ``leave_out`` are keys of unwanted sections; ``dropped`` counts statements that named
+    something unknown."""
 
     project: str = ""
     overview: str = ""
@@ -188,6 +197,7 @@ class Prose(Struct, frozen=True):
     key_files: Mapping[str, str] = field(default_factory=lambda: {})
     patterns: Mapping[str, str] = field(default_factory=lambda: {})
     dependencies: Mapping[str, str] = field(default_factory=lambda: {})
+    leave_out: tuple[str, ...] = ()
     dropped: int = 0
 
 
@@ -243,5 +253,6 @@ def parse_prose(answer: str, project: Project) -> Prose:
         key_files=pairs("key_files", 12, lambda path, why: project.has(path) and known(why)),
         patterns=pairs("patterns", 6, lambda name, where: known(name) and project.shows_where(where)),
         dependencies=pairs("dependencies", 8, lambda name, why: name.lower() in dependencies and known(why)),
+        leave_out=tuple(section.key for title in texts(data.get("leave_out")) for section in sections(f"## {title}")),
         dropped=dropped,
     )

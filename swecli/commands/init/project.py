@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -21,7 +22,16 @@ from swecli.lazy_pattern import lazy_pattern
 _MAX_KEY_FILES = 14
 _README_CHARS = 3_000
 _NODE = ("npm", "yarn", "pnpm", "bun")
-_AGENT_FILES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".cursorrules")
+_AGENT_FILES = (
+    "AGENTS.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+    ".github/copilot-instructions.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+)
+_AGENT_FOLDERS = (".cursor/rules", ".windsurf/rules", ".clinerules")
 
 _OPERATORS = lazy_pattern(r"[;|<>`$\\{}]|(?<!&)&(?!&)")
 _SPAN = lazy_pattern(r"`([^`\n]+)`")
@@ -75,7 +85,7 @@ class Project:
         self.readme = readme[:_README_CHARS]
         name, self.description = _described(scan, data, readme)
         self.name = name or root.name
-        self.agent_files = [name for name in _AGENT_FILES if scan.text(name).strip()]
+        self.agent_files = list(_agent_files(root, scan))
         git = git_facts(root)
         self.branch = (git.branch or "") if git else ""
         self.commit = head_commit(git)[:10] if git else ""
@@ -145,6 +155,19 @@ class Project:
         """Whether the words are only options and paths of the project."""
         paths = [word.partition("::")[0] for word in words if not word.startswith("-")]
         return all(path in ("", ".", "./") or self.has(path) for path in paths)
+
+
+def _agent_files(root: Path, scan: Scan) -> Iterator[str]:
+    """Instructions of other agents: files that say more than where another one is, and folders of rules."""
+    for name in _AGENT_FILES:
+        others = [other for other in _AGENT_FILES if other != name]
+        lines = [line for line in scan.text(name).splitlines() if line.strip() and not line.startswith("#")]
+        if any(not any(other in line for other in others) for line in lines):
+            yield name
+    for name in _AGENT_FOLDERS:
+        with contextlib.suppress(OSError):
+            if any((root / name).iterdir()):
+                yield f"{name}/"
 
 
 def _is_command(span: str) -> bool:

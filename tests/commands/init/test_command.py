@@ -57,6 +57,35 @@ async def test_a_refusal_writes_nothing_and_says_why(folder: Path) -> None:
     assert not (folder / "OPENCLI.md").exists()
 
 
+async def test_a_note_with_the_rejection_is_followed(folder: Path) -> None:
+    session = CommandSession(folder, answer=ANSWER)
+    session.notes = ["no structure, please"]
+
+    async def ask_model(system: str, prompt: str) -> str:
+        session.asked.append((system, prompt))
+        return ANSWER if len(session.asked) == 1 else json.dumps({**json.loads(ANSWER), "leave_out": ["Structure"]})
+
+    session.ask_model = ask_model
+    await session.slash("/init")
+    text = (folder / "OPENCLI.md").read_text()
+    assert "## Structure" not in text
+    assert "## Commands" in text
+    assert len(session.asked) == 2
+    assert "no structure, please" in session.asked[1][1]
+    assert "## Structure" in session.asked[1][1]
+
+
+@pytest.mark.parametrize("model", [True, False])
+async def test_a_note_that_nobody_can_follow_is_answered(folder: Path, model: bool) -> None:
+    session = CommandSession(folder, answer=ANSWER if model else None, model=model)
+    session.notes = ["longer, please"] * 2
+    report = await session.slash("/init")
+    assert "was not written" in report
+    assert "e edits the text itself" in report
+    assert len(session.notes) == 1
+    assert not (folder / "OPENCLI.md").exists()
+
+
 async def test_another_day_alone_is_no_reason_to_write(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class LongAgo(date):
         @classmethod
@@ -123,6 +152,19 @@ async def test_files_of_other_agents_are_pointed_to(folder: Path) -> None:
     (folder / "OPENCLI.md").write_text("# Mine\n")
     await CommandSession(folder).slash("/init")
     assert "`AGENTS.md` has further instructions" in (folder / "OPENCLI.md").read_text()
+
+
+async def test_an_improved_file_points_to_those_of_other_agents(folder: Path) -> None:
+    (folder / "AGENTS.md").write_text("Use tabs. More in CLAUDE.md.\n")
+    (folder / "CLAUDE.md").write_text("Never push.\n")
+    (folder / "GEMINI.md").write_text("# Instructions\n\n@AGENTS.md\n")
+    (folder / ".cursorrules").write_text("Prefer named exports.\n")
+    (folder / ".cursor" / "rules").mkdir(parents=True)
+    (folder / ".cursor" / "rules" / "style.mdc").touch()
+    await CommandSession(folder).slash("/init")
+    text = (folder / "AGENTS.md").read_text()
+    pointed = [line.split("`")[1] for line in text.splitlines() if "has further instructions" in line]
+    assert pointed == [".cursorrules", ".cursor/rules/"]
 
 
 async def test_a_dry_run_shows_the_change_and_writes_nothing(folder: Path) -> None:
