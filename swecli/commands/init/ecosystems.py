@@ -21,7 +21,9 @@ class Rule(Struct, frozen=True):
 
 
 class Language(Struct, frozen=True):
-    """Present if a file matches ``manifest`` or ``sources``. ``variant`` is its name if a file matches the pattern."""
+    """Present if a file matches ``manifest`` or ``sources``. ``variant`` is its name if a file matches the pattern.
+    ``runners`` are patterns of files with the program that runs others in the project's environment, which has those
+    that ``declares`` finds in a manifest."""
 
     manifest: str
     rules: tuple[Rule, ...]
@@ -29,6 +31,8 @@ class Language(Struct, frozen=True):
     tests: str = ""
     variant: tuple[str, str] = ("", "")
     sources: str = ""
+    runners: tuple[tuple[str, str], ...] = ()
+    declares: str = ""
 
 
 class TaskFile(Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from swecli.commands.init.ecosystems import Language, Purpose, Rule, ecosystems
+from swecli.commands.init.ecosystems import Language, Purpose, ecosystems
 from swecli.commands.init.scan import Scan, count_files
 from swecli.core.git import git_facts, head_commit
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text
@@ -64,10 +64,12 @@ class Project:
             for language in known.languages
             if scan.matching(language.manifest) or scan.matching(language.sources)
         ]
-        implied = [command for language, tests in present for command in _ruled(scan, language.rules, tests)]
+        implied = [command for language, tests in present for command in _ruled(scan, language, tests)]
         named = list(_tasks(scan, data, implied))
         entries = _entries(scan, data)
-        own = [ProjectCommand("run", name, "pyproject.toml") for name, path in entries.items() if path.endswith(".py")]
+        runner = next((found for language, _ in present if (found := _runner(scan, language))), "")
+        scripts = [name for name, path in entries.items() if path.endswith(".py")]
+        own = [ProjectCommand("run", f"{runner} {name}".strip(), "pyproject.toml") for name in scripts]
         commands = [*(command for task in named for command in task.commands), *own, *implied]
         unique = list({command.command: command for command in reversed(commands)}.values())[::-1]
         first = {command.purpose: command for command in reversed(unique)}
@@ -89,7 +91,9 @@ class Project:
         git = git_facts(root)
         self.branch = (git.branch or "") if git else ""
         self.commit = head_commit(git)[:10] if git else ""
-        self._evident = [words for command in unique if (words := _words(command.command))]
+        plain = [command.command.removeprefix(f"{runner} ") for command in unique]
+        evident = dict.fromkeys([*(command.command for command in unique), *plain])
+        self._evident = [words for command in evident if (words := _words(command))]
         self._named = re.compile(rf"\b({'|'.join(known.commands)})\b")
 
     def has(self, path: str) -> bool:
@@ -221,10 +225,17 @@ def _usual(runner: str, path: str, names: Iterable[str]) -> Iterator[ProjectComm
             yield ProjectCommand(purpose, f"{runner.removesuffix(' run') if short else runner} {name}", path)
 
 
-def _ruled(scan: Scan, rules: tuple[Rule, ...], tests: list[str]) -> Iterator[ProjectCommand]:
+def _runner(scan: Scan, language: Language) -> str:
+    """The program that runs others in the project's environment; empty if there is none."""
+    return next((runner for pattern, runner in language.runners if scan.matching(pattern)), "")
+
+
+def _ruled(scan: Scan, language: Language, tests: list[str]) -> Iterator[ProjectCommand]:
     """Commands of one language: the first of each purpose, and every way to lint, format and check types."""
     seen: set[Purpose] = set()
-    for rule in rules:
+    runner = _runner(scan, language)
+    declared = "\n".join(scan.text(path) for path in ("pyproject.toml", "Pipfile")) if runner else ""
+    for rule in language.rules:
         for match in scan.matching(rule.file)[:20]:
             found = re.search(rule.text, scan.text(match[0]), re.MULTILINE)
             if found is None:
@@ -237,8 +248,15 @@ def _ruled(scan: Scan, rules: tuple[Rule, ...], tests: list[str]) -> Iterator[Pr
                 if purpose == "test_one" and "test" not in seen and tests == [match[0]]:
                     purpose = "test"  # With one file, a single test file is all tests.
                 seen.add(purpose)
+                if runner and purpose != "install" and _in_environment(form.split()[0], language, declared):
+                    form = f"{runner} {form}"
                 yield ProjectCommand(purpose, form.format(**words), tests[0] if needs_test else match[0])
             break
+
+
+def _in_environment(program: str, language: Language, declared: str) -> bool:
+    pattern = language.declares.format(program=re.escape(program))
+    return program in ecosystems().words["interpreters"] or re.search(pattern, declared, re.MULTILINE) is not None
 
 
 def _language_name(scan: Scan, language: Language) -> str:

@@ -61,7 +61,7 @@ async def test_a_note_with_the_rejection_is_followed(folder: Path) -> None:
     session = CommandSession(folder, answer=ANSWER)
     session.notes = ["no structure, please"]
 
-    async def ask_model(system: str, prompt: str) -> str:
+    async def ask_model(system: str, prompt: str, *, max_output_tokens: int = 2000) -> str:
         session.asked.append((system, prompt))
         return ANSWER if len(session.asked) == 1 else json.dumps({**json.loads(ANSWER), "leave_out": ["Structure"]})
 

@@ -85,6 +85,38 @@ def test_tasks_that_the_project_names_come_before_what_its_manifests_imply(tmp_p
     assert "pytest" in [command.command for command in project.others]
 
 
+@pytest.mark.parametrize(
+    ("lock", "runner"), [("uv.lock", "uv run "), ("poetry.lock", "poetry run "), ("requirements.txt", "")]
+)
+def test_programs_of_the_environment_run_in_it(tmp_path: Path, lock: str, runner: str) -> None:
+    manifest = """
+[project]
+name = "p"
+scripts = { p = "p:main" }
+[dependency-groups]
+dev = ["pytest>=8", "mypy"]
+[tool.pytest.ini_options]
+[tool.ruff]
+[tool.mypy]
+"""
+    files = {lock: "", "pyproject.toml": manifest, "src/p/__init__.py": "def main(): ...\n", "tests/test_p.py": ""}
+    project = Project(write(tmp_path, files))
+    found = commands(project)
+    assert found["test_one"] == f"{runner}pytest tests/test_p.py"
+    assert (found["types"], found["run"]) == (f"{runner}mypy .", f"{runner}p")
+    assert found["lint"] == "ruff check ."  # not declared: it may be installed outside
+    assert project.has_command("pytest tests/test_p.py")
+    assert project.misnamed("Run `pytest` and `mypy .`.") == []
+
+
+def test_a_workspace_is_built_and_tested_as_a_whole(tmp_path: Path) -> None:
+    manifest = '[workspace]\nmembers = ["crates/*"]\n[package]\nname = "r"\n'
+    project = Project(write(tmp_path, {"Cargo.toml": manifest, "src/main.rs": ""}))
+    assert project.has_command("cargo test --workspace")
+    assert commands(project)["build"] == "cargo build --workspace"
+    assert project.misnamed("`cargo test`") == []
+
+
 def test_plain_scripts_and_unittest(tmp_path: Path) -> None:
     script = write(tmp_path / "a", {"test_x.py": "if __name__ == '__main__':\n    run()\n", "x.py": "", "y.py": ""})
     assert commands(Project(script))["test"] == "python3 test_x.py"
