@@ -221,8 +221,11 @@ class InputController:
         own = short(Path(names["own"]), os.environ.get("HOME", ""))
         match await self._actions.ask_note(note, os.path.basename(names["here"]), own):
             case "here" | "own" as key:
-                result = await remember(port, note, folders[key], own=key == "own")
-                self._screen.transcript.show(result.blocks, text)
+                writes = key == "here"  # with a call, which appears below the note
+                if writes:
+                    self._screen.transcript.show((), text)
+                result = await remember(port, note, folders[key], own=not writes)
+                self._screen.transcript.show(result.blocks, "" if writes else text)
             case "send":
                 return False
             case _:

@@ -34,6 +34,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import TextPart
 from swecli.tui import session_controller
 from swecli.tui.backend import Preferences
+from swecli.tui.transcript.blocks import ShownBlock
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.scenes import ASK, TODOS, tool
 from tests.tui.support import Session, running, until
@@ -585,6 +586,26 @@ async def test_a_hash_asks_where_a_note_goes_and_can_be_a_message(tmp_path: Path
         it.clock.now += 1
         await it.press("down", "down", "enter")
         await it.until(lambda: it.session.sent(Submit) == [Submit("# use pytest -q")])
+
+
+async def test_a_note_is_shown_above_the_call_that_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    before: list[object] = []
+
+    async def remember(*_: object, own: bool) -> CommandResult:
+        blocks = it.app.main.transcript.page.blocks
+        before.extend(blocks[place] for place in range(len(blocks)))
+        return CommandResult.text("Added to OPENCLI.md")
+
+    monkeypatch.setattr("swecli.commands.memory.remember", remember)
+    async with running() as it:
+        await it.say("# use pytest -q")
+        await it.shows("Add it to OPENCLI.md")
+        it.clock.now += 1
+        await it.press("1")
+        await it.shows("Added to OPENCLI.md")
+        assert it.screen().count("# use pytest -q") == 1
+        assert isinstance(before[-1], ShownBlock)
+        assert before[-1].title == "# use pytest -q"
 
 
 async def test_commands_that_need_a_free_session_wait() -> None:
