@@ -281,6 +281,9 @@ def _close_open_items(reducer: Reducer) -> None:
 def _session(reducer: Reducer, event: Event, body: SessionStarted) -> None:
     _close_open_items(reducer)
     key = f"session-{event.seq}"
+    before = reducer.block(next(reversed(reducer.ids), ""))
+    if body.resumed and isinstance(before, SessionBlock) and before.resumed:  # nothing happened since
+        reducer.remove(before.id)
     lines, reducer.greeting = (() if body.resumed else reducer.greeting), ()
     reducer.put(SessionBlock(key, body.model, body.cwd, body.mode, body.swecli, body.resumed, body.address, lines))
     reducer.greeted = key if lines else ""

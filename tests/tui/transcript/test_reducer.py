@@ -16,6 +16,7 @@ from swecli.core.protocol.events import (
     ItemDelta,
     ItemStarted,
     ModelChanged,
+    Notice,
     PermissionRequested,
     PermissionResolved,
     Question,
@@ -128,6 +129,18 @@ def test_text_that_was_only_added_keeps_its_revision_and_other_text_does_not() -
     block = reducer.blocks["a"]
     assert isinstance(block, AnswerBlock)
     assert (block.text, block.revision, block.status) == ("another text", 1, "ok")
+
+
+def test_a_session_that_was_only_looked_at_is_continued_once() -> None:
+    def started(resumed: bool) -> SessionStarted:
+        return SessionStarted("/w", "m", "default", "1", resumed=resumed)
+
+    reducer = Reducer()
+    bodies = (started(False), Notice("a"), started(True), started(True), Notice("b"), started(True), started(True))
+    for event in stream(*bodies):
+        reducer.reduce([event])
+    assert [key.partition("-")[0] for key in reducer.ids].count("session") == 3
+    assert isinstance(reducer.blocks[next(reversed(reducer.ids))], SessionBlock)
 
 
 def test_a_call_that_asks_waits_for_an_answer_and_not_for_consent() -> None:
