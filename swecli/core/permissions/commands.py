@@ -173,7 +173,7 @@ def _meanings(word: ScanWord, place: Place) -> set[str]:
     found: set[str] = set()
     for base in place.bases:
         path = within_text(word.text, base, place.home)
-        found |= {path, place.facts.resolve(posixpath.join(base, word.text))}
+        found |= {path, place.resolve(posixpath.join(base, word.text))}
         if word.glob or not word.known:
             folder, _, name = path.rpartition("/")
             names = place.facts.names(folder or "/") or ()

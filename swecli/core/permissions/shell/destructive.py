@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import takewhile
@@ -23,13 +23,15 @@ from swecli.core.permissions.shell.tables import tables
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_SHOWN = 20
+_LONGEST_PATTERN = 1_000
+"""Characters of a wildcard that is expanded."""
 
 
 def matching(path: str, facts: FileFacts) -> list[str]:
     """Paths that a wildcard in the last name matches; the path itself if none, as in the shell."""
     folder, _, name = path.rpartition("/")
     names = facts.names(folder or "/")
-    if names is None or not name:
+    if names is None or not 0 < len(name) <= _LONGEST_PATTERN:
         return [path]
     hidden = name.startswith(".")
     found = [each for each in names if fnmatchcase(each, name) and (hidden or not each.startswith("."))]
@@ -73,9 +75,11 @@ class Danger(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where a command would run. ``bases`` are the possible bases of relative names."""
+    """Where a command would run. ``bases`` are the possible bases of relative names; ``resolve`` is that of the facts,
+    asked once for each path."""
 
     facts: FileFacts
+    resolve: Callable[[str], str]
     roots: tuple[str, ...]
     home: str
     own_dirs: tuple[str, ...]
@@ -121,7 +125,7 @@ def place_of(
             bases += [home] if home and not targets else []
             continue
         bases += [posixpath.normpath(posixpath.join(base, targets[0].text)) for base in bases[:8]]
-    return Place(facts, roots, home, own_dirs, tuple(dict.fromkeys(bases)), certain)
+    return Place(facts, cache(facts.resolve), roots, home, own_dirs, tuple(dict.fromkeys(bases)), certain)
 
 
 def dangers(items: Iterable[Started], place: Place) -> list[Danger]:
@@ -323,9 +327,9 @@ def _paths(word: ScanWord, place: Place) -> list[str]:
         joined = posixpath.join(base, text)
         folder, _, name = joined.rstrip("/").rpartition("/")
         if name in ("", ".", "..") or text.endswith("/"):
-            paths.append(place.facts.resolve(joined))
+            paths.append(place.resolve(joined))
         else:
-            paths.append(posixpath.join(place.facts.resolve(folder or "/"), name))
+            paths.append(posixpath.join(place.resolve(folder or "/"), name))
     return list(dict.fromkeys(paths))
 
 
@@ -363,7 +367,7 @@ def _redirects(item: Started, place: Place) -> Iterable[Danger]:
         if _DEVICES.fullmatch(target.text):
             continue
         for path in _paths(target, place):
-            resolved = place.facts.resolve(path)
+            resolved = place.resolve(path)
             yield from _written(path, resolved, place)
             if item.found.truncates and place.facts.size(resolved):
                 loss = counted("overwrites", extent((resolved,), place.facts), place.facts, place.bases[0])
@@ -401,7 +405,7 @@ def _protected(item: Started, place: Place) -> Iterable[Danger]:
             if not text or text.startswith("-") or not word.known or len(text) > 1_000 or "\n" in text:
                 continue
             for path in _paths(ScanWord(text), place):
-                resolved = place.facts.resolve(path)
+                resolved = place.resolve(path)
                 if runs and at == 0 and _SKILL_FILE.search(path) and _SKILL_FILE.search(resolved):
                     continue  # it runs the script, which is what skills are for
                 yield from _protected_path(item, path, resolved, writer, place)

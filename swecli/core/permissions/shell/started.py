@@ -13,6 +13,10 @@ from swecli.core.permissions.shell.scan import FoundCommand, ScanError, ScanWord
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_UNPACKED = 2_000
+_MOST_WORDS = 100_000
+"""Words of all commands, each counted as often as it may be a command's."""
+_DEEPEST = 6
+"""Levels of commands within commands."""
 
 _WRAPPERS = frozenset(
     (
@@ -55,13 +59,17 @@ def started(text: str, known: Mapping[str, str]) -> tuple[Started, ...]:
         ScanError: the text can't be read.
     """
     result: list[Started] = []
+    searched = 0
     pending: list[tuple[FoundCommand, int]] = [(found, 0) for found in scan(text, known)]
     while pending:
         found, depth = pending.pop(0)
         for item, scripts in _unpacked(found):
-            if len(result) >= MAX_UNPACKED or depth > 6:
+            if len(result) >= MAX_UNPACKED or depth > _DEEPEST:
                 raise ScanError("it starts too many commands through others")
             result.append(item)
+            searched += len(item.words)
+            if searched > _MOST_WORDS:
+                raise ScanError("it is too long")
             for script in scripts:
                 pending += [(inner, depth + 1) for inner in scan(script, known)]
     return tuple(result)
@@ -78,9 +86,11 @@ def _unpacked(found: FoundCommand) -> Iterator[tuple[Started, list[str]]]:
         yield Started(":", (ScanWord(":"),), found, unknown), values
 
 
-def _suffixes(words: tuple[ScanWord, ...]) -> Iterator[tuple[ScanWord, ...]]:
+def _suffixes(words: tuple[ScanWord, ...], depth: int = 0) -> Iterator[tuple[ScanWord, ...]]:
     if not words:
         return
+    if depth > _DEEPEST:
+        raise ScanError("it is nested too deeply")
     yield words
     name = program_name(words[0])
     runner = name in _RUNNERS or re.fullmatch(r"python[\d.]*", name) is not None
@@ -103,4 +113,4 @@ def _suffixes(words: tuple[ScanWord, ...]) -> Iterator[tuple[ScanWord, ...]]:
             if word.text in _EXEC:
                 stop = next((i for i in range(index + 1, len(words)) if words[i].text in (";", "+")), len(words))
                 if words[index + 1 : stop]:
-                    yield from _suffixes(words[index + 1 : stop])
+                    yield from _suffixes(words[index + 1 : stop], depth + 1)

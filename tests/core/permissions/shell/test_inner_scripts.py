@@ -117,3 +117,8 @@ def test_a_makefile_from_the_input_is_read_as_recipes() -> None:
 def test_a_long_text_is_read_once(odd: str) -> None:
     names = [item.name for item in started(f"awk '{odd * 30_000}'; ls", {})]
     assert (names[0], names[-1]) == ("awk", "ls")
+
+
+@pytest.mark.parametrize("odd", ["xargs ", "find . -exec ", "env A=1 ", 'python -c "a" ', "rm " + "[" * 3_000])
+def test_what_takes_too_long_to_search_does_not_run(work: ShellWorkspace, odd: str) -> None:
+    assert outcome(work, odd * 8_000) != "allow"
