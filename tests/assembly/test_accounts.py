@@ -169,7 +169,7 @@ async def test_the_doctor_says_what_is_missing(tmp_path: Path) -> None:
     assert "missing: OPENAI_API_KEY" in text
     text, healthy = await report(supply(tmp_path, {}), None)
     assert not healthy
-    assert "No model selected. No model is configured. Set OPENAI_API_KEY" in text
+    assert "No model is configured. Set OPENAI_API_KEY" in text
     own = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
     text, healthy = await report(supply(tmp_path, own), None)
     assert not healthy
