@@ -59,13 +59,16 @@ class Said:
     def call(self, name: str, arguments: Mapping[str, object], result: str, exit_status: int = 0) -> str:
         """A call and its result."""
         item = self._item("t")
-        part = ToolCallPart(f"c{item}", name, json.dumps(arguments))
-        blocks = (TerminalBlock("", result, exit_status),) if name == "run_command" else ()
+        return self.call_as(item, ToolCallPart(f"c{item}", name, json.dumps(arguments)), result, exit_status)
+
+    def call_as(self, item: str, part: ToolCallPart, result: str, exit_status: int = 0) -> str:
+        """This call as this item, and its result."""
+        blocks = (TerminalBlock("", result, exit_status),) if part.name == "run_command" else ()
         self.tell(
-            ItemStarted(item, "tool", name),
+            ItemStarted(item, "tool", part.name),
             ItemCheckpointed(item, part),
             ModelResponded(f"m{item}", (item,), Origin("", "", "m")),
-            ItemCompleted(item, "ok", (ToolResultPart(part.call_id, name, result),), blocks),
+            ItemCompleted(item, "ok", (ToolResultPart(part.call_id, part.name, result),), blocks),
         )
         return item
 

@@ -100,7 +100,7 @@ def _lost(
             said = [part for _, part in group]
             told = name.removesuffix(RESULT) not in made  # a result is rebuilt together with its call
             if name in forms and not (told and _tells(ledger.entries.get(name), forms[name], message, said)):
-                missing += [(name, part) for part in said]
+                missing += [(name, _with_id_of_call(part, ledger, name) if told else part) for part in said]
                 made.add(name)
         if missing:
             lost.append(replace(message, parts=tuple(part for _, part in missing)))
@@ -115,6 +115,14 @@ def _tells(entry: Entry | None, form: ViewEntry, message: Message, said: Sequenc
     owner = f"{entry.message}.results" if entry.kind == "result" else entry.message
     sent = [_nameless(part) for part in sent_parts(entry, form) if not is_nothing(part)]
     return owner == message.id and sent == [_nameless(part) for part in said]
+
+
+def _with_id_of_call(part: Part, ledger: Ledger, name: str) -> Part:
+    """A result with the id of its call in the record, which a projection may have changed."""
+    call = ledger.entries.get(name.removesuffix(RESULT))
+    if not isinstance(part, ToolResultPart) or call is None:
+        return part
+    return next((replace(part, call_id=one.call_id) for one in call.parts if isinstance(one, ToolCallPart)), part)
 
 
 def _nameless(part: Part) -> Part:
