@@ -163,7 +163,7 @@ class _Batch:
             return f"{entry.id} is still running."
         tokens = self._sizes.entry(entry)
         stub = arguments_stub(entry, tokens) if entry.kind == "call" else result_stub(entry, tokens, "offloaded")
-        if self._sizes.text(stub) >= tokens:
+        if self._sizes.offloaded(entry, stub) >= tokens:
             return f"{entry.id} has {tokens:,} tokens; a reference to it would need as many."
         self._set(entry.id, ViewEntry("stub", entry.id, stub, rule=BY_HAND))
         return ""

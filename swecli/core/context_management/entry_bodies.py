@@ -122,6 +122,11 @@ def stubbed(part: Part, text: str) -> Part:
             return TextPart(text)
 
 
+def stub_parts(outline: Parts, text: str) -> Parts:
+    """The parts of a stub: the text once, however many parts, such as images, it replaces."""
+    return tuple(stubbed(part, text) for part in outline[:1])
+
+
 def _unreadable(part: Part, error: OSError) -> Part:
     text = f"cannot read this back ({error}); the session's record still has it"
     return stubbed(part, json.dumps({"unreadable": text}) if isinstance(part, ToolCallPart) else f"[{text}]")

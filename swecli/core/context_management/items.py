@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.compaction.options import EntrySizes
-from swecli.core.context_management.entry_bodies import stubbed
+from swecli.core.context_management.entry_bodies import stub_parts
 from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
@@ -258,7 +258,7 @@ def text_sent(ledger: Ledger, item: str) -> str | None:
         return ""
     parts: Sequence[Part] = entry.parts
     if shown.kind == "stub":
-        parts = [stubbed(part, shown.text) for part in entry.body.outline]
+        parts = stub_parts(entry.body.outline, shown.text)
     sent = _in_messages(project(ledger), entry, parts)
     return "\n".join(filter(None, map(part_text, sent)))
 

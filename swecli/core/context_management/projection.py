@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from msgspec.structs import replace
 
-from swecli.core.context_management.entry_bodies import stubbed
+from swecli.core.context_management.entry_bodies import stub_parts
 from swecli.core.context_management.ledger import (
     APART,
     CONTINUATION,
@@ -133,7 +133,7 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
 def sent_parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
     """The parts that the model gets of an entry in this form."""
     if view_entry.kind == "stub":
-        parts = tuple(stubbed(part, view_entry.text) for part in entry.body.outline)
+        parts = stub_parts(entry.body.outline, view_entry.text)
     else:
         marked = entry.kind in ("result", "user", "attachment")
         said = entry.body.parts

@@ -12,7 +12,7 @@ from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter
 from swecli.core.context_management.edits import Effect, edited, effect_of
-from swecli.core.context_management.items import ContextItem, items_of
+from swecli.core.context_management.items import ContextItem, items_of, text_sent
 from swecli.core.context_management.ledger import APART
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
@@ -26,7 +26,7 @@ from swecli.core.protocol.events import (
     ItemStarted,
     ModelResponded,
 )
-from swecli.core.protocol.messages import Origin, TextPart, ToolCallPart, ToolResultPart, Usage
+from swecli.core.protocol.messages import ImagePart, Origin, TextPart, ToolCallPart, ToolResultPart, Usage
 from tests.support.said import Said
 
 INFO = ModelInfo("p", "m", 400_000, 4_000)
@@ -183,3 +183,31 @@ def test_a_note_has_the_component_that_the_meter_counts_it_in() -> None:
     assert (found["n1"].component, found["n2"].component) == (PLAYBOOK, RETRIEVED)
     assert found["n1"].tokens > 0 < found["n2"].tokens
     assert not any(item.id in (f"[{PLAYBOOK}]", f"[{RETRIEVED}]") for item in found.values())
+
+
+def test_a_stub_of_a_message_with_images_is_sent_once() -> None:
+    said = Said()
+    item = f"u{said.next_id()}"
+    image = ImagePart("image/png", "eHh4", "a.png")
+    said.tell(ItemStarted(item, "user"), ItemCompleted(item, "ok", (TextPart("What is this?"), image, image)))
+    said.answer("Two screens.")
+    context = ContextManager((), monitor=TokenMonitor(CharCounter()))
+    done = edited(said.ledger, [ContextChange("offload", item)], EntrySizes(context.monitor, INFO))
+    said.tell(ContextEdited(done.made, done.entries))
+    (part,) = project(said.ledger)[0].parts
+    assert isinstance(part, TextPart)
+    assert part.text == text_sent(said.ledger, item) == done.entries[0].text
+
+
+@pytest.mark.parametrize("words", [1, 4, 8, 12, 16, 24, 40])
+def test_no_offload_makes_the_meter_rise(words: int) -> None:
+    said = Said()
+    said.user("Look.")
+    item = said.call("read_file", {"path": "src/a.py", "of": "word " * words}, "word " * words)
+    said.answer("Done.")
+    context = ContextManager((), monitor=TokenMonitor(CharCounter()))
+    for name in (item, f"{item}.result"):
+        before = context.measure(project(said.ledger), INFO).used
+        done = edited(said.ledger, [ContextChange("offload", name)], EntrySizes(context.monitor, INFO))
+        assert bool(done.refusals) is not bool(done.entries)
+        assert not done.entries or context.measure(project(said.ledger, done.view), INFO).used < before

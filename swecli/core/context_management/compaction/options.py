@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.config.settings import RetentionSettings
+from swecli.core.context_management.entry_bodies import stub_parts
 from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.llm.types import ModelClient, ModelInfo
@@ -34,6 +35,11 @@ class EntrySizes:
             tokens = self._monitor.count_once(Message(_role(entry), entry.parts, entry.id))
             known = self._known[entry.id] = (entry.body, tokens)
         return round(known[1] * self._ratio)
+
+    def offloaded(self, entry: Entry, stub: str) -> int:
+        """Tokens of an entry with this stub in place of its content, counted like the entry."""
+        message = Message(_role(entry), stub_parts(entry.body.outline, stub), entry.id)
+        return round(self._monitor.count_once(message) * self._ratio)
 
     def text(self, text: str) -> int:
         """Tokens of a text outside the ledger."""
