@@ -20,7 +20,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, Definition, definitions, ending_of
-from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, terms_of
+from swecli.core.retrieval.terms import identifiers, is_data, terms_of
 from swecli.lazy_pattern import lazy_pattern
 
 Kind = Literal["source", "test", "other"]
@@ -62,7 +62,7 @@ class Document(Struct, frozen=True):
 
 def document(state: FileState, text: str) -> Document:
     """The indexed form of a text."""
-    return Document(state, Counter(IDENTIFIER.findall(text)), definitions(state.path, text))
+    return Document(state, Counter(identifiers(text)), definitions(state.path, text))
 
 
 class Change(Struct, frozen=True):
@@ -146,7 +146,7 @@ class _Postings:
 
 # --- the index ------------------------------------------------------------------------------------------------
 
-_MAGIC: Final = b"swecli-index 4\n"
+_MAGIC: Final = b"swecli-index 5\n"
 _BLOCK: Final = 16
 """Files with definitions compressed together."""
 _MAX_EDGES: Final = 12
@@ -286,7 +286,7 @@ def field_terms(one: Document) -> dict[Field, Mapping[str, int]]:
     """The terms of a file by field."""
     counts: dict[str, int] = {}
     for name, count in one.names.items():
-        if len(name) <= LONGEST:
+        if not is_data(name):
             for term in terms_of(name):
                 counts[term] = counts.get(term, 0) + count
     return {
@@ -297,7 +297,7 @@ def field_terms(one: Document) -> dict[Field, Mapping[str, int]]:
 
 
 def _words_of(text: str) -> Iterator[str]:
-    for word in IDENTIFIER.findall(text):
+    for word in identifiers(text):
         yield from terms_of(word)
 
 

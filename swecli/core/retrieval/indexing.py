@@ -45,9 +45,16 @@ _NO_TEXT_NAMES = lazy_pattern(
 )
 
 
+_NOT_ONE_LINE = lazy_pattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Characters of a name that can't be written into a line of text: a pointer to it would be several lines, of which the
+model would take the others for words of swecli."""
+
+
 def is_indexed(path: str) -> bool:
     """Whether a file of this name is read: not data, keys, vendored or generated files."""
-    return ending_of(path) not in _NO_TEXT and _NO_TEXT_NAMES.search(path) is None
+    if ending_of(path) in _NO_TEXT or _NO_TEXT_NAMES.search(path) is not None:
+        return False
+    return (path.isascii() and path.isprintable()) or _NOT_ONE_LINE.search(path) is None
 
 
 def text_of(data: bytes) -> str | None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, ending_of
+from swecli.core.retrieval.terms import UNSPACED
 from swecli.lazy_pattern import lazy_pattern
 
 _LONGEST_TEXT: Final = 100_000
@@ -28,6 +30,12 @@ _NO_ENDING = lazy_pattern(rf"{_BEFORE}((?:[\w.@+-]{{1,80}}/){{1,12}}[\w@+-]{{1,8
 _MODULE = lazy_pattern(r"(?<![\w./\\@-])([A-Za-z_]\w+(?:\.[A-Za-z_]\w+){1,8})(?![\w/])")
 _BLOB = lazy_pattern(r"https?://[\w.-]+/[\w.-]+/[\w.-]+/(?:-/)?blob/[^/\s]+/")
 _ADDRESS = lazy_pattern(r"(?:https?|ssh|git|ftp)://\S+|\b[\w.+-]+@[\w-]+\.[\w.]+")
+
+_JOINED = lazy_pattern(rf"[{UNSPACED}]+")
+"""Words of a sentence that touch a path: some languages have no blanks between them."""
+_MOST_RUNS: Final = 8
+_LONGEST_PREFIX: Final = 12
+"""Characters of such words that may begin a path."""
 
 _LONG_RUN = lazy_pattern(r"[!-~]{1000,}")
 """Too long for a path: searching one in it takes seconds."""
@@ -85,11 +93,40 @@ class Files:
         text = _ADDRESS.sub(" ", _BLOB.sub(" ", text))
         found: dict[str, Named] = {}
         for word in _words(text):
-            for one in self._resolved(word):
+            for one in self._found(word):
                 known = found.get(one.path)
                 if known is None or (one.sure, bool(one.line)) > (known.sure, bool(known.line)):
                     found[one.path] = one
         return list(found.values())[:MOST]
+
+    def _found(self, word: _Word) -> list[Named]:
+        found = self._resolved(word)
+        if any(one.sure for one in found) or _JOINED.search(word.text) is None:
+            return found
+        inside = self._inside(word)
+        return inside if inside and (not found or inside[0].sure) else found
+
+    def _inside(self, word: _Word) -> list[Named]:
+        """The files named by a path that words of the sentence touch, or by several paths that they join."""
+        text, runs = word.text, list(_JOINED.finditer(word.text))
+        if word.is_module or not 0 < len(runs) <= _MOST_RUNS:
+            return []
+        prefix = runs[0].end() if not runs[0].start() else 0
+        begins = range(max(0, prefix - _LONGEST_PREFIX), prefix + 1)
+        ends = [run.start() for run in runs if run.start()]
+        guesses: list[Named] = []
+        for end in (len(text), *reversed(ends)):
+            for begin in begins:
+                line = word.line if end == len(text) else 0
+                found = self._resolved(replace(word, text=text[begin:end], line=line))
+                if any(one.sure for one in found):
+                    return [*found, *self._after(end, word)]
+                guesses = guesses or found
+        return (self._after(ends[0], word) if ends else []) or guesses
+
+    def _after(self, end: int, word: _Word) -> list[Named]:
+        rest = replace(word, text=word.text[end:])
+        return self._inside(rest) if rest.text else []
 
     def _resolved(self, word: _Word) -> list[Named]:
         name = word.text.replace("\\", "/").removeprefix("file://")

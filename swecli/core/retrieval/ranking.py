@@ -21,7 +21,16 @@ from swecli.core.retrieval.index import (
     field_terms,
     kind_of,
 )
-from swecli.core.retrieval.terms import IDENTIFIER, LONGEST, STOP_WORDS, TASK_WORDS, is_compound, stem, terms_of
+from swecli.core.retrieval.terms import (
+    STOP_WORDS,
+    TASK_WORDS,
+    identifiers,
+    is_compound,
+    is_data,
+    is_run,
+    stem,
+    terms_of,
+)
 from swecli.lazy_pattern import lazy_pattern
 
 # The informative part of a text. Bug reports contain form headings, versions, output and code: many words that rarely
@@ -243,7 +252,7 @@ def query_of(text: str) -> Query:
     """Query made from a text. Its first line counts most, then sentences, then code and program output; names written
     as in code count more than other words."""
     text = _ADDRESS.sub(" ", _TRAILER.sub(" ", text[:_LONGEST]))
-    quoted = frozenset(word for piece in _QUOTED.findall(text) for word in IDENTIFIER.findall(piece))
+    quoted = frozenset(word for piece in _QUOTED.findall(text) for word in identifiers(piece))
     names: set[str] = set()
     said: set[str] = set()
     counts: dict[Part, dict[str, float]] = {part: {} for part in _PLACE_WEIGHTS}
@@ -252,11 +261,12 @@ def query_of(text: str) -> Query:
         first = line if part == "title" else first
         found = counts[part]
         before = ""
-        for word in IDENTIFIER.findall(line):
-            if len(word) > LONGEST or word.lower() in STOP_WORDS:
+        for word in identifiers(line):
+            if is_data(word) or word.lower() in STOP_WORDS:
                 before = ""
                 continue
-            said.add(word.lower())
+            run = is_run(word)
+            said.update(terms_of(word) if run else (word.lower(),))
             compound = is_compound(word)
             marked = compound or word in quoted
             if marked and part != "output":
@@ -265,10 +275,10 @@ def query_of(text: str) -> Query:
             for term in terms_of(word):
                 if term not in _STEMMED_STOPS:
                     found[term] = found.get(term, 0.0) + weight
-            if before and not compound:  # "shell config" may be written shellConfig
+            if before and not compound and not run:  # "shell config" may be written shellConfig
                 joined = f"{before}{word}".lower()
                 found[joined] = found.get(joined, 0.0) + 1.0
-            before = "" if compound else word
+            before = "" if compound or run else word
     weights: dict[str, float] = {}
     for part, found in counts.items():
         for term, count in found.items():

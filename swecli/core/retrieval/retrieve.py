@@ -19,7 +19,7 @@ from swecli.core.retrieval.ranking import (
     scored,
     telling,
 )
-from swecli.core.retrieval.terms import IDENTIFIER, terms_of
+from swecli.core.retrieval.terms import identifiers, terms_of
 
 MOST_POINTERS: Final = 10
 MOST_TOKENS: Final = 300
@@ -147,7 +147,7 @@ def _best_definition(defined: Sequence[Definition], words: Words, query: Query) 
     rarity: Mapping[str, float] = {term: words.rarity("s", term) * weight for term, weight in query.terms.items()}
     best, chosen = 0.0, ("", 0)
     for name, line in defined:
-        terms = {term for word in IDENTIFIER.findall(name) for term in terms_of(word)}
+        terms = {term for word in identifiers(name) for term in terms_of(word)}
         score = sum(rarity.get(term, 0.0) for term in terms) / (1 + 0.15 * len(terms))
         score += 4.0 if name in query.names else 0.0
         if score > best:

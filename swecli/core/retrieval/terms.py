@@ -6,11 +6,14 @@ from functools import lru_cache
 
 from swecli.lazy_pattern import lazy_pattern
 
-IDENTIFIER = lazy_pattern(r"[^\W\d]\w+")
-"""A name or a word of at least two letters."""
-LONGEST = 60
+UNSPACED = "\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+"""Characters of languages that write words, or words and particles, without blanks between them, for a pattern."""
+_WORD = lazy_pattern(r"[A-Za-z_]\w+")
+_WORD_OR_RUN = lazy_pattern(rf"[{UNSPACED}]{{2,}}|[^\W\d{UNSPACED}][^\W{UNSPACED}]+")
+_LONGEST = 60
 """Longer names are data, such as keys and hashes."""
-_PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_RUN = lazy_pattern(rf"[{UNSPACED}]+")
+_PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _VOWEL = lazy_pattern(r"[aeiouy]")
 
 _STOP = """
@@ -30,7 +33,14 @@ _TASK_WORDS = """
     implement implements implemented support supports supported ensure allow allows feat chore refactor refactored
     bump merge merged release changelog
     co authored signed reviewed summary description note notes todo review following previously currently
-    code file files function functions method methods project repo repository"""
+    code file files function functions method methods project repo repository
+    修复 修改 添加 增加 删除 更新 实现 支持 问题 错误 代码 文件 函数 方法 项目 修正 追加 削除 変更 対応 実装 関数 問題
+    수정 추가 삭제 변경 구현 지원 함수 파일 오류 문제"""
+_EMPTY = lazy_pattern(
+    "[\u3041-\u309f]{2}|.?[的了吗呢吧请這这那么我你您他她们們把是让給给].?"
+    "|습니|니다|합니|입니|하는|하고|하게|해서|해줘|해주|주세|세요|에서|으로|있습|없습"
+)
+"""A pair of characters from words without information about places in a project, such as particles."""
 STOP_WORDS = frozenset(_STOP.split())
 """Words without information about places in a project."""
 TASK_WORDS = frozenset(_TASK_WORDS.split())
@@ -60,19 +70,46 @@ def stem(word: str) -> str:
 @lru_cache(maxsize=262_144)
 def terms_of(identifier: str) -> tuple[str, ...]:
     """Search terms of an identifier: its parts and, if it has several, also the whole, the same for ``parse_file`` and
-    ``parseFile``."""
-    parts = [part.lower() for part in _PART.findall(identifier)]
+    ``parseFile``. Those of a run without blanks are the pairs of its characters."""
+    if is_run(identifier):
+        pairs = dict.fromkeys(identifier[at : at + 2] for at in range(len(identifier) - 1))
+        return tuple(pair for pair in pairs if not _EMPTY.fullmatch(pair))
+    parts = [part.lower() for part in _parts(identifier)]
     kept = [stem(part) for part in parts if len(part) > 1 and not part.isdigit()]
     if len(parts) < 2:
         return tuple(kept)
     return (*dict.fromkeys(kept), "".join(parts))
 
 
+def is_run(word: str) -> bool:
+    """Whether a word is a run of characters without blanks between its words."""
+    return not word.isascii() and _RUN.fullmatch(word) is not None
+
+
+def is_data(word: str) -> bool:
+    """Whether a word is too long for a name."""
+    return len(word) > _LONGEST and not is_run(word)
+
+
 def is_compound(identifier: str) -> bool:
     """Whether a word of a sentence is written like a name in code."""
-    return "_" in identifier.strip("_") or len(_PART.findall(identifier)) > 1
+    return "_" in identifier.strip("_") or len(_parts(identifier)) > 1
 
 
-def words(text: str) -> list[str]:
-    """The identifiers and words of a text, in order."""
-    return [word for word in IDENTIFIER.findall(text) if len(word) <= LONGEST]
+def _parts(identifier: str) -> list[str]:
+    if identifier.isascii():
+        return _PART.findall(identifier)
+    shape = "".join(map(_shape, identifier))
+    return [identifier[match.start() : match.end()] for match in _PART.finditer(shape)]
+
+
+def _shape(letter: str) -> str:
+    """An ASCII letter of the same kind, so that é does not end a word, and É begins one."""
+    if letter.isascii():
+        return letter
+    return "A" if letter.isupper() else "0" if letter.isdecimal() else "a"
+
+
+def identifiers(text: str) -> list[str]:
+    """The names and words of at least two letters, and runs of characters without blanks between words, in order."""
+    return (_WORD if text.isascii() else _WORD_OR_RUN).findall(text)

@@ -12,8 +12,11 @@ from swecli.lazy_pattern import lazy_pattern
 MOST = 20
 """Files that one message may attach."""
 
-_MENTION = lazy_pattern(r"""@(?<![^\s(\[{<"'`]@)(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s@"'`<>]{1,1000}))""")
-"""It begins with the sign itself, so that scanning megabytes without one is fast."""
+_MENTION = lazy_pattern(
+    r"""@(?<![^\s(\[{<"'`\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]@)(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s@"'`<>]{1,1000}))"""
+)
+"""It begins with the sign itself, so that scanning megabytes without one is fast. Languages that put no blank before
+the sign are those that put none between words."""
 _RANGE = lazy_pattern(r"(.+):(\d{1,9})(?:-(\d{1,9}))?")
 _FILE_NAME = lazy_pattern(r"(?:.*/)?[^/]*[^/.][^/]*\.[A-Za-z][A-Za-z0-9]{0,7}")
 _FILE_ENDINGS = """bash bat c cc cfg conf cpp cs css csv env gif go h hpp html ini ipynb java jpeg jpg js json jsx kt
@@ -22,6 +25,8 @@ _FILE_ENDINGS = """bash bat c cc cfg conf cpp cs css csv env gif go h hpp html i
 """Endings that decorators, packages and hosts do not have."""
 _ENDS = ".,;:!?)]}>*_"
 """Punctuation that may follow a name in a sentence."""
+
+_MOST_JOINTS = 20
 
 
 class Mention(Struct, frozen=True):
@@ -74,12 +79,19 @@ def resolve(word: str, cwd: Path) -> Mention | None:
 
 
 def _readings(word: str) -> Iterator[str]:
-    """The word itself, then without closing punctuation."""
-    while word:
-        yield word
-        if word[-1] not in _ENDS:
-            return
-        word = word[:-1]
+    """The word itself, then without closing punctuation, then files before words of a language without blanks."""
+    rest = word
+    while rest:
+        yield rest
+        if rest[-1] not in _ENDS:
+            break
+        rest = rest[:-1]
+    joints = [at for at in range(1, len(word)) if word[at - 1].isascii() and not word[at].isascii()]
+    for at in reversed(joints[:_MOST_JOINTS]):
+        name = word[:at].rstrip(_ENDS)
+        lines = _RANGE.fullmatch(name)
+        if _FILE_NAME.fullmatch(lines[1] if lines is not None else name):
+            yield name
 
 
 def _existing(name: str, cwd: Path) -> Path | None:

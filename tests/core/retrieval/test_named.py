@@ -72,6 +72,28 @@ def test_what_is_not(text: str) -> None:
     assert not [one for one in FILES.named_by(text) if one.sure]
 
 
+JOINED = [
+    ("src/shop/web/index.tsを直してください", [("src/shop/web/index.ts", 0)]),
+    ("src/shop/web/index.ts를 고쳐줘", [("src/shop/web/index.ts", 0)]),
+    ("请修改src/shop/web/index.ts文件里的函数", [("src/shop/web/index.ts", 0)]),
+    ("index.ts:12で失敗する", [("src/shop/web/index.ts", 12)]),
+    ("把invoice.py移到cmd/serve/main.go:7后面", [("src/shop/billing/invoice.py", 0), ("cmd/serve/main.go", 7)]),
+    ("把old/index.tsx移到cmd/serve/main.go", [("cmd/serve/main.go", 0)]),
+    ("请看docs/说明.md文件", [("docs/说明.md", 0)]),
+    ("invoice.pyとlib.rs", [("src/shop/billing/invoice.py", 0), ("core/src/lib.rs", 0)]),
+]
+
+
+@pytest.mark.parametrize(("text", "found"), JOINED, ids=[text[:20] for text, _ in JOINED])
+def test_words_without_blanks_may_touch_a_path(text: str, found: list[tuple[str, int]]) -> None:
+    files = Files(("docs/说明.md", *(path for path in PATHS if path != "README.md")), "/home/me/shop")
+    assert [(one.path, one.line) for one in files.named_by(text)] == found
+
+
+def test_many_of_them_take_no_time() -> None:
+    assert FILES.named_by("漢字a/" * 20_000 + ".py 漢字" + "漢" * 200 + "a.py") == []
+
+
 def test_a_module_and_a_name_of_two_files_are_guesses() -> None:
     named = Files(("pkg/core/work.py", *PATHS)).named_by("pkg.core.work failed; session.py:3 as well")
     assert [(one.path, one.sure) for one in named] == [

@@ -9,6 +9,7 @@ from swecli.core.retrieval.index import Document, FileState, Index, build, docum
 from swecli.core.retrieval.project import OpenProject, open_project
 from swecli.core.retrieval.ranking import query_of
 from swecli.core.retrieval.retrieve import MOST_POINTERS, MOST_TOKENS, retrieve
+from swecli.core.retrieval.terms import terms_of
 from tests.core.retrieval.project import made
 
 
@@ -31,6 +32,47 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> OpenProject:
 def test_words_lead_to_the_file_and_its_definition(shop: OpenProject, text: str, path: str, symbol: str) -> None:
     first = shop.retrieval(text).ranked[0]
     assert (first.path, first.symbol) == (path, symbol)
+
+
+def spoken() -> Index:
+    """Files that are commented in many languages."""
+    texts = {
+        "orders.py": "# 计算订单的折扣价格\ndef discount(order): ...\n",
+        "users.py": "# 用户登录与注册\ndef login(user): ...\n",
+        "options.py": "# 設定ファイルを保存する\ndef save(options): ...\n",
+        "reset.py": "# 사용자 비밀번호를 재설정한다\ndef reset(user): ...\n",
+        "creer.py": "# Création du fichier de paramètres réglés\ndef creer(nom): ...\n",
+    }
+    texts |= {f"m{n}.py": f"# Compute thing {n} for a value\ndef fn{n}(value): ...\n" for n in range(60)}
+    return build([document(FileState(name), text) for name, text in texts.items()])
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("订单折扣怎么计算", "orders.py"),
+        ("修复用户登录的问题", "users.py"),
+        ("設定の保存に失敗する", "options.py"),
+        ("비밀번호 재설정이 안됩니다", "reset.py"),
+        ("请修复login函数的用户登录", "users.py"),
+        ("la création des paramètres échoue", "creer.py"),
+    ],
+)
+def test_words_of_any_language_lead_to_their_file(text: str, path: str) -> None:
+    assert [one.path for one in retrieve(spoken(), text).pointers] == [path]
+
+
+@pytest.mark.parametrize("text", ["请帮我修改这个文件的代码", "してください", "파일을 수정해주세요", "这是什么"])
+def test_such_words_that_say_nothing_get_no_pointers_either(text: str) -> None:
+    assert retrieve(spoken(), text).pointers == ()
+
+
+def test_an_accent_does_not_make_a_word_a_name_of_code() -> None:
+    assert terms_of("création") == ("création",)
+    assert query_of("où est créé le paramètre général").names == frozenset()
+    assert terms_of("écranTitre") == terms_of("écran_titre") == ("écran", "titr", "écrantitre")
+    assert terms_of("СохранитьФайл") == ("сохранить", "файл", "сохранитьфайл")
+    assert query_of("请修复getUserName函数").names == {"getUserName"}
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from swecli.core.workspace.mentions import Mention, mentioned, mentioned_by_hand
         ("@ alone, @. and @-", ()),
         ("twice @a.py @a.py", ("a.py",)),
         ("first\n@b.py", ("b.py",)),
+        ("修正@a.py、@b.pyを", ("a.py、", "b.pyを")),
     ],
 )
 def test_words_after_an_at_sign_are_found(text: str, words: tuple[str, ...]) -> None:
@@ -46,6 +47,9 @@ def folder(tmp_path: Path) -> Path:
         ("src/a.py.", "src/a.py", 1, 0),
         ("src/a.py:10-40).", "src/a.py", 10, 40),
         ("odd:1", "odd:1", 1, 0),
+        ("src/a.pyを直して、テスト", "src/a.py", 1, 0),
+        ("src/a.py:10-40。", "src/a.py", 10, 40),
+        ("src/a.py”", "src/a.py", 1, 0),
         ("end.", "end.", 1, 0),
     ],
 )
