@@ -113,12 +113,13 @@ def handoff_of(events: Sequence[Event], cwd: Path, cover: Callable[[str], str], 
     if not requests:
         raise HandoffError("there is no message yet, so there is nothing to hand over")
     git = git_facts(cwd)
-    answer = [entry for entry in ledger.entries.values() if entry.kind == "text"]
+    left = ledger.left
+    answer = [entry for entry in ledger.entries.values() if entry.kind == "text" and entry.item not in left]
     text = "".join(getattr(part, "text", "") for part in answer[-1].parts) if answer else ""
     work = WorkLog.of(ledger)
     changed = _changed(ledger, work, cwd)
     written = {file.path for file in changed}
-    read = [_relative(file.path, cwd) for file in work.files()]
+    read = [_relative(file.path, cwd) for file in work.files(left)]
 
     def clip(words: str, longest: int = _SHORT_TEXT) -> str:
         told = cover(words.strip())
@@ -129,12 +130,12 @@ def handoff_of(events: Sequence[Event], cwd: Path, cover: Callable[[str], str], 
         created=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         requests=tuple(clip(one) for one in requests[-30:]),
         constraints=tuple(clip(anchor.text) for anchor in constraints(ledger)),
-        decisions=tuple(clip(one.text) for one in work.decided),
+        decisions=tuple(clip(one) for one in work.decisions(left)),
         files=changed,
         read=tuple(dict.fromkeys(path for path in read if path not in written))[-60:],
         todos=tuple(Todo(clip(todo.text), todo.status) for todo in state.todos),
-        checks=tuple(Check(clip(command), record.exit_status, record.status) for command, record in work.checks()),
-        errors=tuple(clip(line) for line in work.open_errors()),
+        checks=tuple(Check(clip(command), record.exit_status, record.status) for command, record in work.checks(left)),
+        errors=tuple(clip(line) for line in work.open_errors(left)),
         answer=clip(text, _LONG_TEXT),
         pointers=Pointers(
             session=events[0].session,

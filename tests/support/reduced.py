@@ -64,7 +64,8 @@ def _require_same(one: Reductions, other: Reductions) -> None:
 
 def _work(log: WorkLog) -> list[object]:
     told = [getattr(log, name) for name in WorkLog.__slots__ if name != "_checks"]
-    return [*told, [(command, _item(record)) for command, record in log.checks()]]
+    runs = log._checks.items()  # pyright: ignore[reportPrivateUsage]
+    return [*told, [(command, [_item(record) for record in records]) for command, records in runs]]
 
 
 def _told(ledger: Ledger) -> dict[str, Any]:
@@ -83,7 +84,20 @@ def _told(ledger: Ledger) -> dict[str, Any]:
 
 
 _COMPARED_OTHERWISE = frozenset(
-    ("entries", "items", "files", "projected", "_view", "_frozen", "_undo", "_redo", "_rewinds", "_bodies", "_seen")
+    (
+        "entries",
+        "items",
+        "files",
+        "projected",
+        "_left",
+        "_view",
+        "_frozen",
+        "_undo",
+        "_redo",
+        "_rewinds",
+        "_bodies",
+        "_seen",
+    )
 )
 
 

@@ -395,6 +395,8 @@ class Ledger:
         """Increases when the view changes other than by growing at its end."""
         self.projected: Projected | None = None
         """The messages of the view; a cache of ``project``."""
+        self._left: tuple[int, frozenset[str]] = (-1, frozenset())
+        """Items outside the conversation at a revision; a cache of ``left``."""
         self._undo = ViewStack()
         self._redo = ViewStack()
         self._rewinds: dict[str, Views] = {}
@@ -420,6 +422,19 @@ class Ledger:
         if self._frozen is None:  # built on access: a long history is applied without a copy at each entry
             self._frozen = tuple(self._view)
         return self._frozen
+
+    @property
+    def left(self) -> frozenset[str]:
+        """Items that a rewind removed from the conversation: neither in the view nor behind a summary."""
+        revision, left = self._left
+        if revision != self.revision:
+            left = frozenset[str]()
+            # A summary without sources, from an old snapshot, may stand for any item.
+            if all(entry.sources for entry in self._view if entry.kind == "summary"):
+                told = {self.entries[name].item for name in _covered(self._view) if name in self.entries}
+                left = frozenset(entry.item for entry in self.entries.values()) - told
+            self._left = (self.revision, left)
+        return left
 
     def live_items(self) -> set[str]:
         """Items with some content word for word in the view, files attached to a summary included."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger
@@ -33,7 +34,9 @@ CHECKS = lazy_pattern(
 COMMANDS = 6
 ERROR_LINES = 12
 KEPT = 40
-"""Newest requests and wishes of the user to remember."""
+"""Newest requests and wishes of the user, and operations on a file, to remember."""
+REPEATED = 8
+"""Newest items with the same wish or command to remember."""
 _VERBS = {"read_file": "read", "write_file": "written", "edit_file": "edited"}
 _ERROR = lazy_pattern(
     r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot"
@@ -58,10 +61,15 @@ class TouchedFile(Struct, frozen=True):
 
 
 class Said(Struct, frozen=True):
-    """A statement or decision of the user at ``at`` (Unix seconds)."""
+    """A statement or decision of the user at ``at`` (Unix seconds), in these items."""
 
     text: str
     at: float
+    items: tuple[str, ...] = ()
+
+    def holds(self, left: Collection[str]) -> bool:
+        """Whether the conversation still has it; ``left`` are the items that a rewind removed."""
+        return not self.items or any(item not in left for item in self.items)
 
 
 class ModifiedFile(Struct, frozen=True):
@@ -73,7 +81,8 @@ class ModifiedFile(Struct, frozen=True):
 
 
 class WorkLog(Struct):
-    """Incremental reduction of a ledger, so that a step of a long session costs only its new entries."""
+    """Incremental reduction of a ledger, so that a step of a long session costs only its new entries. Its answers leave
+    out ``left``, the items that a rewind removed from the conversation."""
 
     requests: dict[int, Said] = field(default_factory=dict[int, Said])
     """The user's requests, by turn."""
@@ -83,8 +92,10 @@ class WorkLog(Struct):
     """By absolute path, the newest last."""
     decided: list[Said] = field(default_factory=list[Said])
     """The user's answers, and comments on rejected calls."""
-    _operations: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    _checks: dict[str, ItemRecord] = field(default_factory=dict[str, ItemRecord])
+    _operations: dict[str, list[tuple[str, str]]] = field(default_factory=dict[str, list[tuple[str, str]]])
+    """What was done to each file, with the item, the newest last."""
+    _checks: dict[str, list[ItemRecord]] = field(default_factory=dict[str, list[ItemRecord]])
+    """The runs of each command, the newest last."""
     first_turn: int | None = None
     """The turn in which the work began; None before any work worth a note."""
     last_turn: int | None = None
@@ -118,13 +129,14 @@ class WorkLog(Struct):
         """Add a user message. ``typed`` is the user's own input if a command made the message from it: its other words
         are not theirs."""
         text = typed or "".join(part.text for part in entry.parts if isinstance(part, TextPart))
-        self.requests.setdefault(entry.turn, Said(text[: 2 * LONGEST_LINE], entry.created))
+        self.requests.setdefault(entry.turn, Said(text[: 2 * LONGEST_LINE], entry.created, (entry.item,)))
         for turn in [turn for turn in self.requests if turn != self.first_turn][:-KEPT]:
             del self.requests[turn]
         for sentence in _SENTENCE.split(text[:4_000]):
             clean = " ".join(sentence.split())
             if clean and len(clean) <= LONGEST_LINE and _WISH.search(clean):
-                self.wishes.setdefault(clean, Said(clean, entry.created))
+                known = self.wishes.get(clean, Said(clean, entry.created))
+                self.wishes[clean] = replace(known, items=(*known.items, entry.item)[-REPEATED:])
         for wish in list(self.wishes)[:-KEPT]:
             del self.wishes[wish]
 
@@ -133,11 +145,10 @@ class WorkLog(Struct):
         verb, path, command = _VERBS.get(record.name), arguments.get("path"), arguments.get("command")
         if verb is not None and isinstance(path, str) and record.status == "ok":
             known = self._operations.pop(path, [])
-            self._operations[path] = [*(one for one in known if one != verb), verb]
+            self._operations[path] = [*known, (verb, record.id)][-KEPT:]
         ran = record.name == "run_command" and record.exit_status not in _NOT_STARTED
         if ran and isinstance(command, str) and CHECKS.search(command):
-            self._checks.pop(command, None)
-            self._checks[command] = record
+            self._checks[command] = [*self._checks.pop(command, []), record][-REPEATED:]
             self._worked(record.turn)
         if record.name == "ask_user" and record.status == "ok":
             self._decide(record, " ".join(_result(record).split())[:400])
@@ -150,7 +161,7 @@ class WorkLog(Struct):
         self.last_turn = turn
 
     def _decide(self, record: ItemRecord, text: str) -> None:
-        self.decided.append(Said(text, record.at))
+        self.decided.append(Said(text, record.at, (record.id,)))
         self._worked(record.turn)
 
     def _change(self, change: FileChanged, turn: int) -> None:
@@ -161,25 +172,41 @@ class WorkLog(Struct):
         self.modified[change.path] = ModifiedFile(made, change.after is None, turn)
         self._worked(turn)
 
-    def files(self) -> list[TouchedFile]:
+    def files(self, left: Collection[str] = ()) -> list[TouchedFile]:
         """Every file read or changed by a file tool, under the model's name for it, the most recent last."""
-        return [TouchedFile(path, tuple(done), self._digest(path)) for path, done in self._operations.items()]
+        done = {
+            path: [verb for verb, item in operations if item not in left]
+            for path, operations in self._operations.items()
+        }
+        return [
+            TouchedFile(path, tuple(reversed(dict.fromkeys(reversed(verbs)))), self._digest(path))
+            for path, verbs in done.items()
+            if verbs
+        ]
 
     def _digest(self, path: str) -> str:
         found = (after[:12] for full, after in self._digests.items() if after and _same(full, path))
         return next(found, "")
 
-    def checks(self) -> list[tuple[str, ItemRecord]]:
+    def checks(self, left: Collection[str] = ()) -> list[tuple[str, ItemRecord]]:
         """The newest run of each test or build command, the most recent last."""
-        return list(self._checks.items())[-COMMANDS:]
+        newest = (
+            (command, next((one for one in reversed(runs) if one.id not in left), None))
+            for command, runs in self._checks.items()
+        )
+        return [(command, record) for command, record in newest if record is not None][-COMMANDS:]
 
-    def open_errors(self) -> list[str]:
+    def open_errors(self, left: Collection[str] = ()) -> list[str]:
         """Error lines of the failing checks."""
         lines: list[str] = []
-        for command, record in reversed(self.checks()):
+        for command, record in reversed(self.checks(left)):
             if record.exit_status:
                 lines += [f"`{command}`: {line}" for line in error_lines(_result(record))]
         return lines[:ERROR_LINES]
+
+    def decisions(self, left: Collection[str] = ()) -> list[str]:
+        """The user's answers and comments."""
+        return [said.text for said in self.decided if said.holds(left)]
 
 
 def _same(full: str, path: str) -> bool:
@@ -197,11 +224,11 @@ def error_lines(text: str, limit: int = 6) -> list[str]:
 
 
 def user_texts(ledger: Ledger) -> list[tuple[str, str]]:
-    """Ledger id and text of every user message except dropped ones, oldest first."""
+    """Ledger id and text of every user message except dropped and rewound ones, oldest first."""
     return [
         (entry.id, "".join(part.text for part in entry.parts if isinstance(part, TextPart)))
         for entry in ledger.entries.values()
-        if entry.kind == "user" and entry.id not in ledger.dropped
+        if entry.kind == "user" and entry.id not in ledger.dropped and entry.item not in ledger.left
     ]
 
 
@@ -211,9 +238,14 @@ _LONGEST_WHY = 70
 
 
 def notes_lines(
-    log: WorkLog, todos: Sequence[Todo], cwd: Path, cover: Callable[[str], str] = str
+    log: WorkLog,
+    todos: Sequence[Todo],
+    cwd: Path,
+    cover: Callable[[str], str] = str,
+    left: Collection[str] = (),
 ) -> Mapping[str, Sequence[str]]:
-    """Session notes by section; empty before any work. ``cover`` hides keys and passwords."""
+    """Session notes by section; empty before any work. ``cover`` hides keys and passwords, ``left`` are items that a
+    rewind removed."""
     first, last = log.first_turn, log.last_turn
     if first is None or last is None:
         return {}
@@ -221,39 +253,40 @@ def notes_lines(
     def line(text: str, longest: int = LONGEST_LINE) -> str:
         return _one_line(cover(text), longest)
 
-    asked, newest = log.requests.get(first), log.requests.get(last)
+    requests = {turn: said for turn, said in log.requests.items() if said.holds(left)}
+    asked = requests.get(first) or next(iter(requests.values()), None)
+    newest = requests.get(last) or next(reversed(requests.values()), None)
     goal = line(asked.text) if asked is not None else ""
     current = next((todo.text for todo in todos if todo.status == "in_progress"), "")
     done = sum(todo.status == "completed" for todo in todos)
     task = f"{line(current)} ({done} of {len(todos)} steps done)" if current else line(newest.text) if newest else ""
     task = task if task != goal else ""
-    wishes = [*log.wishes.values(), *log.decided]
+    wishes = [said for said in (*log.wishes.values(), *log.decided) if said.holds(left)]
     sections = {
         GOAL: [f"{goal} ({_time(asked.at)})"] if asked is not None and goal else [],
         DECISIONS: [f"- {line(said.text)} (decided {_time(said.at)})" for said in sorted(wishes, key=lambda s: s.at)],
         FILES: [
-            _file_line(path, one, log, cwd, line)
+            _file_line(path, one, requests.get(one.turn), cwd, line)
             for path, one in log.modified.items()
             if path.startswith(f"{cwd}{os.sep}") and not _is_memory(path)
         ],
         TASK: [task] if task else [],
         ISSUES: [
             *(f"- [ ] {line(todo.text)}" for todo in todos if todo.status != "completed"),
-            *(_issue(command, record, line) for command, record in log.checks() if record.exit_status),
+            *(_issue(command, record, line) for command, record in log.checks(left) if record.exit_status),
         ],
         PATTERNS: [
             f"- Test or build command: `{line(command)}`"
-            for command, record in log.checks()
+            for command, record in log.checks(left)
             if record.exit_status in (0, _USUAL_FAILURE) and "`" not in command
         ],
     }
     return {name: tuple(dict.fromkeys(lines))[-SECTIONS[name] :] for name, lines in sections.items() if lines}
 
 
-def _file_line(path: str, one: ModifiedFile, log: WorkLog, cwd: Path, line: Callable[[str, int], str]) -> str:
+def _file_line(path: str, one: ModifiedFile, said: Said | None, cwd: Path, line: Callable[[str, int], str]) -> str:
     name = os.path.relpath(path, cwd)
     how = "deleted" if one.gone else "created" if one.made else "updated"
-    said = log.requests.get(one.turn)
     why = line(said.text, _LONGEST_WHY) if said is not None else ""
     return f"- `{line(name, LONGEST_LINE)}` ({how})" + (f" - {why}" if why else "")
 

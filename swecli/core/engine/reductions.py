@@ -191,7 +191,7 @@ class _Written(msgspec.Struct):
 T = TypeVar("T")
 
 UNWRITTEN: Final = {
-    Ledger: {"_frozen", "projected", "_bodies", "_seen"},
+    Ledger: {"_frozen", "projected", "_left", "_bodies", "_seen"},
     CacheHistory: set[str](),
     Timeline: set[str](),
     RequestTrend: set[str](),

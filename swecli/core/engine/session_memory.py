@@ -294,7 +294,8 @@ class SessionMemory:
         return f"{done} {NOTES}; it takes no more notes."
 
     def _lines(self) -> Lines:
-        return notes_lines(self._log, self._recorder.state.todos, self._cwd, self._options.cover)
+        left = self._recorder.ledger.left
+        return notes_lines(self._log, self._recorder.state.todos, self._cwd, self._options.cover, left)
 
     async def _write(self, lines: Lines) -> None:
         folder = self._options.notes

@@ -131,7 +131,7 @@ def test_a_rejected_command_of_a_message_has_the_time_of_its_end() -> None:
     for seq, body in enumerate(bodies, 1):
         ledger.apply(Event(seq, 1_700_000_000.0, "s", 1, body))
     (decided,) = WorkLog.of(ledger).decided
-    assert decided == Said("run_command git diff: stage it first", 1_700_000_000.0)
+    assert decided == Said("run_command git diff: stage it first", 1_700_000_000.0, ("t1",))
 
 
 async def test_that_notes_are_kept_is_told_in_the_first_session_only(work: Path) -> None:

@@ -223,12 +223,12 @@ class SessionFacts(Struct, frozen=True):
 
 def state_block(ledger: Ledger, facts: SessionFacts) -> str:
     """Files, checks, decisions, open errors, todos, mode, jobs; without empty sections."""
-    log = facts.work(ledger)
+    log, left = facts.work(ledger), ledger.left
     sections = [
-        _section("Files", _file_lines(log.files())),
-        _section("Last test and build commands", _command_lines(log.checks())),
-        _section("Open errors", log.open_errors()),
-        _section("Decisions of the user", [said.text for said in log.decided]),
+        _section("Files", _file_lines(log.files(left))),
+        _section("Last test and build commands", _command_lines(log.checks(left))),
+        _section("Open errors", log.open_errors(left)),
+        _section("Decisions of the user", log.decisions(left)),
         _plan(facts.plan),
         _section("Todo list", [f"{MARKS[todo.status]} {todo.text}" for todo in facts.todos]),
         _section("Background jobs", facts.jobs),
@@ -253,8 +253,13 @@ def _plan(plan: PlanChanged | None) -> str:
 
 
 def calls(ledger: Ledger) -> list[tuple[ItemRecord, ToolCallPart]]:
-    """All finished tool calls of the session in order, compacted ones included."""
-    return [(record, record.call) for record in ledger.items.values() if record.kind == "tool" and record.call]
+    """All finished tool calls of the conversation in order, compacted ones included."""
+    left = ledger.left
+    return [
+        (record, record.call)
+        for record in ledger.items.values()
+        if record.kind == "tool" and record.call and record.id not in left
+    ]
 
 
 def _file_lines(files: Sequence[TouchedFile]) -> list[str]:
@@ -290,7 +295,7 @@ def attachments(ledger: Ledger, cwd: Path, sizes: EntrySizes, allowance: int) ->
             reads[path] = reads.get(path, 0) + 1
     chosen: list[Attachment] = []
     left = allowance
-    for file in reversed(WorkLog.of(ledger).files()):
+    for file in reversed(WorkLog.of(ledger).files(ledger.left)):
         edited = "edited" in file.operations or "written" in file.operations
         if len(chosen) == MOST_FILES or not (edited or reads.get(file.path, 0) > 1):
             continue

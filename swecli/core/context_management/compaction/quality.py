@@ -33,13 +33,13 @@ class Quality(Struct, frozen=True):
 def anchors_of(ledger: Ledger, removed: Collection[str], facts: SessionFacts) -> tuple[str, ...]:
     """Facts to preserve from these entries: demands of the user, changed files, checks that ran, open errors,
     decisions, todos, names in the user's text."""
-    log = facts.work(ledger)
+    log, left = facts.work(ledger), ledger.left
     found: list[str] = []
     found += [anchor.text for anchor in constraints(ledger) if anchor.source in removed]
-    found += [file.path for file in log.files() if {"edited", "written"} & set(file.operations)]
-    found += [command for command, _ in log.checks()]
-    found += log.open_errors()
-    found += [said.text for said in log.decided]
+    found += [file.path for file in log.files(left) if {"edited", "written"} & set(file.operations)]
+    found += [command for command, _ in log.checks(left)]
+    found += log.open_errors(left)
+    found += log.decisions(left)
     found += [todo.text for todo in facts.todos if todo.status != "completed"]
     found += list(_typed(ledger, removed))[-MOST_NAMED:]
     return tuple(dict.fromkeys(text for text in found if text.strip()))
