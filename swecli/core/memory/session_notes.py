@@ -35,6 +35,7 @@ _NOT_SHARED = f"{NOTES}\n.*.lock\n.gitignore\n"
 """Notes are personal; other memories of a project may be shared."""
 
 _HEADING = lazy_pattern(r"^### +(.+?)[ \t]*#*[ \t]*$")
+_FENCE = lazy_pattern(r"^ {0,3}(`{3,}|~{3,})")
 _RECORD = lazy_pattern(r"^<!-- swecli notes:([ 0-9a-f]*)-->[ \t]*$")
 _RAN = lazy_pattern(r"^- (?:\[ \]|Test or build command:) `([^`]+)`(?: exits with status |$)")
 """A line about how a command ended."""
@@ -61,8 +62,11 @@ class NotesDocument:
         """``title`` is the first line of an empty document."""
         self._own: list[str] = []
         self._sections = [_Section("", [])]
-        for line in (text if text.strip() else title).splitlines():
-            heading, record = _HEADING.match(line), _RECORD.match(line)
+        self._line_end = "\r\n" if "\r\n" in text else "\n"
+        lines = (text if text.strip() else title).replace("\r\n", "\n").rstrip("\n").split("\n")
+        quoted = _quoted(lines)
+        for number, line in enumerate(lines):
+            heading, record = None if number in quoted else _HEADING.match(line), _RECORD.match(line)
             if record is not None:
                 self._own += record[1].split()
             elif heading is not None:
@@ -76,7 +80,7 @@ class NotesDocument:
         own = [mark for mark in dict.fromkeys(self._own) if mark in present]
         record = [f"<!-- swecli notes: {' '.join(own)} -->"] if own else []
         body = "\n".join(line for section in self._sections for line in section.lines).rstrip("\n")
-        return "\n\n".join([*([body] if body else []), *record]) + "\n"
+        return ("\n\n".join([*([body] if body else []), *record]) + "\n").replace("\n", self._line_end)
 
     def lines(self) -> dict[str, list[str]]:
         """Lines of each section, without headings and blank lines."""
@@ -161,6 +165,22 @@ class NotesDocument:
         section = _Section(name, [f"### {name}", ""])
         self._sections.insert(place + 1, section)
         return section
+
+
+def _quoted(lines: Sequence[str]) -> set[int]:
+    """Numbers of the lines between two fences: no headings. A fence that nothing closes quotes nothing."""
+    quoted: set[int] = set()
+    opened, fence = -1, ""
+    for number, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        if mark is None:
+            continue
+        if not fence:
+            opened, fence = number, mark[1]
+        elif mark[1].startswith(fence):
+            quoted.update(range(opened, number))
+            fence = ""
+    return quoted
 
 
 def _mark(line: str) -> str:

@@ -149,12 +149,12 @@ class PlaybookFile:
     def _write(self, playbook: Playbook) -> str:
         kept = [bullet for bullet in playbook.all() if bullet.status != "archived"]
         archived = [bullet for bullet in playbook.all() if bullet.status == "archived"]
-        told = ""
-        if kept or self.path.exists():
+        there, old = self.path.exists(), self._archive.exists()
+        told = self._put_aside()
+        if kept or there:
             make_private(self.path.parent)
-            told = self._put_aside()
             _replace(self.path, written(kept))
-        if archived or self._archive.exists():
+        if archived or old:
             make_private(self._archive.parent)
             _replace(self._archive, written(archived))
         if self._early is not None:
@@ -163,13 +163,22 @@ class PlaybookFile:
         return told
 
     def _put_aside(self) -> str:
-        """Rename a damaged file before writing a new one."""
-        if not self.problems or not os.path.lexists(self.path) or not read_file(self.path).problems:
+        """Rename damaged files before writing new ones."""
+        if not self.problems:
             return ""
-        place = name_aside(self.path)
-        self.path.rename(place)
+        aside: list[str] = []
+        for path in (self.path, self._archive):
+            if os.path.lexists(path) and read_file(path).problems:
+                place = name_aside(path)
+                path.rename(place)
+                aside.append(place.name)
+        if not aside:
+            return ""
         said, self.problems = "; ".join(self.problems), ()
-        return f"{said}. The file as it was is kept as {place.name}."
+        kept = (
+            f"The file as it was is kept as {aside[0]}" if len(aside) == 1 else f"They are kept as {', '.join(aside)}"
+        )
+        return f"{said}. {kept}."
 
 
 def _state(path: Path) -> _State:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.memory.places import NOTES
 from swecli.core.memory.session_notes import (
     DECISIONS,
     FILES,
@@ -163,3 +164,32 @@ def test_odd_texts_take_lines_and_lose_none(text: str) -> None:
     again = NotesDocument(document.render())
     merge(again, {GOAL: ["goal"], ISSUES: ["- [ ] x"]}, {})
     assert "goal" not in again.render().splitlines()
+
+
+@pytest.mark.parametrize(
+    "mine",
+    [
+        b"# Mine\r\n\r\nA line\r\n",
+        "# Mine\n\nA \x0c form feed, a \u2028 separator\n".encode(),
+        b"# Mine\n```\n### Current Goal\nan example\n```\n",
+        b"# Mine\n~~~~ text\n```\n### Current Goal\n~~~~\n",
+    ],
+)
+def test_lines_of_a_person_stay_as_they_are(tmp_path: Path, mine: bytes) -> None:
+    end = b"\r\n" if b"\r\n" in mine else b"\n"
+    (tmp_path / NOTES).write_bytes(mine)
+    assert write_notes(tmp_path, {}, {GOAL: ["Fix it"]}, TITLE)
+    written = (tmp_path / NOTES).read_bytes()
+    assert written.startswith(mine + end.join((b"", b"### Current Goal", b"Fix it", b"")))
+    assert not write_notes(tmp_path, {}, {GOAL: ["Fix it"]}, TITLE)
+    assert write_notes(tmp_path, {GOAL: ["Fix it"]}, {}, TITLE)
+    assert (tmp_path / NOTES).read_bytes() == mine
+
+
+def test_a_fence_that_nothing_closes_hides_no_section(tmp_path: Path) -> None:
+    (tmp_path / NOTES).write_text("# Mine\n```\nnever closed\n")
+    for number in range(3):
+        write_notes(tmp_path, {GOAL: [f"Goal {number - 1}"]}, {GOAL: [f"Goal {number}"]}, TITLE)
+    text = (tmp_path / NOTES).read_text()
+    assert text.startswith("# Mine\n```\nnever closed\n\n### Current Goal\nGoal 2\n")
+    assert (text.count("### Current Goal"), text.count("swecli notes")) == (1, 1)

@@ -96,6 +96,20 @@ def test_conflict_marks_and_torn_lines_are_told_of_and_the_file_is_put_aside(tmp
     assert add(file, TWO) == ""
 
 
+def test_a_torn_archive_is_put_aside_as_well(tmp_path: Path) -> None:
+    file = opened(tmp_path)
+    add(file, ONE)
+    archive = file._archive
+    torn = '{"id": "tes-00009", "section": "testing", "content": "Use `z.sh`.", "status": "archived"}\n{"id": "te'
+    archive.write_text(torn)
+    told = add(file, TWO)
+    (aside,) = archive.parent.glob(f"{archive.name}.corrupt-*")
+    assert aside.name in told
+    assert aside.read_text() == torn
+    assert "`z.sh`" in archive.read_text()
+    assert contents(file) == sorted((ONE, TWO))
+
+
 @pytest.mark.parametrize(
     "line",
     [
