@@ -123,6 +123,7 @@ def span(seconds: float) -> str:
 async def _run_compact(session: Session, arguments: str) -> CommandResult:
     verb, _, rest = arguments.strip().partition(" ")
     item = rest.strip()
+    # The words that stand alone begin a focus if more follows: /compact plan for the parser.
     match verb.lower().lstrip("-"):
         case "undo":
             session.send(UndoCompaction(item))
@@ -130,15 +131,15 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
         case "redo":
             session.send(RedoCompaction(item))
             return CommandResult()
-        case "free":
+        case "free" if not item:
             session.send(Compact(without_model=True))
             return CommandResult()
         case "now":
             plan, command = session.plan_compaction(), Compact(item)
             return _nothing_to_gain(plan) or _sent(session, command)
-        case "history":
+        case "history" if not item:
             return CommandResult.text(history_text(session))
-        case "plan" | "preview" | "dry-run":
+        case "plan" | "preview" | "dry-run" if not item:
             return replace(_plan(session), screen="compact") if not session.view.busy else _plan(session)
         case _:
             pass

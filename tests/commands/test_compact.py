@@ -1,5 +1,6 @@
 """/compact shows its plan, sends the command, and undoes."""
 
+import pytest
 from msgspec.structs import replace
 
 from swecli.commands.context import COMPACT
@@ -40,6 +41,15 @@ async def test_now_asks_nothing() -> None:
     assert not (await COMPACT.run(session, "now")).blocks
     await COMPACT.run(session, "now the login bug")
     assert session.got == [Compact(), Compact("the login bug")]
+
+
+@pytest.mark.parametrize("focus", ["free memory in the parser", "plan of the parser", "history of the login bug"])
+async def test_a_focus_may_begin_with_the_word_of_an_action(focus: str) -> None:
+    session = Planned(PLAN)
+    result = await COMPACT.run(session, focus)
+    assert session.got == []
+    assert result.offer is not None
+    assert result.offer.command == Compact(focus)
 
 
 async def test_undo_and_redo() -> None:
