@@ -24,7 +24,7 @@ from swecli.core.engine.services import Connection, Services
 from swecli.core.ports import BlobError, BlobRef, BlobStore
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import FileRead, ItemsOffloaded, Notice, Offloaded, ResultKind
-from swecli.core.protocol.messages import ToolResultPart, Usage
+from swecli.core.protocol.messages import ImagePart, ToolResultPart, Usage
 from swecli.core.sessions.results import Excerpt, encodable, reference_text, usual_excerpt
 from swecli.core.tools.base import SeenFile, ToolOutcome
 from swecli.core.tools.bounding import MAX_BYTES, bound_result
@@ -216,15 +216,27 @@ class Results:
         the next result sees the space left."""
         async with self._turn:
             measure = self._measure(item)
+            room = measure.room if measure else None
+            images, outcome = outcome.images, replace(outcome, images=())
             facts = self._facts(kind, outcome, measure)
-            reason = too_large(facts, self._rules) or does_not_fit(facts, measure.room if measure else None)
-            if not reason:
-                return outcome
-            if outcome.images:
-                return replace(outcome, text=f"{outcome.text}\n[The image was left out: {reason}.]", images=())
-            if kind == "stored" or self._services.blobs is None or not self._belongs(item):
-                return self.bounded(kind, outcome, measure.room if measure else None)
-            return await self._offloaded(self._services.blobs, item, tool, kind, outcome, reason, measure)
+            reason = too_large(facts, self._rules) or does_not_fit(facts, room)
+            if reason and (kind == "stored" or self._services.blobs is None or not self._belongs(item)):
+                outcome = self.bounded(kind, outcome, room)
+            elif reason and self._services.blobs is not None:
+                outcome = await self._offloaded(self._services.blobs, item, tool, kind, outcome, reason, measure)
+            return self._with_images(outcome, images, measure) if images else outcome
+
+    def _with_images(
+        self, outcome: ToolOutcome, images: tuple[ImagePart, ...], measure: _Measure | None
+    ) -> ToolOutcome:
+        """The outcome, its text admitted, with its images if they fit beside it."""
+        text = self._tokens(outcome.text, measure.factor) if measure else 0
+        facts = ResultFacts("page", 0, tokens=text + IMAGE_TOKENS * len(images))
+        reason = does_not_fit(facts, measure.room if measure else None)
+        if not reason:
+            return replace(outcome, images=images)
+        what = "image was" if len(images) == 1 else "images were"
+        return replace(outcome, text=f"{outcome.text}\n[The {what} left out: {reason}.]")
 
     def bounded(self, kind: ResultKind, outcome: ToolOutcome, room: int | None = None) -> ToolOutcome:
         """The outcome cut to the context's limits if it can't be stored."""
@@ -260,7 +272,7 @@ class Results:
             return outcome
         tokens = self._tokens(text, measure.factor if measure else 1.0)
         self._recorder.emit(ItemsOffloaded((Offloaded(item, ref.id, tokens, reason),)))
-        return replace(outcome, text=shown, images=(), seen=())
+        return replace(outcome, text=shown, seen=())
 
     # --- sizes ------------------------------------------------------------------------------------------------
 
@@ -274,10 +286,9 @@ class Results:
         facts = ResultFacts(kind, size, outcome.is_error)
         if measure is None or too_large(facts, self._rules):
             return facts
-        images = IMAGE_TOKENS * len(outcome.images)
-        if 2 * size * measure.factor + images <= measure.room:  # fits regardless of its content
+        if 2 * size * measure.factor <= measure.room:  # fits regardless of its content
             return facts
-        return replace(facts, tokens=self._tokens(outcome.text, measure.factor) + images)
+        return replace(facts, tokens=self._tokens(outcome.text, measure.factor))
 
     def _fits(self, outcome: ToolOutcome, room: int | None) -> bool:
         return room is None or 2 * len(outcome.text.encode("utf-8", "replace")) <= room

@@ -50,7 +50,7 @@ class _Says(Tool[Wanted]):
 
     async def run(self, params: Wanted, ctx: ToolContext) -> ToolOutcome:
         failed = params.text.startswith("failed")
-        images = (ImagePart("image/png", "AAAA"),) * 8 if params.text == "images" else ()
+        images = (ImagePart("image/png", "AAAA"),) * {"images": 8, "image": 1}.get(params.text, 0)
         status = int(failed) if self.result_kind == "output" else None
         return ToolOutcome(self._texts[params.text], is_error=failed, exit_status=status, images=images)
 
@@ -211,6 +211,32 @@ async def test_images_that_do_not_fit_are_left_out(tmp_path: Path) -> None:
         (part,) = results(b)
         assert part.images == ()
         assert "left out" in part.text
+
+
+async def test_a_long_text_leaves_its_image_in_the_context(tmp_path: Path) -> None:
+    text = "a line of the page's snapshot\n" * 4_000
+    store = blobs()
+    script = steps(call("output", "image"), window=100_000)
+    async with bench(script, tmp_path, tools=tools({"image": text}), blobs=store) as b:
+        assert (await b.say("go")).outcome == "done"
+        (part,) = results(b)
+        assert len(part.images) == 1
+        assert len(part.text) < 5_000
+        assert store.retrieve(refs(b)[0]) == text
+
+
+async def test_a_long_text_with_images_that_do_not_fit_is_stored_all_the_same(tmp_path: Path) -> None:
+    text = "a line of the page's snapshot\n" * 4_000
+    store = blobs()
+    async with bench(
+        steps(call("output", "images"), window=8_000), tmp_path, tools=tools({"images": text}), blobs=store
+    ) as b:
+        assert (await b.say("go")).outcome == "done"
+        (part,) = results(b)
+        assert part.images == ()
+        assert "images were left out" in part.text
+        assert len(part.text) < 5_000
+        assert store.retrieve(refs(b)[0]) == text
 
 
 class Refusing:
