@@ -14,12 +14,11 @@ from swecli.core.context_management.entry_bodies import stub_parts
 from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.prompts import unmarked
+from swecli.core.context_management.prompts import REPORT, unmarked
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import ASSISTANT, ATTACHED, CALLS, REASONING, RESULTS, SUMMARIES, USER, Budget
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from swecli.lazy_pattern import lazy_pattern
 
 ItemState = Literal["live", "offloaded", "dropped", "summarised", "gone", "fixed"]
 """``fixed``: a part of every request, such as the system prompt. ``gone``: removed by a compaction without a
@@ -30,8 +29,6 @@ CONVERSATION: Final = (USER, ATTACHED, SUMMARIES, ASSISTANT, REASONING, CALLS, R
 SUMMARY: Final = "summary"
 """``ContextItem.kind`` of a compaction's text."""
 NO_AGENTS: Final[Mapping[str, str]] = {}
-_REPORT: Final = lazy_pattern(r"<swecli-note>\n\[(\S+) \(")
-"""Beginning of a background subagent's report in the form of a note."""
 _COMPONENTS: Final[Mapping[str, str]] = {
     "user": USER,
     "attachment": ATTACHED,
@@ -96,7 +93,7 @@ def _of_agent(ledger: Ledger, item: ContextItem, agents: Mapping[str, str]) -> C
         return item
     agent = agents.get(entry.item, "")
     if entry.kind == "note":
-        report = _REPORT.match(original_text(ledger, item.id))
+        report = REPORT.match(original_text(ledger, item.id))
         agent = report[1] if report is not None and report[1] in agents.values() else ""
     return replace(item, agent=agent) if agent else item
 

@@ -78,6 +78,8 @@ class Allowances(Struct, frozen=True):
     small windows keep their proportions."""
 
     user_messages: int
+    reports: int
+    """Reports of subagents in the background."""
     tail: int
     attached: int
     summary: int
@@ -94,6 +96,7 @@ class Allowances(Struct, frozen=True):
 
         return cls(
             user_messages=smaller(20_000, 0.08),
+            reports=smaller(20_000, 0.08),
             tail=smaller(20_000, 0.08),
             attached=smaller(8_000, 0.03),
             summary=smaller(8_000, 0.04),

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from swecli.core.context_management.compaction.clearing import arguments_of
+from swecli.core.context_management.compaction.clearing import NEWLINE, arguments_of
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
 from swecli.core.context_management.ledger import ItemRecord, Ledger
-from swecli.core.context_management.prompts import harmless, is_pointers, unmarked
+from swecli.core.context_management.prompts import harmless, is_pointers, is_report, unmarked
 from swecli.core.context_management.work_log import TouchedFile, WorkLog, user_texts
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import PlanChanged
@@ -31,6 +31,10 @@ OPENING = (
     "it are history: what was done is done, do not do it again. The newest messages follow word for word. IDs in "
     "brackets name the source of a line; `recall` shows it."
 )
+
+
+REPORTED = 200
+"""Most characters of a cut report."""
 
 
 class Attachment(Struct, frozen=True):
@@ -81,7 +85,7 @@ def build_package(
         f"# Summary\n\n{harmless(summary)}" if summary else "",
         f"# Rules the user asked you to follow\n\n{harmless(rules)}" if rules else "",
         f"# State, from the record\n\n{harmless(state)}" if (state := state_block(ledger, facts)) else "",
-        f"# Notes of swecli\n\n{told}" if (told := _notes(ledger, set(removed))) else "",
+        f"# Notes of swecli\n\n{told}" if (told := _notes(ledger, set(removed), sizes, allowances)) else "",
         *map(_attached, attachments),
         "</compacted>",
     ]
@@ -93,13 +97,32 @@ def _attached(file: Attachment) -> str:
     return f'<file path="{path}" note="as it is on disk now">\n{harmless(file.text)}\n</file>'
 
 
-def _notes(ledger: Ledger, removed: set[str]) -> str:
-    """swecli's notes to the model, word for word: nothing else in the conversation repeats them."""
-    notes = (
+def _notes(ledger: Ledger, removed: set[str], sizes: EntrySizes, allowances: Allowances) -> str:
+    """swecli's notes to the model: nothing else in the conversation repeats them. All are word for word, except that of
+    the subagents' reports, which can be any number, only the newest are, and the older ones by their first lines."""
+    notes = [
         entry for entry in ledger.entries.values() if entry.kind == "note" and entry.id in removed - ledger.dropped
-    )
-    texts = (part.text for entry in notes for part in entry.parts if isinstance(part, TextPart))
-    return "\n\n".join(harmless(unmarked(text)) for text in texts if not is_pointers(text))
+    ]
+    told: list[str] = []
+    left, earlier = allowances.reports, 0
+    for entry in reversed(notes):
+        text = "\n".join(part.text for part in entry.parts if isinstance(part, TextPart))
+        if is_pointers(text):
+            continue
+        said = harmless(unmarked(text))
+        if is_report(text):
+            size = sizes.text(said)
+            if size > left:
+                said = f"{said[:REPORTED].partition(NEWLINE)[0]} … (cut) [{entry.id}]"
+                size = sizes.text(said)
+            if size > left:
+                earlier += 1
+                continue
+            left -= size
+        told.append(said)
+    if earlier:
+        told.append(f"({earlier:,} earlier report{'' if earlier == 1 else 's'} left out; `recall` finds them.)")
+    return "\n\n".join(reversed(told))
 
 
 def _user_messages(

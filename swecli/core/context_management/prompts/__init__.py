@@ -69,11 +69,18 @@ def is_pointers(text: str) -> bool:
     return text.startswith(_POINTERS)
 
 
+def is_report(text: str) -> bool:
+    """Whether a note is a background subagent's report."""
+    return REPORT.match(text) is not None
+
+
 def unmarked(text: str) -> str:
     """The original text of a ``note``."""
     return text.removeprefix("<swecli-note>\n").removesuffix("\n</swecli-note>")
 
 
+REPORT = lazy_pattern(r"<swecli-note>\n\[(\S+) \(")
+"""Beginning of a background subagent's report in the form of a note, with the subagent's id."""
 _POINTERS = note(POINTERS).removesuffix("\n</swecli-note>")
 _NOTE = lazy_pattern(r"<(?=\s*/?\s*swecli-note\b)", re.IGNORECASE)
 _FRAME = lazy_pattern(
