@@ -22,7 +22,7 @@ from swecli.core.context_management.prompts import harmless, is_pointers, is_rep
 from swecli.core.context_management.work_log import TouchedFile, WorkLog, user_texts
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import PlanChanged
-from swecli.core.protocol.messages import TextPart, ToolCallPart
+from swecli.core.protocol.messages import ImagePart, Part, TextPart, ToolCallPart
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
 from swecli.lazy_pattern import lazy_pattern
 
@@ -134,13 +134,14 @@ def _user_messages(
     shortened: list[str] = []
     left = allowance
     for source, text in reversed([(source, text) for source, text in user_texts(ledger) if source in removed]):
-        quote = f"[{source}] {harmless(text.strip())}"
+        images = "".join(map(_gone_image, ledger.entries[source].parts))
+        quote = f"[{source}] " + f"{harmless(text.strip())}{images}".strip()
         size = sizes.text(quote)
         if size <= left:
             kept.append(source)
         else:
             line = " ".join(text.split())
-            quote = f"[{source}] {harmless(line[:120])}… (cut)"
+            quote = f"[{source}] {harmless(line[:120])}… (cut){images}"
             size = sizes.text(quote)
             shortened.append(source)
             if size > left:
@@ -148,6 +149,11 @@ def _user_messages(
         left -= size
         quotes.append(quote)
     return "\n\n".join(reversed(quotes)), tuple(reversed(kept)), tuple(reversed(shortened))
+
+
+def _gone_image(part: Part) -> str:
+    """What the model reads in place of an image that left with its message."""
+    return f" [image {harmless(part.name or part.media_type)}, no longer shown]" if isinstance(part, ImagePart) else ""
 
 
 CONSTRAINT = lazy_pattern(

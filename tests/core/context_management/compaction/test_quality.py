@@ -10,6 +10,8 @@ from swecli.core.context_management.counter import CharCounter
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import Todo
+from swecli.core.protocol.events import ItemCompleted, ItemStarted
+from swecli.core.protocol.messages import ImagePart, TextPart
 from tests.support.said import Said
 
 
@@ -83,3 +85,14 @@ def test_each_line_leads_to_where_it_comes_from() -> None:
     assert "part1_3" in str(ledger.entries[found].parts)
     assert lines["## Done"] == lines[""] == ()
     assert all(name in ledger.entries for ids in lines.values() for name in ids)
+
+
+def test_an_image_of_a_removed_message_is_named() -> None:
+    said = Said()
+    images = (ImagePart("image/png", "AAAA", "login.png"), ImagePart("image/jpeg", "AAAA"))
+    for item, parts in (("u1", (TextPart("Why is it red?"), *images)), ("u2", images[:1])):
+        said.tell(ItemStarted(item, "user"), ItemCompleted(item, "ok", parts))
+    sizes = EntrySizes(TokenMonitor(CharCounter()), ModelInfo("p", "m", 200_000))
+    text = build_package(said.ledger, ("u1", "u2"), "", SessionFacts(), sizes, Allowances.of(196_000)).text
+    assert "[u1] Why is it red? [image login.png, no longer shown] [image image/jpeg, no longer shown]\n" in text
+    assert "[u2] [image login.png, no longer shown]" in text
