@@ -246,6 +246,8 @@ class Compactions:
             self._warn_of_budget(client)
         self._freed_nothing = False
         begins, self._begun = self._begun != self._recorder.turn, self._recorder.turn
+        if begins:
+            self._wanted = False  # of a turn that ended before its next request, as by an interrupt
         if self._wanted:
             self._wanted = False
             result = await self._run(prepared, client, "model", "")

@@ -284,6 +284,26 @@ async def test_a_command_while_a_turn_runs_is_refused_with_a_word(tmp_path: Path
         assert b.bodies(CompactionStarted) == []
 
 
+async def test_an_interrupt_ends_the_wish_of_the_model_for_room(tmp_path: Path) -> None:
+    steps = script(
+        TWELVE,
+        f'[[step]]\ncall = [{{ tool = "compact_context", arguments = {{}} }}, {call("read_file", "held")}]',
+        '[[step]]\ntext = "As it was."',
+        window=200_000,
+    )
+    async with bench(steps, tmp_path, tools=[CompactContextTool()]) as b:
+        fill(b, 12)
+        b.gates.held.add("held")
+        b.send(Submit("Read the files, then make room."))
+        await until(lambda: any("swecli will compact" in text for text in b.tool_texts().values()))
+        await until(lambda: "held" in b.gates.started)
+        b.send(Interrupt())
+        await until(lambda: bool(b.bodies(TurnEnded)) and not b.session.view.busy)
+        assert (await b.say("No, go on.")).outcome == "done"
+        assert b.session.view.messages[-1].text == "As it was."
+        assert not b.bodies(CompactionStarted)
+
+
 async def test_the_model_can_ask_for_room(tmp_path: Path) -> None:
     steps = script(
         TWELVE,
