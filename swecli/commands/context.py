@@ -148,9 +148,11 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
         return _sent(session, command)
     if nothing := _nothing_to_gain(plan):
         return nothing
+    if session.view.busy:  # an offer would be refused when it is accepted
+        return CommandResult((_table(plan), TextBlock("A turn is running; /compact works when it ends.", "warning")))
     title = f"Compact from {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens?"
     offer = Offer(title, command, ("Apply", "/compact undo restores it"), ("Cancel", "nothing changes"))
-    if not command.focus and not session.view.busy:  # the screen shows an editable plan
+    if not command.focus:  # the screen shows an editable plan
         return CommandResult(screen="compact", instead=(_table(plan),), offer=offer)
     return CommandResult((_table(plan),), offer=offer)
 

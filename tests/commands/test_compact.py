@@ -43,6 +43,14 @@ async def test_now_asks_nothing() -> None:
     assert session.got == [Compact(), Compact("the login bug")]
 
 
+async def test_while_a_turn_runs_nothing_is_offered() -> None:
+    session = Planned(PLAN)
+    session.view.busy = True
+    result = await COMPACT.run(session, "the login bug")
+    assert (session.got, result.offer, result.screen) == ([], None, None)
+    assert "A turn is running" in str(result.blocks[-1])
+
+
 @pytest.mark.parametrize("focus", ["free memory in the parser", "plan of the parser", "history of the login bug"])
 async def test_a_focus_may_begin_with_the_word_of_an_action(focus: str) -> None:
     session = Planned(PLAN)
