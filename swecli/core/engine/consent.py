@@ -40,6 +40,7 @@ from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import (
     AnyTool,
     Choice,
+    LastPlan,
     Params,
     Preview,
     ToolContext,
@@ -257,6 +258,19 @@ class PreparedCall(Struct, frozen=True):
             title=self.tool.title(params, ctx),
             amended=f"[{who} changed this call before it ran. What ran instead of your call: {text}]",
         )
+
+    def as_now(self) -> PreparedCall:
+        """The call with the places that its paths lead to now; the same call if they are unchanged. A link may have
+        appeared or changed since the call was prepared.
+
+        Raises:
+            ToolError: a path is no longer usable.
+        """
+        ctx = replace(self.ctx, resolved={}, planned=LastPlan())
+        effects = self.tool.effects(self.params, ctx)
+        if (effects.reads, effects.writes) == (self.effects.reads, self.effects.writes):
+            return self
+        return replace(self, ctx=ctx, effects=effects, title=self.tool.title(self.params, ctx))
 
     def as_proposed(self) -> PreparedCall:
         """The call without the user's choice among its changes, because the choices no longer exist."""

@@ -268,8 +268,9 @@ class ToolCalls:
                         continue
                 await self._files_recorded(consent)
                 async with self.locks.hold(call.effects, self._agent, reads_only=consent.reads_only):
-                    if not await self._consents.holds(consent):
-                        consent, call = None, consent.call.as_proposed()
+                    current = call.as_now()
+                    if current is not call or not await self._consents.holds(consent):
+                        consent, call = None, current.as_proposed()
                         continue
                     outcome = None
                     running = True

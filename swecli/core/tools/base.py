@@ -194,18 +194,26 @@ class ToolContext(Struct, frozen=True):
     """Replaces the model's scratchpad."""
     planned: LastPlan = field(default_factory=LastPlan)
     """Shared by all copies of this context."""
+    resolved: dict[str, Path] = field(default_factory=lambda: {})
+    """Paths resolved for this call, shared by all copies of this context: what is decided and what is done concern the
+    same places, even if a link changes meanwhile."""
 
     def resolve(self, path: str) -> Path:
-        """Absolute path for ``path`` as the model wrote it, with existing links resolved.
+        """Absolute path for ``path`` as the model wrote it, with links resolved as they were when it was first named.
 
         Raises:
             ToolError: not a path: NUL, an unpaired surrogate, an unknown user's home, a loop of links.
         """
+        known = self.resolved.get(path)
+        if known is not None:
+            return known
         try:
             expanded = Path(path).expanduser()
-            return (expanded if expanded.is_absolute() else self.cwd / expanded).resolve()
+            found = (expanded if expanded.is_absolute() else self.cwd / expanded).resolve()
         except (ValueError, RuntimeError, OSError) as error:
             raise ToolError(f"{path[:200]!r} is not a usable path: {error}") from error
+        self.resolved[path] = found
+        return found
 
     def display(self, path: Path) -> str:
         """``path`` relative to the workspace if inside it, otherwise absolute."""

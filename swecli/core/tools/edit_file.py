@@ -107,17 +107,20 @@ class FileChange(Struct, frozen=True):
         return f"{verb} a file, {before:,} \u2192 {plural(after, 'byte')}"
 
     def write(self) -> ChangedFile:
-        """Write the change if the file is unchanged since planning.
+        """Write the change if the file is unchanged since planning. ``path`` is the approved place: a link that has
+        appeared in it since is not followed.
 
         Raises:
-            StaleFileError: the file has changed.
+            StaleFileError: the file has changed, or its path leads elsewhere.
             OSError: writing failed.
         """
         before = self.state.sha256 if self.state else None
+        if os.path.realpath(self.path) != str(self.path):
+            raise StaleFileError(f"{self.path} leads elsewhere")
         if self.after is None:
-            return ChangedFile(str(atomic_delete(self.path, before or "")), before, None)
+            return ChangedFile(str(atomic_delete(self.path, before or "", follow=False)), before, None)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        written = atomic_write(self.path, self.after, before)
+        written = atomic_write(self.path, self.after, before, follow=False)
         if self.mode is not None:
             written.path.chmod(self.mode)
         return ChangedFile(str(written.path), before, written.sha256)

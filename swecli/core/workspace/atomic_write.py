@@ -157,8 +157,9 @@ class _Old(Struct, frozen=True):
     status: os.stat_result
 
 
-def atomic_write(path: Path, data: bytes, expected: str | None) -> Written:
-    """Make ``data`` the content of ``path``, following symbolic links. The directory must exist.
+def atomic_write(path: Path, data: bytes, expected: str | None, *, follow: bool = True) -> Written:
+    """Make ``data`` the content of ``path``, following symbolic links; without ``follow`` no part of the path may be
+    one. The directory must exist.
 
     ``expected`` is the SHA-256 (hex) of the file's current bytes, None if there must be no file. Mode, owner and
     extended attributes are kept. Blocks while the disk syncs.
@@ -168,7 +169,7 @@ def atomic_write(path: Path, data: bytes, expected: str | None) -> Written:
         NotRegularError: the path is a directory, a pipe, a socket or a device.
         OSError: it can't be written; the file is unchanged.
     """
-    target = path.resolve()
+    target = path.resolve() if follow else path
     with Folder(target.parent) as folder:
         old = _read_old(folder, target, expected)
         if old is None:
@@ -186,16 +187,16 @@ def atomic_write(path: Path, data: bytes, expected: str | None) -> Written:
         return Written(target, sha256(data).hexdigest(), in_place)
 
 
-def atomic_delete(path: Path, expected: str) -> Path:
+def atomic_delete(path: Path, expected: str, *, follow: bool = True) -> Path:
     """Remove a file whose bytes have the SHA-256 ``expected``; returns its resolved path. A link stays, its target is
-    removed.
+    removed; without ``follow`` no part of the path may be a link.
 
     Raises:
         StaleFileError: the file is not as expected.
         NotRegularError: not a regular file.
         OSError: it can't be removed.
     """
-    target = path.resolve()
+    target = path.resolve() if follow else path
     with Folder(target.parent) as folder:
         old = _read_old(folder, target, expected)
         if old is not None:

@@ -25,6 +25,7 @@ from swecli.core.protocol.events import (
     PermissionResolved,
 )
 from swecli.core.tools.edit_file import EditFile, WriteFile
+from swecli.core.tools.read_file import ReadFile
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
 from tests.support.waiting import PATIENCE
@@ -429,3 +430,45 @@ async def test_a_folder_that_is_gone_is_not_created_again(tmp_path: Path, while_
         assert len(b.bodies(PermissionRequested)) == while_asked
         assert "no longer exists: it was moved or deleted. Nothing was done." in told(b)
         assert not folder.exists()
+
+
+def step(*calls: tuple[str, dict[str, Any]]) -> str:
+    made = ", ".join(f'{{ tool = "{tool}", arguments = {json.dumps(json.dumps(given))} }}' for tool, given in calls)
+    return f'[[step]]\ncall = [{made}]\n[[step]]\ntext = "Done."\n'
+
+
+LINKING = replace(POLICY, rules=(Rule("allow", "Bash(make *)", "user"),))
+
+
+@pytest.mark.parametrize("mode", ["default", "accept-edits"])
+async def test_a_link_that_an_earlier_call_of_the_step_makes_is_judged_by_its_target(tmp_path: Path, mode: Any) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+    (outside / "notes").write_text("hush\n")
+    (inside / "Makefile").write_text("all:\n\tln -s ../outside link\n")
+    calls = step(
+        ("run_command", {"command": "make all"}),
+        ("read_file", {"path": "link/notes"}),
+        ("write_file", {"path": "link/new", "content": "x\n"}),
+    )
+    tools = (*TOOLS, ReadFile())
+    async with bench(calls, inside, tools=tools, policy=replace(LINKING, mode=mode)) as b:
+        b.send(Submit("go"))
+        places = {str(outside / "notes"), str(outside / "new")}
+
+        def titles() -> set[str]:
+            return {asked.title for asked in b.bodies(PermissionRequested)}
+
+        def refused() -> bool:
+            answered = {body.request for body in b.bodies(PermissionResolved)}
+            for asked in b.bodies(PermissionRequested):
+                if asked.request not in answered:
+                    to_link = asked.title not in places and not (inside / "link").exists()
+                    b.send(ReplyPermission(asked.request, "once" if to_link else "reject"))
+            return places <= titles() and not b.session.view.busy
+
+        await until(refused, "both places asked about")
+        assert all("outside" in asked.reason for asked in b.bodies(PermissionRequested) if asked.title in places)
+    assert os.listdir(outside) == ["notes"]
+    assert not any("hush" in text for text in b.tool_texts().values())

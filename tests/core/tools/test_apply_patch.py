@@ -101,11 +101,11 @@ async def test_a_failure_on_the_way_takes_back_what_was_written(
     before = tree(bench.folder)
     calls: list[Path] = []
 
-    def failing(path: Path, data: bytes, expected: str | None) -> Written:
+    def failing(path: Path, data: bytes, expected: str | None, *, follow: bool) -> Written:
         calls.append(path)
         if path.name == "z.py" and data == b"z\n":
             raise OSError(28, "No space left on device")
-        return atomic_write(path, data, expected)
+        return atomic_write(path, data, expected, follow=follow)
 
     monkeypatch.setattr(edit_file, "atomic_write", failing)
     patch = PATCH.replace("*** End Patch", "*** Add File: z.py\n+z\n*** End Patch")

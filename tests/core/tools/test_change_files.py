@@ -47,13 +47,35 @@ async def test_file_that_changes_during_the_run_is_left_alone(
 ) -> None:
     path = bench.file("a.py", "x = 1\n")
 
-    def someone_else_was_quicker(target: Path, data: bytes, expected: str | None) -> None:
+    def someone_else_was_quicker(target: Path, data: bytes, expected: str | None, *, follow: bool) -> None:
         raise StaleFileError(f"{target} changed on disk")
 
     monkeypatch.setattr(edit_file, "atomic_write", someone_else_was_quicker)
     with pytest.raises(ToolError, match=r"changed on disk while it was being edited\. Nothing was written"):
         await bench.call("edit_file", path="a.py", old_string="x", new_string="y")
     assert path.read_text() == "x = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("write_file", {"path": "in/new", "content": "y"}),
+        ("edit_file", {"path": "in/there", "old_string": "x", "new_string": "y"}),
+    ],
+)
+async def test_a_folder_that_becomes_a_link_after_the_decision_is_not_followed(
+    bench: ToolBench, tmp_path_factory: pytest.TempPathFactory, tool: str, given: dict[str, str]
+) -> None:
+    away = tmp_path_factory.mktemp("away")
+    (away / "there").write_text("x = 1\n")
+    bench.file("in/there", "x = 1\n")
+    prepared, params = bench.parsed(tool, **given)
+    assert prepared.effects(params, bench.context).writes == (str(bench.folder / given["path"]),)
+    (bench.folder / "in").rename(bench.folder / "out")
+    (bench.folder / "in").symlink_to(away)
+    with pytest.raises(ToolError):
+        await prepared.run(params, bench.context)
+    assert {one.name: one.read_text() for one in away.iterdir()} == {"there": "x = 1\n"}
 
 
 async def test_edit_refusals_come_with_the_preview(bench: ToolBench) -> None:
