@@ -40,7 +40,6 @@ from swecli.core.atomic_text import close_to_others
 from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.load import ConfigError
-from swecli.core.config.settings import Settings
 from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
 from swecli.core.engine.services import Adjustable, ModelUnavailable, NoWindowKnowledge, Services
@@ -51,7 +50,6 @@ from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Mode, RotKind
-from swecli.core.workspace.process import secret_values
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
 from swecli.launch import LaunchOptions, StartError
@@ -145,7 +143,7 @@ def _build(options: LaunchOptions) -> _Parts:
         close_to_others(folder)
     settings = startup.loaded.settings
     state = startup.paths.state
-    secrets = known_secrets(settings, environment)
+    secrets = startup.secrets
     dump = ExchangeDump(state / "debug", secrets) if options.debug else None
     models = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config), dump)
     continues = options.continue_newest or options.resume is not None
@@ -258,12 +256,6 @@ def _tell(loop: asyncio.AbstractEventLoop, session: Session, text: str) -> None:
     """Show a line to the user from another thread; does nothing after the program's end."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(session.notice, text, "warning")
-
-
-def known_secrets(settings: Settings, environment: Mapping[str, str]) -> frozenset[str]:
-    """Values that must never be written: secrets of the environment, and values of headers in the settings."""
-    headers = (value for provider in settings.providers.values() for value in provider.headers.values())
-    return secret_values(environment) | frozenset(headers)
 
 
 def _report(error: BaseException, state: Path, debug: bool, secrets: Iterable[str]) -> None:

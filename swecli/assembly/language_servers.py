@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from swecli.core.llm.secrets import Masker
 from swecli.core.sandbox.sandbox import Sandbox
-from swecli.core.workspace.process import secret_values
 
 if TYPE_CHECKING:
     from swecli.assembly.startup import Startup
@@ -45,7 +44,7 @@ def build_language_servers(
         environment,
         sandbox,
         startup.paths.state / LOGS if options.store else None,
-        Masker(secret_values(startup.environment)).mask,
+        Masker(startup.secrets).mask,
         settings.sandbox.mode == "on" or settings.sandbox.required,
     )
     chosen = LanguageServerOptions(wishes.wait, wishes.most, wishes.idle)

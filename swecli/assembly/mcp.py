@@ -24,7 +24,6 @@ from swecli.core.mcp.servers import STORE, Decisions, McpServers, Setup
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import NoticeLevel, Question
 from swecli.core.tools.registry import ToolRegistry
-from swecli.core.workspace.process import secret_values
 from swecli.launch import LaunchOptions
 
 LOGS = "logs"
@@ -113,7 +112,7 @@ def setup_of(
     notices: tuple[str, ...] = (),
 ) -> Setup:
     environment = startup.environment
-    secrets = secret_values(environment) | secrets_of(definitions, environment)
+    secrets = startup.secrets | secrets_of(definitions, environment)
     place = Place(
         server_environment(environment), environment, options.cwd, (options.cwd, *options.add_dirs), __version__
     )

@@ -23,7 +23,6 @@ from swecli.core.memory.session_notes import MAX_BYTES
 from swecli.core.sessions.store import list_sessions
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.session_tools import Scratchpad
-from swecli.core.workspace.process import secret_values
 from swecli.launch import LaunchOptions
 
 FOLDER = "memory"
@@ -149,7 +148,7 @@ def _cover(startup: Startup) -> Callable[[str], str]:
     def covering() -> Callable[[str], str]:
         from swecli.core.llm.secrets import masker_of
 
-        return masker_of(secret_values(startup.environment)).cover
+        return masker_of(startup.secrets).cover
 
     return lambda text: covering()(text)
 

@@ -26,7 +26,6 @@ from swecli.core.permissions.rules import RuleError, check_rules, rule_pattern
 from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
 from swecli.core.sessions.database import read_only
 from swecli.core.tools.registry import builtin_tools
-from swecli.core.workspace.process import scrubbed_environment
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import ShownRule, Tried
@@ -127,7 +126,7 @@ class FolderRules:
 
     def policy(self, startup: Startup) -> Policy:
         """Initial policy of a session here, grants included."""
-        policy = build_policy(self.options, startup, scrubbed_environment(self.environment))
+        policy = build_policy(self.options, startup, startup.child_environment)
         return replace(policy, rules=(*policy.rules, *grant_rules(self.grants(startup))))
 
     def grants(self, startup: Startup) -> GrantStore:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import project_folder
 from swecli.core.llm.secrets import masker_of
-from swecli.core.workspace.process import secret_values
 from swecli.launch import LaunchOptions
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def _open(
         PlaybookFile(own, startup.paths.data / ARCHIVE, startup.paths.data / LOCK, preferences=True),
         PlaybookOptions(settings.learn and stores, settings.reflect and stores, settings.withhold),
         known,
-        masker_of(secret_values(startup.environment)).mask,
+        masker_of(startup.secrets).mask,
         core=core,
     )
 

@@ -90,7 +90,6 @@ from swecli.core.tools.session_tools import SkillTool, TaskTool
 from swecli.core.tools.symbols import Symbols
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
-from swecli.core.workspace.process import scrubbed_environment, secret_values
 from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep
 from swecli.core.worktrees import worktrees_folder
@@ -274,7 +273,7 @@ def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
 
 def sandbox_state(options: LaunchOptions, startup: Startup) -> SandboxState:
     """Confinement of a session's commands in this folder. Takes a moment."""
-    sandbox = build_sandbox(options, startup, scrubbed_environment(startup.environment))
+    sandbox = build_sandbox(options, startup, startup.child_environment)
     state = sandbox.check()
     sandbox.close()
     return state
@@ -350,7 +349,7 @@ def build_services(
 ) -> Services:
     """All services of a session except its history and its store; ``blobs`` stores large results."""
     files = extension_files(options, startup)
-    environment = {**scrubbed_environment(startup.environment), PLACE: workspace_mark(startup.paths, options.cwd)}
+    environment = {**startup.child_environment, PLACE: workspace_mark(startup.paths, options.cwd)}
     sandbox = build_sandbox(options, startup, environment)
     code, has_code = build_language_servers(options, startup, sandbox, environment)
     project = project_index(options, startup, environment)
@@ -559,7 +558,7 @@ def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, s
     from swecli.core.hooks.runner import HookPlace, Hooks
     from swecli.core.llm.secrets import masker_of
 
-    secrets = masker_of(secret_values(startup.environment))
+    secrets = masker_of(startup.secrets)
     return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
 
 

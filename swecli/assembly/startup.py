@@ -12,6 +12,7 @@ from swecli.assembly.hooks import HookReading, read_hooks
 from swecli.core.config.load import ConfigError, Loaded, load
 from swecli.core.config.paths import Paths, project_folder, user_paths
 from swecli.core.config.trust import PendingItem, TrustReading, TrustState, read_trust
+from swecli.core.workspace.process import scrubbed_environment, secret_values
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -33,6 +34,24 @@ class Startup(Struct, frozen=True):
     def pending(self) -> tuple[PendingItem, ...]:
         """Requests of the project's settings without the user's consent."""
         return (*self.loaded.pending, *self.hooks.pending)
+
+    @property
+    def _keys(self) -> frozenset[str]:
+        """Variables that hold a provider's key according to the settings, whatever their names."""
+        providers = self.loaded.settings.providers.values()
+        return frozenset(one.api_key_env for one in providers if one.api_key_env)
+
+    @property
+    def child_environment(self) -> dict[str, str]:
+        """Environment of programs that swecli starts."""
+        return scrubbed_environment(self.environment, keys=self._keys)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Values that must never be written: secrets of the environment, and values of providers' headers."""
+        providers = self.loaded.settings.providers.values()
+        headers = (value for provider in providers for value in provider.headers.values())
+        return secret_values(self.environment, self._keys) | frozenset(headers)
 
 
 def read_startup(

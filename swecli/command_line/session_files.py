@@ -138,13 +138,11 @@ def _is_own(text: str) -> bool:
 
 def cover_of(folder: Path) -> Callable[[str], str]:
     """Masks keys as in the stored sessions of this folder."""
-    from swecli.app import known_secrets
     from swecli.assembly.startup import startup_of
     from swecli.core.llm.secrets import masker_of
 
     startup = startup_of(LaunchOptions(cwd=folder, headless=True), dict(os.environ))
-    secrets = known_secrets(startup.loaded.settings, startup.environment)
-    return masker_of(secrets).cover
+    return masker_of(startup.secrets).cover
 
 
 def _store(folder: Path, *, make: bool) -> SessionStore:

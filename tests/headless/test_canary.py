@@ -18,13 +18,15 @@ USED = "canary-used-0123456789"
 STORED = "canary-stored-0123456789"
 OTHER = "canary-other-0123456789"
 HEADER = "canary-header-0123456789"
+NAMED = "canary-named-0123456789"
+"""In a variable that only the settings call a key."""
 SHAPED = "sk-proj-0123456789abcdefghijklmn"
 """Looks like a key; the model may see it, the disk may not."""
 PRIVATE = "MIIEcanary0123456789abcdefghijklmnopqrstuvwxyz"
 BLOCK = f"-----BEGIN RSA PRIVATE KEY-----\n{PRIVATE}\n{PRIVATE}\n-----END RSA PRIVATE KEY-----"
 PASSWORD = "canary-word-7"
 """The same of a private key, and of a value that is called a password."""
-ALL = (USED, STORED, OTHER, HEADER)
+ALL = (USED, STORED, OTHER, HEADER, NAMED)
 
 WORK = """
 [[step]]
@@ -69,12 +71,14 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
     project.mkdir()
     home.mkdir()
     settings = f'[providers.{protocol}]\nheaders = {{ X-Extra = "{HEADER}" }}\n'
-    (tmp_path / "settings.toml").write_text(settings)
+    office = '[providers.office]\nprotocol = "openai-chat"\nbase_url = "http://127.0.0.1:9"\napi_key_env = "OFFICE"\n'
+    (tmp_path / "settings.toml").write_text(settings + office)
     (project / "keys.txt").write_text(f"{SHAPED}\n{USED}\n{BLOCK}\nDB_PASSWORD={PASSWORD}\n")
     variables = {
         "SWECLI_CONFIG": str(tmp_path / "settings.toml"),
         "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
         "SOME_SERVICE_TOKEN": OTHER,
+        "OFFICE": NAMED,
     }
     for script in (WORK, REFUSED, IN_STREAM):
         with LoopbackServer(parse_script(script, python=sys.executable)) as server:
@@ -92,7 +96,7 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
         if script is WORK:
             assert "done" in ended.stdout
             # What the file shows is the user's to see on the screen; what nothing showed is not.
-            assert not any(secret in ended.stdout + ended.stderr for secret in (STORED, OTHER, HEADER))
+            assert not any(secret in ended.stdout + ended.stderr for secret in (STORED, OTHER, HEADER, NAMED))
             assert not any(secret in ended.stderr for secret in (USED, SHAPED))
             (session,) = [path.stem for path in (project / ".swecli" / "logs").glob("*.log")]
             for wanted in ("json", "html"):
@@ -108,7 +112,7 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
         assert clean(program.run("sessions"))
         assert clean(program.run("logout"))
     assert files_with(STORED, home, project) == [str(home / "keys.json")]
-    for secret in (USED, OTHER, HEADER, SHAPED, PRIVATE, PASSWORD):
+    for secret in (USED, OTHER, HEADER, NAMED, SHAPED, PRIVATE, PASSWORD):
         assert files_with(secret, home, project) == []
     folders = [home, *(path for path in home.rglob("*") if path.is_dir())]
     assert {str(path): oct(path.stat().st_mode & 0o777) for path in folders} == dict.fromkeys(

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
@@ -82,21 +82,28 @@ _SET = {
 }
 
 
-def scrubbed_environment(environment: Mapping[str, str], *, no_color: str | None = None) -> dict[str, str]:
+def scrubbed_environment(
+    environment: Mapping[str, str], *, no_color: str | None = None, keys: Collection[str] = ()
+) -> dict[str, str]:
     """``environment`` for child processes.
 
     It omits names of secrets (``*_KEY``, ``*_TOKEN``, ``*_SECRET``, ``*PASSWORD*``, ``*CREDENTIAL*``) and variables
-    that inject a start-up file, a library or an option into every program. ``no_color`` is the value of ``NO_COLOR``
-    when swecli started: a terminal interface may have removed it since.
+    that inject a start-up file, a library or an option into every program; and ``keys``, names known to hold secrets.
+    ``no_color`` is the value of ``NO_COLOR`` when swecli started: a terminal interface may have removed it since.
     """
-    kept = {name: value for name, value in environment.items() if not is_withheld(name)}
+    kept = {name: value for name, value in environment.items() if not is_withheld(name) and name not in keys}
     if no_color is not None:
         kept["NO_COLOR"] = no_color
     return {**kept, **_SET}
 
 
-def secret_values(environment: Mapping[str, str]) -> frozenset[str]:
-    names = (name for name in environment if _SECRET.fullmatch(name.upper()) or name.upper() in _PROVIDER_KEYS)
+def secret_values(environment: Mapping[str, str], keys: Collection[str] = ()) -> frozenset[str]:
+    """The values of variables that hold secrets, judging by their names, and of ``keys``."""
+    names = (
+        name
+        for name in environment
+        if name in keys or _SECRET.fullmatch(name.upper()) or name.upper() in _PROVIDER_KEYS
+    )
     return frozenset(value.strip() for name in names if (value := environment[name]).strip())
 
 
