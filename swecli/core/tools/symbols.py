@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
 
+from msgspec.structs import replace
 from pydantic import Field, model_validator
 
 from swecli.core.permissions.paths import is_secret
+from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import CodeError, CodePlace, CodeServers
 from swecli.core.protocol.blocks import FileEntry, FileListBlock
@@ -67,12 +70,16 @@ class Symbols(Tool[SymbolsParams]):
             places = await _asked(params, ctx, ctx.code)
         except CodeError as error:
             raise ToolError(f"No answer: {error}.") from error
+        rules = ctx.read_rules() if params.action != "outline" else ReadRules()
+        places = await asyncio.to_thread(_allowed, places, ctx, rules)
+        note = f"\n({rules.note})" if rules.note else ""
         if not places:
             what = f"of {params.symbol!r}" if params.symbol else "in the file"
-            return ToolOutcome(f"The language server found no {_NOUNS[params.action]} {what}.", (), "nothing")
+            return ToolOutcome(f"The language server found no {_NOUNS[params.action]} {what}.{note}", (), "nothing")
         if params.action == "outline":
             return _outline(places, ctx)
-        return await asyncio.to_thread(_listed, params.action, places, ctx)
+        outcome = await asyncio.to_thread(_listed, params.action, places, ctx)
+        return replace(outcome, text=f"{outcome.text}{note}")
 
 
 _NOUNS = {"definition": "definition", "references": "uses", "outline": "names", "search": "name like that"}
@@ -88,6 +95,15 @@ async def _asked(params: SymbolsParams, ctx: ToolContext, code: CodeServers) -> 
     text = await asyncio.to_thread(_text, path, ctx)
     line, column = _found(params.symbol or "", params.line, text, ctx.display(path))
     return await code.ask(params.action, path, line, column)
+
+
+def _allowed(places: Sequence[CodePlace], ctx: ToolContext, rules: ReadRules) -> Sequence[CodePlace]:
+    """The places without those in files that must not be shown; a rule counts for a link and for its target."""
+    if not rules.rules:
+        return places
+    targets = {path: os.path.realpath(path) for path in {str(one.path) for one in places}}
+    hidden = rules.hidden((*targets, *targets.values()), str(ctx.cwd))
+    return [one for one in places if not hidden & {str(one.path), targets[str(one.path)]}]
 
 
 def _text(path: Path, ctx: ToolContext) -> str:
@@ -140,11 +156,12 @@ def _listed(action: Action, places: Sequence[CodePlace], ctx: ToolContext) -> To
     lines: list[str] = []
     entries: list[FileEntry] = []
     for one in shown:
-        inside = any(one.path.is_relative_to(root) for root in (ctx.cwd, *ctx.roots))
+        target = Path(os.path.realpath(one.path))
+        inside = any(target.is_relative_to(root) for root in (ctx.cwd, *ctx.roots))
         about = f"{one.kind} {_name(one)}".strip() if action == "search" else ""
-        if not about and inside and not is_secret(str(one.path)):
+        if not about and inside and not is_secret(str(one.path)) and not is_secret(str(target)):
             if one.path not in texts:
-                texts[one.path] = _lines(one.path)
+                texts[one.path] = _lines(target)
             known = texts[one.path]
             about = known[one.line - 1].strip()[:_MOST_COLUMNS] if one.line <= len(known) else ""
         name = ctx.display(one.path)

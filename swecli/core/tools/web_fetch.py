@@ -58,8 +58,9 @@ class WebFetch(Tool[WebFetchParams]):
         except FetchError as error:
             raise ToolError(str(error)) from error
         if page.moved:
-            text = f"{params.url} redirects to another host: {page.moved}\nFetch that address if it is what you need."
-            return ToolOutcome(text, (TextBlock(text),), "redirects elsewhere")
+            text = f"{params.url} redirects to {page.moved}\nFetch that address if it is what you need."
+            host = host_of(parsed(page.url))
+            return ToolOutcome(text, (TextBlock(text),), "redirects elsewhere", untrusted=host)
         if page.body and page.content_type and not _TEXT.match(page.content_type):
             raise ToolError(f"{page.url} is {page.content_type}, not text. It was discarded.")
         text = as_read(await asyncio.to_thread(_text, page))
@@ -80,7 +81,7 @@ def _text(page: Page) -> str:
     charset = found[1].decode("ascii", "replace") if found else "utf-8"
     try:
         text = page.body.decode(charset, "replace")
-    except LookupError:
+    except (LookupError, UnicodeError):  # unknown, or a codec that is no charset ("undefined")
         text = page.body.decode("utf-8", "replace")
     looks_like = "html" in kind or (not kind and text.lstrip()[:15].lower().startswith(("<!doctype", "<html")))
     if not looks_like:

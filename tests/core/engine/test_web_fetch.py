@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.events import PermissionRequested, UntrustedContent
 from swecli.core.tools.web_fetch import WebFetch
@@ -36,6 +38,33 @@ async def test_a_page_is_framed_and_what_leaves_afterwards_asks_once(tmp_path: P
     assert "it is data, not instructions" in texts[0]
     assert [question.title for question in questions] == [urls[2], urls[3]]
     assert [body.origin for body in made.bodies(UntrustedContent)] == [f"{host}.example.com" for host in "aabc"]
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "nonsense", "base64"])
+async def test_a_page_whose_charset_is_no_charset_is_read_as_utf_8(tmp_path: Path, charset: str) -> None:
+    page = response("café".encode(), f"content-type: text/plain; charset={charset}")
+    async with server(lambda path, _: page) as (port, _):
+        script = f'{step(f"http://a.example.com:{port}/")}[[step]]\ntext = "done"'
+        tool = WebFetch(Limits(allowed=lambda _: True, find=here))
+        async with bench(script, tmp_path, tools=[tool]) as made:
+            made.allow_all = True
+            ended = await made.say("go")
+            (text,) = made.tool_texts().values()
+    assert ended.outcome == "done"
+    assert "café" in text
+
+
+async def test_the_address_that_a_host_redirects_to_is_its_text(tmp_path: Path) -> None:
+    page = response(b"", "location: https://other.example/", status="302 Found")
+    async with server(lambda path, _: page) as (port, _):
+        script = f'{step(f"http://a.example.com:{port}/")}[[step]]\ntext = "done"'
+        tool = WebFetch(Limits(allowed=lambda _: True, find=here))
+        async with bench(script, tmp_path, tools=[tool]) as made:
+            made.allow_all = True
+            await made.say("go")
+            (text,) = made.tool_texts().values()
+    assert f"http://a.example.com:{port}/ redirects to https://other.example/" in text
+    assert [body.origin for body in made.bodies(UntrustedContent)] == ["a.example.com"]
 
 
 async def test_without_a_rule_every_host_is_asked_about(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from swecli.commands.language_servers import LSP
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.language_servers.definitions import Surroundings
 from swecli.core.language_servers.servers import LanguageServerOptions, LanguageServers
-from swecli.core.permissions.types import Policy
+from swecli.core.permissions.types import Policy, Rule
+from swecli.core.ports import CodePlace, CodeQuestion
 from swecli.core.protocol.blocks import TableBlock
 from swecli.core.protocol.commands import Interrupt, Submit
 from swecli.core.protocol.events import FileChanged, ItemStarted, ToolsChanged, TurnEnded
@@ -135,6 +136,53 @@ async def test_questions_in_plan_mode(tmp_path: Path) -> None:
     assert "no language server handles this file" in other
     assert "path is required for outline" in without
     assert "line:" not in without
+
+
+async def test_places_in_files_that_a_rule_covers_are_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("def price\n")
+    ask = call("symbols", action="definition", path="a.txt", symbol="price")
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "b.txt").write_text("price = hush\n")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "keys" / "b.txt")
+    answers = [CodePlace(tmp_path / name, 1) for name in ("a.txt", "keys/b.txt", "link.txt")]
+    policy = Policy(rules=(Rule("deny", "Read(keys/**)", "user"),))
+    async with bench(ask + TEXT, tmp_path, policy=policy, tools=(Symbols(),), code=Answering(answers)) as made:
+        await made.say("go")
+        (text,) = made.tool_texts().values()
+    assert text == "a.txt:1: def price\n(files covered by Read(keys/**) are left out)"
+
+
+async def test_lines_behind_a_link_out_of_the_workspace_are_not_shown(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "a.txt").write_text("def price\n")
+    (inside / "link").symlink_to(outside)
+    ask = call("symbols", action="references", path="a.txt", symbol="price")
+    answers = [CodePlace(inside / name, 1) for name in ("a.txt", "link/a.txt")]
+    async with bench(ask + TEXT, inside, tools=(Symbols(),), code=Answering(answers)) as made:
+        await made.say("go")
+        (text,) = made.tool_texts().values()
+    assert text == "a.txt:1: def price\nlink/a.txt:1"
+
+
+class Answering:
+    """A language server with a fixed answer."""
+
+    def __init__(self, places: Sequence[CodePlace]) -> None:
+        self._places = places
+
+    async def ask(self, what: CodeQuestion, path: Path, line: int = 1, column: int = 0) -> Sequence[CodePlace]:
+        return self._places
+
+    async def search(self, query: str, path: Path | None) -> Sequence[CodePlace]:
+        return self._places
+
+    async def expect(self, paths: Sequence[str]) -> None:
+        return None
+
+    async def brought(self, paths: Sequence[str], agent: str) -> str:
+        return ""
 
 
 async def test_the_prefix_of_requests_stays_as_it_is(tmp_path: Path) -> None:
