@@ -11,7 +11,7 @@ from swecli.assembly.startup import Startup, flags_of, startup_of, unknown_theme
 from swecli.core.config.change import Described, describe, instead_of, meaning, set_value, unset_value
 from swecli.core.config.load import ConfigError, key_parts, load, toml_text, typed_value
 from swecli.core.config.paths import project_folder, user_paths
-from swecli.core.config.trust import loosens
+from swecli.core.config.trust import is_led_away, loosens
 from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Rule, RuleEffect
 from swecli.launch import LaunchOptions, StartError
@@ -86,7 +86,7 @@ class SettingsFiles:
 
     def write(self, name: str, text: str, file: FileName) -> Written:
         value = self._checked(name, text, file)
-        path = self.files[file]
+        path = self._path(file)
         try:
             if file == "local":
                 _keep_unshared(Path(path).parent)
@@ -96,7 +96,7 @@ class SettingsFiles:
         return self._written(name, file, f"{name} = {toml_text(value)}, written to {path}", is_set=True)
 
     def unset(self, name: str, file: FileName) -> Written:
-        path = self.files[file]
+        path = self._path(file)
         try:
             there = unset_value(Path(path), name)
         except ConfigError as error:
@@ -104,6 +104,17 @@ class SettingsFiles:
         if not there:
             raise ValueError(f"{name} is not set in {path}; nothing was changed")
         return self._written(name, file, f"{name} removed from {path}", is_set=False)
+
+    def _path(self, file: FileName) -> str:
+        """The file to change.
+
+        Raises:
+            ValueError: it is the project's, and a link could lead anywhere.
+        """
+        path = self.files[file]
+        if file == "local" and is_led_away(Path(path)):
+            raise ValueError(f"cannot be set in {path}: it is a link or inside one, and swecli does not read it")
+        return path
 
     def _written(self, name: str, file: FileName, notice: str, *, is_set: bool) -> Written:
         """The value in force after a change; another layer may override it."""

@@ -36,9 +36,9 @@ def close_to_others(folder: Path) -> None:
         return
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace the file in one step, readable by the user alone; its folder exists. Characters invalid in UTF-8 become
-    "?".
+def write_whole(path: Path, text: str, mode: int = 0o600) -> None:
+    """Replace the file in one step, by default readable by the user alone; its folder exists. Characters invalid in
+    UTF-8 become "?".
 
     Raises:
         OSError: it can't be written; the old content is kept.
@@ -49,6 +49,8 @@ def write_whole(path: Path, text: str) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
             file.flush()
+            if mode != 0o600:
+                os.chmod(temporary, mode)
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:  # an interrupt leaves no temporary file behind either

@@ -108,6 +108,23 @@ def test_a_project_file_only_tightens_and_stays_out_of_the_repository(place: Pla
     assert found["agent.max_steps"].own == "local"
 
 
+@pytest.mark.parametrize("linked", [".swecli", ".swecli/config.local.toml"])
+def test_a_project_file_behind_a_link_is_not_changed(place: Place, tmp_path: Path, linked: str) -> None:
+    away = tmp_path / "away"
+    away.mkdir()
+    (away / "config.local.toml").write_text("[agent]\nmax_steps = 3\n")
+    link = place.folder / linked
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(away if linked == ".swecli" else away / "config.local.toml")
+    for change in (
+        lambda: place.settings.write("agent.max_steps", "4", "local"),
+        lambda: place.settings.unset("agent.max_steps", "local"),
+    ):
+        with pytest.raises(ValueError, match="it is a link or inside one"):
+            change()
+    assert {one.name: one.read_text() for one in away.iterdir()} == {"config.local.toml": "[agent]\nmax_steps = 3\n"}
+
+
 def test_what_another_layer_says_is_told(place: Place) -> None:
     told = place.settings.write("model.name", "a/b", "user").message
     assert "but flag sets openai/x" in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
@@ -14,7 +15,7 @@ from typing import Any, cast
 from msgspec import Struct
 from pydantic import BaseModel
 
-from swecli.core.atomic_text import make_private
+from swecli.core.atomic_text import make_private, write_whole
 from swecli.core.config.key_actions import BY_NAME
 from swecli.core.config.load import (
     ConfigError,
@@ -307,6 +308,12 @@ def _inline(value: object) -> Any:
     return value
 
 
+def _like(old: bytes, text: str) -> str:
+    """``text`` with the byte order mark and the line ends of the file's old content."""
+    text = text.replace("\n", "\r\n") if b"\r\n" in old else text
+    return f"\ufeff{text}" if old.startswith(BOM_UTF8) else text
+
+
 def _change(path: Path, key: str, change: Callable[[Table], bool]) -> bool:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
@@ -324,11 +331,10 @@ def _change(path: Path, key: str, change: Callable[[Table], bool]) -> bool:
     try:
         if not target.parent.is_dir():
             make_private(target.parent)
-        new = target.with_name(f"{target.name}.new")
-        new.write_text(text, encoding="utf-8")
-        if read is not None:
-            new.chmod(target.stat().st_mode & 0o777)
-        new.replace(target)
+        if read is None:
+            write_whole(target, text)
+        else:
+            write_whole(target, _like(target.read_bytes(), text), target.stat().st_mode & 0o777)
     except OSError as error:
         raise ConfigError([ConfigProblem(str(path), None, f"cannot write it: {error.strerror or error}")]) from None
     return True

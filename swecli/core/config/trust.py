@@ -213,12 +213,17 @@ def loosens(key: Sequence[str], value: object) -> bool:
     return key[0] in LOOSENING or tuple(key) in _LOOSENING_KEYS
 
 
+def is_led_away(path: Path) -> bool:
+    """Whether a project's file or its folder is a link."""
+    return path.is_symlink() or path.parent.is_symlink()
+
+
 def without_links(
     files: Sequence[tuple[ProjectLayer, Path]], notices: list[str]
 ) -> Iterator[tuple[ProjectLayer, Path]]:
     """Project files that are not links: a link could pull in any file of the user's."""
     for layer, path in files:
-        if path.is_symlink() or path.parent.is_symlink():
+        if is_led_away(path):
             notices.append(f"{path} ignored: it is a link or inside one.")
         else:
             yield layer, path

@@ -35,6 +35,26 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert "nord" in (tmp_path / "real.toml").read_text()
 
 
+def test_line_ends_byte_order_mark_and_mode_stay(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(b'\xef\xbb\xbf# mine\r\n[ui]\r\ntheme = "auto"\r\n')
+    path.chmod(0o644)
+    set_value(path, "ui.theme", "nord")
+    assert path.read_bytes() == b'\xef\xbb\xbf# mine\r\n[ui]\r\ntheme = "nord"\r\n'
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_link_beside_the_file_is_not_written_through(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("mine\n")
+    path = tmp_path / "config.toml"
+    path.with_name("config.toml.new").symlink_to(other)
+    set_value(path, "ui.theme", "nord")
+    assert other.read_text() == "mine\n"
+    assert not path.is_symlink()
+    assert path.read_text() == '[ui]\ntheme = "nord"\n'
+
+
 @pytest.mark.parametrize("text", ["[ui\n", "ui = 3\n"])
 def test_a_file_that_can_not_take_it_is_left_as_it_is(tmp_path: Path, text: str) -> None:
     path = tmp_path / "config.toml"
