@@ -155,7 +155,7 @@ class SettingsFiles:
             if several or not text.strip():
                 raise
             raise ValueError(f"takes {about.takes}, not {text.strip()!r}") from None
-        if file == "local" and loosens(key, value):
+        if file == "local" and loosens(key, value, self._own_value(key)):
             raise ValueError("cannot be set in a project, whose files can only tighten; set it in your own file")
         if key[:1] == ("approval",) and isinstance(value, list):
             _check_rules("allow" if key[1] == "allow" else "deny", cast("list[object]", value))
@@ -180,6 +180,21 @@ class SettingsFiles:
             raise ValueError(_sentence(error, name)) from None
         if name == "ui.theme" and (problem := unknown_theme(str(value), self._options, startup)):
             raise ValueError(problem)
+        return value
+
+    def _own_value(self, key: tuple[str, ...]) -> object:
+        """The value in force without the project's files.
+
+        Raises:
+            ValueError: the user's file can't be read.
+        """
+        try:
+            loaded = load(user_paths(self._environment), self._options.cwd, environment=self._environment)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        value: Any = loaded.settings
+        for part in key:
+            value = value.get(part) if isinstance(value, dict) else getattr(value, part, None)
         return value
 
     def _setting(self, each: Described) -> Setting:

@@ -102,6 +102,9 @@ def test_written_with_comments_kept_and_taken_out_again(place: Place) -> None:
 def test_a_project_file_only_tightens_and_stays_out_of_the_repository(place: Place) -> None:
     assert "only tighten" in place.settings.check("approval.mode", "auto", "local")
     assert "only tighten" in place.settings.check("keys.find", "f5", "local")
+    place.file.write_text("[agent]\nmax_steps = 5\n")
+    assert "only tighten" in place.settings.check("agent.max_steps", "6", "local")
+    place.settings.write("agent.max_steps", "3", "local")
     place.settings.write("agent.max_steps", "4", "local")
     assert "config.local.toml" in (place.folder / ".swecli" / ".gitignore").read_text()
     found = {each.name: each for each in place.settings.read()}

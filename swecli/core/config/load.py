@@ -350,7 +350,7 @@ def load(
     for layer, path in files:
         try:
             required = "SWECLI_CONFIG" if named and layer == "user" else ""
-            layers.append(_file(layer, path, notices, consent, required=required))
+            layers.append(_file(layer, path, notices, consent, required=required, below=layers))
         except ConfigError as error:
             problems.extend(error.problems)
     layers.append(
@@ -362,7 +362,7 @@ def load(
     )
     if more is not None:
         try:
-            layers.append(_file("settings", more, notices, consent, required="--settings"))
+            layers.append(_file("settings", more, notices, consent, required="--settings", below=layers))
         except ConfigError as error:
             problems.extend(error.problems)
     if safe:
@@ -440,7 +440,9 @@ def _file(
     consent: Consent,
     *,
     required: str,
+    below: Sequence[Mapping[Path_, _Value]],
 ) -> dict[Path_, _Value]:
+    """The values of a file. ``below`` are the layers that it precedes."""
     read = read_toml(path, required=required)
     if read is None:
         return {}
@@ -452,7 +454,7 @@ def _file(
         origin, key = Origin(layer, str(path), line_of(lines, written)), canonical(written)
         if not _known(key):
             notices.append(f"{origin}: {_unknown(key)}")
-        elif layer in ("project", "local") and not _is_hook(key) and consent.refuses(key, value, str(origin)):
+        elif layer in ("project", "local") and _is_refused(consent, key, value, str(origin), below):
             notices.append(
                 f"{origin}: {'.'.join(key)} is ignored here: project files can only tighten. Set it in your own "
                 "settings, or see `swecli permissions accept`."
@@ -470,6 +472,23 @@ def _file(
     if problems:
         raise ConfigError(problems)
     return found
+
+
+def _is_refused(
+    consent: Consent, key: Path_, value: object, origin: str, below: Sequence[Mapping[Path_, _Value]]
+) -> bool:
+    """Whether a project's setting waits for the user's consent. Hooks have their own."""
+    if _is_hook(key):
+        return False
+    given = next((layer[key].value for layer in reversed(below) if key in layer), _default(key))
+    return consent.refuses(key, value, origin, given)
+
+
+def _default(key: Path_) -> object:
+    """The default of a setting; None for one of a named table."""
+    kind = Settings.model_fields[key[0]].annotation
+    field = kind.model_fields.get(key[-1]) if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+    return None if field is None else field.default
 
 
 def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> list[tuple[Path_, Any]]:

@@ -172,8 +172,24 @@ LOOSENING = frozenset(
 )
 """Sections that name programs, addresses or variables, remove a question, or limit undo or spending."""
 
-_LOOSENING_KEYS = frozenset((("approval", "allow"), ("ui", "status_line")))
+_LOOSENING_KEYS = frozenset((("approval", "allow"), ("ui", "status_line"), ("models", "price")))
 """Single keys with the same effect."""
+
+_LIMITS = frozenset(
+    (
+        *(("agent", "max_steps"), ("tools", "process_limit"), ("subagents", "at_once")),
+        *(("subagents", "max_steps"), ("subagents", "max_tokens"), ("subagents", "max_price")),
+    )
+)
+"""Keys with the same effect if a project raises the user's value."""
+
+_SWITCHES = frozenset(
+    (
+        *(("tools", "web_fetch"), ("diagnostics", "enabled"), ("subagents", "enabled"), ("memory", "enabled")),
+        *(("playbook", "enabled"), ("playbook", "reflect"), ("context", "retrieval_model")),
+    )
+)
+"""Keys with the same effect if a project turns on what is off for the user."""
 
 ProjectLayer = Literal["project", "local"]
 
@@ -195,8 +211,9 @@ class Consent:
         self._accepted = accepted
         self.pending: list[PendingItem] = []
 
-    def refuses(self, key: Sequence[str], value: object, origin: str) -> bool:
-        if not loosens(key, value):
+    def refuses(self, key: Sequence[str], value: object, origin: str, before: object = None) -> bool:
+        """Whether a setting that replaces the value ``before`` is ignored."""
+        if not loosens(key, value, before):
             return False
         digest = item_digest(key, value)
         if digest in self._accepted:
@@ -206,11 +223,16 @@ class Consent:
         return True
 
 
-def loosens(key: Sequence[str], value: object) -> bool:
-    """Whether a setting could start a program, redirect a connection, or remove a question."""
+def loosens(key: Sequence[str], value: object, before: object = None) -> bool:
+    """Whether a setting could start a program, redirect a connection, remove a question, or lift a limit. ``before`` is
+    the value that it would replace; None: there is none, or no limit."""
     if tuple(key) == ("approval", "mode"):
         return value != "plan"
-    return key[0] in LOOSENING or tuple(key) in _LOOSENING_KEYS
+    if tuple(key) in _LIMITS:
+        return isinstance(value, int | float) and isinstance(before, int | float) and value > before
+    if tuple(key) in _SWITCHES:
+        return value is True and before is False
+    return key[0] in LOOSENING or tuple(key[:2]) in _LOOSENING_KEYS
 
 
 def is_led_away(path: Path) -> bool:

@@ -50,6 +50,54 @@ def test_before_trust_nothing_is_read_and_nothing_is_pending(work: Work) -> None
     assert work.load().settings.approval.mode == "default"
 
 
+@pytest.mark.parametrize(
+    ("key", "own", "tighter", "looser"),
+    [
+        ("tools.web_fetch", "false", "false", "true"),
+        ("diagnostics.enabled", "false", "false", "true"),
+        ("agent.max_steps", "20", "19", "21"),
+        ("subagents.max_price", "1.0", "0.5", "1.5"),
+        ("subagents.max_tokens", "", "2_000_000", "4_000_000"),
+        ("tools.process_limit", "", "100", "5_000"),
+        ("playbook.reflect", "", "false", "true"),
+    ],
+)
+def test_a_limit_is_only_lowered_and_a_switch_only_turned_off(
+    work: Work, key: str, own: str, tighter: str, looser: str
+) -> None:
+    write_trust(work.paths.data, work.folder, "trusted")
+    section, name = key.split(".")
+    work.paths.config.mkdir(parents=True)
+    (work.paths.config / "config.toml").write_text(f"[{section}]\n{name} = {own}\n" if own else "")
+    before = getattr(getattr(load(work.paths, work.folder, environment={}).settings, section), name)
+    work.file.write_text(f"[{section}]\n{name} = {looser}\n")
+    loaded = work.load()
+    assert [item.key for item in loaded.pending] == [key]
+    assert getattr(getattr(loaded.settings, section), name) == before
+    work.accept(key)
+    assert work.load().pending == ()
+    assert getattr(getattr(work.load().settings, section), name) != before
+    work.file.write_text(f"[{section}]\n{name} = {tighter}\n")
+    assert work.load().pending == ()
+    assert work.load().origins[section, name].layer == "project"
+
+
+def test_a_limit_or_switch_that_the_user_leaves_open_is_the_projects(work: Work) -> None:
+    write_trust(work.paths.data, work.folder, "trusted")
+    work.file.write_text("[agent]\nmax_steps = 1_000\n[tools]\nweb_fetch = true\n")
+    loaded = work.load()
+    assert loaded.pending == ()
+    assert loaded.settings.agent.max_steps == 1_000
+
+
+def test_a_price_of_a_project_needs_consent(work: Work) -> None:
+    write_trust(work.paths.data, work.folder, "trusted")
+    work.file.write_text('[models.price]\n"a/b" = { input = 0.0, output = 0.0 }\n')
+    loaded = work.load()
+    assert [item.key for item in loaded.pending] == ["models.price.a/b"]
+    assert loaded.settings.models.price == {}
+
+
 def test_trust_alone_only_tightens(work: Work) -> None:
     write_trust(work.paths.data, work.folder, "trusted")
     loaded = work.load()
