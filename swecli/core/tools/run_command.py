@@ -405,10 +405,8 @@ def _ending(result: ProcessResult, timeout: float, most: float) -> str:
             "tools.process_limit). Look for a process that restarts itself, or run fewer at once."
         )
     if result.ending == "timeout":
-        return (
-            f"Killed with all its processes after {timeout:g} s. "
-            f"Set a larger timeout (at most {most:g}), or background: true for a server or watcher."
-        )
+        larger = f"Set a larger timeout (at most {most:g}), or" if timeout < most else "No timeout can be larger; set"
+        return f"Killed with all its processes after {timeout:g} s. {larger} background: true for a server or watcher."
     return f"exit status {result.exit_status} after {result.duration:.1f} s"
 
 

@@ -119,7 +119,7 @@ def _report(lines: Sequence[str], asked: Sequence[str], start: int) -> str:
     where = f"line {start + 1}" if end == start + 1 else f"lines {start + 1}-{end}"
     found, differs = lines[start:end], ""
     for offset, (have, want) in enumerate(zip(found, asked, strict=False)):
-        if have != want and want not in have:
+        if not _fits(have, want, first=offset == 0, last=offset == len(asked) - 1):
             differs = f" First difference, line {start + offset + 1}, {_kind(have, want)}:"
             differs += f"\n  file: {_visible(have)}\n  yours: {_visible(want)}"
             break
@@ -129,6 +129,14 @@ def _report(lines: Sequence[str], asked: Sequence[str], start: int) -> str:
         f"old_string was not found. The closest text is at {where}:\n{shown}{more}\n{differs.strip()}".rstrip()
         + "\nCopy the text exactly as it is in the file."
     )
+
+
+def _fits(have: str, want: str, *, first: bool, last: bool) -> bool:
+    """Whether a line of the file matches one of ``old_string``, whose first line may begin and last line end inside a
+    line."""
+    if first:
+        return want in have if last else have.endswith(want)
+    return have.startswith(want) if last else have == want
 
 
 def _kind(have: str, want: str) -> str:

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from swecli.core.protocol.blocks import FileListBlock, TerminalBlock, Todo, TodoBlock
 from swecli.core.tools.base import ToolError
 from swecli.core.tools.registry import builtin_tools
-from swecli.core.tools.run_command import RunCommand, RunCommandParams
+from swecli.core.tools.run_command import RunCommand, RunCommandParams, report
+from swecli.core.workspace.process import ProcessResult
 from tests.support.tool_context import ToolBench
 from tests.support.waiting import PATIENCE, at_some_pace, until
 
@@ -125,6 +126,14 @@ async def test_timeout_is_explained(bench: ToolBench) -> None:
         assert (outcome.detail, outcome.exit_status, outcome.is_error) == (f"killed after {seconds:g} s", None, True)
 
     await at_some_pace(attempt, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "advice"), [(599.0, "Set a larger timeout (at most 600), or"), (600.0, "No timeout can be larger; set")]
+)
+def test_a_larger_timeout_is_advised_only_if_there_is_one(timeout: float, advice: str) -> None:
+    ended = ProcessResult("", None, "timeout", timeout, 0, 0)
+    assert f"{advice} background: true for a server or watcher." in report("make", ended, timeout, "")
 
 
 async def test_a_command_without_a_timeout_gets_that_of_the_settings(bench: ToolBench) -> None:

@@ -21,6 +21,8 @@ CODE = (
         (CODE, "def load(file):\n\tdata = open(file).read()\n\treturn data", ("lines 4-6", "other text")),
         ("say “hi”\n", 'say "hi"', ("line 1", "typographic")),
         ("a = 1  \n", "a  = 1", ("line 1", "white space")),
+        ("a  \nb\t\nc\n", "a\nb", ("line 1, white space at the end of the line", "file: a··\n  yours: a")),
+        ("a\nb  \nc\n", "a\nb\nc", ("line 2, white space at the end of the line", "file: b··\n")),
         ("x = 1\ny = 2\n", "    1\tx = 1\n    2\ty = 2", ("line numbers",)),
         (CODE, "\n\n\n\n\n", ("only white space",)),
         (CODE, "zzzz qqqq", ("no text is close",)),
