@@ -158,9 +158,9 @@ class Plans:
         folder, cwd = self._services.memory.plans, self._services.workspace.cwd
         if folder is None:
             return ""
-        folder.mkdir(parents=True, exist_ok=True)
         if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(cwd)):
             raise OSError(f"{folder} leads outside the project")
+        folder.mkdir(parents=True, exist_ok=True)
         known = self._recorder.state.plan
         if (
             known is not None

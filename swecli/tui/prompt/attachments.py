@@ -161,13 +161,15 @@ def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> s
         OSError: a file can't be written.
     """
     from swecli.core.config.paths import PASTES, project_folder  # not needed by the first frame
+    from swecli.core.config.trust import is_led_away
     from swecli.core.tools.base import plural
 
     folder = project_folder(cwd) / PASTES
+    if is_led_away(folder):
+        raise OSError(f"{folder} is a link or inside one")
     make_private(folder)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n")
+    with contextlib.suppress(FileExistsError), open(folder / ".gitignore", "x", encoding="utf-8") as ignore:
+        ignore.write("*\n")
     for placeholder, text in pastes:
         path = _free(folder)
         data = text.encode("utf-8", "replace")

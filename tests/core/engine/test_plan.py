@@ -21,7 +21,7 @@ from swecli.core.protocol.messages import Message, TextPart, ToolCallPart
 from tests.core.engine.support import bench, call, until
 
 
-def written(folder: Path) -> dict[str, Any]:
+def written(folder: Path | None) -> dict[str, Any]:
     return {"memory": MemoryOptions(plans=folder)}
 
 
@@ -190,13 +190,16 @@ async def test_a_file_that_the_user_changed_is_not_written_over(tmp_path: Path) 
         assert b.session.view.plan.path.endswith("-2.md")
 
 
-@pytest.mark.parametrize("way", ["untrusted", "link", "file"])
+@pytest.mark.parametrize("way", ["untrusted", "link", "linked parent", "file"])
 async def test_where_nothing_may_be_written_the_plan_stays_in_the_conversation(tmp_path: Path, way: str) -> None:
     (project := tmp_path / "project").mkdir()
-    folder = None if way == "untrusted" else project / "plans"
+    inside = project / "own" if way == "linked parent" else project
+    folder = None if way == "untrusted" else inside / "plans"
+    (tmp_path / "elsewhere").mkdir()
     if way == "link":
-        (tmp_path / "elsewhere").mkdir()
         (project / "plans").symlink_to(tmp_path / "elsewhere")
+    elif way == "linked parent":
+        (project / "own").symlink_to(tmp_path / "elsewhere")
     elif way == "file":
         (project / "plans").write_text("x")
     async with bench(answers(PLAN), project, policy=Policy(mode="plan"), **written(folder)) as b:
@@ -205,7 +208,7 @@ async def test_where_nothing_may_be_written_the_plan_stays_in_the_conversation(t
         assert b.session.view.plan.path == ""
         assert len(b.bodies(PlanChanged)) == 1
         assert any("Could not write" in notice.text for notice in b.bodies(Notice)) == (way != "untrusted")
-    assert way != "link" or not os.listdir(tmp_path / "elsewhere")
+    assert not os.listdir(tmp_path / "elsewhere")
 
 
 async def test_the_plan_is_part_of_what_outlives_a_compaction(tmp_path: Path) -> None:

@@ -84,6 +84,22 @@ def test_pastes_are_kept_as_files_with_numbers_of_their_own(tmp_path: Path) -> N
     assert glued == "@core .swecli/pastes/paste-4.txt (a pasted text of 1 line) and"
 
 
+@pytest.mark.parametrize("linked", [".swecli", ".swecli/pastes", ".swecli/pastes/.gitignore"])
+def test_pastes_are_not_written_through_a_link(tmp_path: Path, linked: str) -> None:
+    (project := tmp_path / "project").mkdir()
+    (away := tmp_path / "away").mkdir()
+    link = project / linked
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.name == ".gitignore":
+        link.symlink_to(away / "made")
+        assert "paste-1.txt" in keep_as_files("[P]", [("[P]", "y")], project)
+    else:
+        link.symlink_to(away)
+        with pytest.raises(OSError, match="is a link or inside one"):
+            keep_as_files("[P]", [("[P]", "y")], project)
+    assert list(away.iterdir()) == []
+
+
 async def test_a_small_paste_is_sent_and_shows_its_share() -> None:
     async with running(session=session(())) as it:
         await pasted(it, "a line of the log\n" * 60)
