@@ -225,6 +225,8 @@ class KeyStore:
         except (FileNotFoundError, NotADirectoryError):
             return ""
         except OSError as error:
+            if self._path.is_symlink():
+                raise KeyStoreError(f"{self._path} is a link, which is not followed; its keys are ignored") from error
             raise KeyStoreError(f"cannot read {self._path}: {error.strerror}") from error
         with os.fdopen(descriptor, "rb") as file:
             state = os.fstat(file.fileno())

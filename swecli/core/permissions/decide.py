@@ -430,7 +430,8 @@ def _uncontained(policy: Policy, call: Call, judgement: Judgement) -> str | None
 def _sentence(why: str, judgement: Judgement) -> str:
     """The clause as a sentence, capitalised unless it begins with a word of the command or a file name."""
     first = why.partition(" ")[0]
-    literal = "." in first or "/" in first or any(first in part.words for part in judgement.parts)
+    files = {word.text for item in judgement.started for word in (*item.found.reads, *item.found.writes)}
+    literal = "." in first or "/" in first or first in files or any(first in part.words for part in judgement.parts)
     return why if literal else why[:1].upper() + why[1:]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from swecli.core.permissions.decide import decide
+from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Call, Effects, Policy, Rule
 from swecli.core.protocol.events import Mode
 
@@ -203,3 +206,12 @@ def test_a_question_about_files_says_what_a_rule_would_also_allow_or_why_there_i
     assert (hook.offers, hook.offer_note) == ((), "No rule is offered: swecli always asks about this.")
     page = decide(default, call("web_fetch", network="example.org"))
     assert page.offer_note == "Also allows every page of example.org and its subdomains."
+
+
+@pytest.mark.parametrize("command", ["cat link", "cat <link", "cat < link"])
+def test_a_reason_does_not_capitalise_a_file_name(tmp_path: Path, command: str) -> None:
+    (tmp_path / "link").symlink_to("/etc/hosts")
+    known = policy(facts=OsFacts({"PATH": "/usr/bin:/bin"}))
+    effects = Effects(command=command)
+    asked = decide(known, Call("run_command", {"command": command}, effects, str(tmp_path), (str(tmp_path),)))
+    assert asked.reason == "link is outside the workspace, so it needs your approval."
