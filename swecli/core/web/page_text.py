@@ -14,6 +14,8 @@ from swecli.lazy_pattern import lazy_pattern
 
 SECONDS = 5.0
 """Time limit for one page; the text parsed until then is used."""
+_LEAST = 0.5
+"""Seconds that every page gets, so that its beginning is read."""
 _PIECE = 1 << 16
 _SKIPPED = frozenset(("script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas", "select"))
 _BLOCKS = frozenset(
@@ -40,10 +42,18 @@ _BLANKS = lazy_pattern(r"[ \t\r\f\v\n]+")
 _LINES = lazy_pattern(r"\n{3,}")
 
 
+class _TooLong(Exception):
+    """The time limit has passed."""
+
+
 class _Reader(HTMLParser):
-    def __init__(self, base: str) -> None:
+    """Stops at ``deadline`` (monotonic seconds): an unclosed construct is searched to the end of the page for its end,
+    and a page may begin thousands of them."""
+
+    def __init__(self, base: str, deadline: float) -> None:
         super().__init__(convert_charrefs=True)
         self._base = base
+        self._deadline = deadline
         self._parts: list[str] = []
         self._skip: list[str] = []
         self._pre = 0
@@ -51,7 +61,24 @@ class _Reader(HTMLParser):
         self._in_title = False
         self.title = ""
 
+    def in_time(self) -> None:
+        if time.monotonic() > self._deadline:
+            raise _TooLong
+
+    def handle_comment(self, data: str) -> None:
+        self.in_time()
+
+    def handle_decl(self, decl: str) -> None:
+        self.in_time()
+
+    def handle_pi(self, data: str) -> None:
+        self.in_time()
+
+    def unknown_decl(self, data: str) -> None:
+        self.in_time()
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.in_time()
         if tag in _SKIPPED:
             self._skip.append(tag)
         if self._skip:
@@ -75,6 +102,7 @@ class _Reader(HTMLParser):
                 self._parts.append("```\n")
 
     def handle_endtag(self, tag: str) -> None:
+        self.in_time()
         if self._skip:
             if tag == self._skip[-1]:
                 self._skip.pop()
@@ -92,6 +120,7 @@ class _Reader(HTMLParser):
             self._parts.append("\n" if tag in ("li", "tr", "dd", "dt") else "\n\n")
 
     def handle_data(self, data: str) -> None:
+        self.in_time()
         if self._skip:
             return
         if self._in_title:
@@ -117,17 +146,14 @@ def urljoin_safely(base: str, href: str) -> str:
 
 def page_text(html: str, base: str, seconds: float = SECONDS) -> str:
     """The text of a page, title first. ``base`` is the page's own address."""
-    reader = _Reader(base)
-    deadline = time.monotonic() + seconds
+    reader = _Reader(base, time.monotonic() + max(seconds, _LEAST))
     # The parser of the standard library raises AssertionError at some marked sections that are cut, such as ``<![;``:
     # the page ends there.
-    with suppress(AssertionError):
+    with suppress(AssertionError, _TooLong):
         for start in range(0, len(html), _PIECE):
             reader.feed(html[start : start + _PIECE])
-            if time.monotonic() > deadline:
-                break
-        else:
-            reader.close()
+            reader.in_time()
+        reader.close()
     title = _BLANKS.sub(" ", reader.title).strip()
     text = reader.text()
     return f"# {title}\n\n{text}" if title and not text.startswith(f"# {title}") else text

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +26,14 @@ def test_a_page() -> None:
     assert " | a | b" in text
     for word in ("alert", "p {}", "javascript"):
         assert word not in text
+
+
+@pytest.mark.parametrize("opening", ["<a ", '<a b="', "<a/", "<!--", "<?", "<!a", "</a", "<![CDATA["])
+def test_the_time_limit_holds_for_thousands_of_unclosed_constructs(opening: str) -> None:
+    began = time.process_time()
+    text = page_text(f"<p>before</p>{opening * 40_000}", "https://example.com/", seconds=0.3)
+    assert time.process_time() - began < 5
+    assert text.startswith("before")
 
 
 @settings(max_examples=examples(40, 200), deadline=None)
