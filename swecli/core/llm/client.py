@@ -573,8 +573,8 @@ class HttpModelClient:
         response: HttpResponse | None = None
         url, body = self._config.base_url + wire.path, clean(compact(wire.body)).encode()
         headers, ended = self.headers(wire), "interrupted"
-        shown = self._config.shown_url + wire.path
-        exchange = self._dump.begin(shown, headers, body) if self._dump is not None else None
+        dump = self._dump
+        exchange = dump.begin(self._config.shown_url + wire.path, headers, body) if dump is not None else None
         try:
             response = await watchdog.wait(self._transport.send(url, headers, body))
             if exchange is not None:
