@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,13 @@ from msgspec import Struct
 
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.context_management.prompts import harmless, read_prompt
-from swecli.core.git import git_command, git_environment, git_facts
+from swecli.core.git import git_command, git_environment, git_facts, head_commit
 from swecli.core.permissions.git_facts import git_problem
+from swecli.core.permissions.paths import is_secret
 from swecli.core.permissions.types import Rule
 from swecli.core.workspace.process import scrubbed_environment
+from swecli.core.workspace.text_file import typed_path
+from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session, ToolRun
@@ -32,11 +35,19 @@ CHARS = 3
 """Assumed characters of a diff per token."""
 MOST_CHARS = 200_000
 TRUNKS = ("main", "master", "trunk", "develop")
-_DIFF = ("--no-ext-diff", "--no-textconv", "--no-color")
+_SUBMODULES = "--ignore-submodules=dirty"
+"""Compares submodules by their commit, without git running in them."""
+_DIFF = ("--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", _SUBMODULES)
+_SHOW = ("show", "-m", "--first-parent", "--format=commit %h%n%n%B")
+"""A commit as a diff; a merge as what it brought into its branch."""
 _SUBJECT = 100
 """Characters of a subject to show."""
 _NAMED_FILES = 10
 """Files to name."""
+_NEW_FILES = 50
+"""New files to name for the model."""
+_ONLY_NAMES = {"diff": (), "show": ("--format=",)}
+"""Options besides ``--name-only`` that leave only names."""
 
 
 class GitError(Exception):
@@ -57,10 +68,12 @@ class Git:
         program = shutil.which("git", path=environment.get("PATH"))
         if program is None:
             raise GitError("git is not installed.")
-        if git_facts(cwd) is None:
+        facts = git_facts(cwd)
+        if facts is None:
             raise GitError(f"{cwd} is not in a git repository.")
+        self.top, self.folder = facts.root, facts.folder
         self._program = program
-        problem = git_problem(str(cwd), environment, [str(root) for root in roots])
+        problem = git_problem(str(cwd), environment, [str(root) for root in roots], submodules=False)
         if problem is not None:
             raise GitError(f"swecli does not run git here on its own: {problem}. Paste a diff, or use !git diff.")
 
@@ -91,6 +104,86 @@ class Git:
             raise GitError(f"git {arguments[0]} failed: {why}")
         return out[:MOST_BYTES].decode("utf-8", "replace")
 
+    async def names(self, *arguments: str) -> tuple[str, ...]:
+        """Output of git with ``-z``, split.
+
+        Raises:
+            GitError: it failed or took too long.
+        """
+        return tuple(filter(None, (await self(*arguments)).split("\0")))
+
+    async def status(self) -> GitStatus:
+        """The status of the work tree; names are relative to the session's folder.
+
+        Raises:
+            GitError: it failed or took too long.
+        """
+        return read_status(await self("status", "--porcelain", "-z", _SUBMODULES), self._near)
+
+    def _near(self, name: str) -> str:
+        """A name relative to the session's folder instead of the work tree's."""
+        if self.top == self._cwd:
+            return name
+        return f"{os.path.relpath(self.top / name, self._cwd)}{'/' if name.endswith('/') else ''}"
+
+    def located(self, typed: str) -> str | None:
+        """The existing path that the user typed, relative to the session's folder; None if there is none.
+
+        Raises:
+            GitError: it is outside the repository.
+        """
+        name = typed_path(typed)
+        if not name or "\0" in name:
+            return None
+        path = Path(os.path.normpath(self._cwd / os.path.expanduser(name)))
+        if not os.path.lexists(path):
+            return None
+        place = os.path.join(os.path.realpath(path.parent), path.name)  # the last part may be a changed link
+        if not Path(place).is_relative_to(os.path.realpath(self.top)):
+            raise GitError(f"{name} is outside the repository {self.top}.")
+        return os.path.relpath(place, os.path.realpath(self._cwd))
+
+    def below_top(self, name: str) -> str:
+        """A name relative to the work tree instead of the session's folder."""
+        return os.path.relpath(os.path.normpath(self._cwd / name), self.top)
+
+    def is_folder(self, name: str) -> bool:
+        return (self._cwd / name).is_dir()
+
+    @property
+    def paths_note(self) -> str:
+        """For the model, what the diff's paths are relative to; empty if that is the session's folder."""
+        if self.top == self._cwd:
+            return ""
+        return f"The diff's paths are relative to {self.top}, the names of new files to your folder."
+
+    async def base(self) -> str:
+        """The newest commit, or the empty tree before the first one.
+
+        Raises:
+            GitError: git can't use the repository.
+        """
+        await self("rev-parse", "--git-dir")
+        if await self.knows("rev-parse", "--verify", "--quiet", "HEAD"):
+            return "HEAD"
+        return (await self("hash-object", "-t", "tree", os.devnull)).strip()
+
+    async def diff(self, verb: str, *arguments: str) -> tuple[str, tuple[str, ...]]:
+        """A diff without files that may hold secrets, unless they are named in the arguments; and these files, relative
+        to the work tree.
+
+        Raises:
+            GitError: it failed or took too long.
+        """
+        at = arguments.index("--") if "--" in arguments else len(arguments)
+        options, paths = (verb, *_DIFF, *arguments[:at]), arguments[at + 1 :]
+        found = await self.names(*options, "--no-renames", "--name-only", "-z", *_ONLY_NAMES[verb], "--", *paths)
+        named = {self.below_top(path) for path in paths}
+        secret = tuple(name for name in dict.fromkeys(found) if is_secret(f"/{name}") and name not in named)
+        without = tuple(f":(top,exclude,literal){name}" for name in secret)
+        everything = (":(top)",) if secret and not paths else ()
+        return await self(*options, "--", *paths, *everything, *without), secret
+
     async def knows(self, *arguments: str) -> bool:
         """Whether git succeeds with an answer."""
         try:
@@ -116,19 +209,33 @@ async def change_of(git: Git, arguments: str) -> Change:
     """Parse the arguments: nothing, ``staged``, a range, a branch, a commit, or a path; the rest is the focus.
 
     Raises:
-        GitError: there is no change of this kind.
+        GitError: there is no change of this kind, or git can't use the repository.
     """
-    word, _, rest = arguments.strip().partition(" ")
-    rest = rest.strip()
+    base = await git.base()
+    words = arguments.strip()
+    word, rest = _first_word(words)
     if word in ("staged", "--staged", "--cached"):
         return Change("the staged changes", ("diff", "--cached"), rest)
     if word and not word.startswith("-"):
-        named = await _named(git, word)
+        named = await _revision(git, word)
         if named is not None:
             return Change(*named, rest)
+        for name, focus in ((word, rest), (words, "")):  # unquoted names with blanks too
+            change = await _below(git, name, base, focus)
+            if change is not None:
+                return change
         if _looks_named(word, alone=not rest):
             raise GitError(f"No branch, commit, range or file is named {word}. {await _available_changes(git)}")
-    return await _default(git, arguments.strip())
+    return await _default(git, base, words)
+
+
+_FIRST = lazy_pattern(r"""(@?"[^"]+"|@?'[^']+'|(?:\\.|\S)+)(?:\s+(.*))?""", re.DOTALL)
+
+
+def _first_word(words: str) -> tuple[str, str]:
+    """The first word, which may be quoted or have escaped blanks, and the rest."""
+    found = _FIRST.fullmatch(words)
+    return (found[1], (found[2] or "").strip()) if found is not None else ("", "")
 
 
 def _looks_named(word: str, *, alone: bool) -> bool:
@@ -141,41 +248,59 @@ def _looks_named(word: str, *, alone: bool) -> bool:
 async def _available_changes(git: Git) -> str:
     """The branches and changed files, as a hint."""
     branches = (await git("for-each-ref", "--format=%(refname:short)", "--sort=-committerdate", "refs/heads")).split()
-    tree = read_status(await git("status", "--porcelain"))
-    changed = [*dict.fromkeys((*tree.staged, *tree.changed))]
+    tree = await git.status()
+    changed = [*dict.fromkeys((*tree.staged, *tree.changed, *tree.untracked))]
     found = [f"Branches: {_listed(branches)}." if branches else "", f"Changed: {_listed(changed)}." if changed else ""]
     return " ".join(filter(None, (*found, "Other words tell the model what to look at.")))
 
 
-async def _named(git: Git, word: str) -> tuple[str, tuple[str, ...]] | None:
-    """The change that a word names; None if it names nothing in the repository."""
-    if ".." in word and await git.knows("rev-parse", "--verify", "--quiet", *_ends(word)[:1]):
+async def _revision(git: Git, word: str) -> tuple[str, tuple[str, ...]] | None:
+    """The change of the range, branch or commit that a word names; None if it names none."""
+    ends = _ends(word)
+    if ends and all([await git.knows("rev-parse", "--verify", "--quiet", f"{end}^{{commit}}") for end in ends]):
         return f"the range {word}", ("diff", word)
     for kind in ("refs/heads/", "refs/remotes/"):
         if await git.knows("show-ref", "--verify", "--quiet", f"{kind}{word}"):
             return await _branch(git, word)
     if await git.knows("rev-parse", "--verify", "--quiet", f"{word}^{{commit}}"):
-        return f"the commit {word}", ("show", "--format=commit %h%n%n%B", word)
-    if await git.knows("ls-files", "--error-unmatch", "--", word):
-        return f"the uncommitted changes of {word}", ("diff", "HEAD", "--", word)
+        return f"the commit {word}", (*_SHOW, word)
     return None
 
 
 def _ends(word: str) -> list[str]:
-    return [part or "HEAD" for part in re.split(r"\.{2,3}", word)]
+    """Both ends of a range; empty if it is none."""
+    start, dots, end = word.partition("...") if "..." in word else word.partition("..")
+    return [start or "HEAD", end or "HEAD"] if dots and (start or end) else []
+
+
+async def _below(git: Git, typed: str, base: str, focus: str) -> Change | None:
+    """The uncommitted changes of a path, with new files; None if nothing has this name.
+
+    Raises:
+        GitError: it is outside the repository.
+    """
+    found = git.located(typed)
+    name = found or typed_path(typed)
+    if found is None and not await git.knows("ls-files", "--error-unmatch", "--", name):  # deleted, or a pattern
+        return None
+    new = await git.names("ls-files", "--others", "--exclude-standard", "--directory", "-z", "--", name)
+    if found and not new and not git.is_folder(name) and not await git.names("ls-files", "-z", "--", name):
+        new = (name,)  # an ignored file, named by the user
+    return Change(f"the uncommitted changes of {name}", ("diff", base, "--", name), focus, new)
 
 
 async def _branch(git: Git, name: str) -> tuple[str, tuple[str, ...]]:
     """A trunk is compared with the current branch; another branch is itself the change, compared with the current
     one."""
     current = (await git("rev-parse", "--abbrev-ref", "HEAD")).strip()
+    here = "HEAD" if current == "HEAD" else f"the branch {current}"
     if name == current:
         trunk = await _trunk(git, current)
         if trunk is None:
             raise GitError(f"No other branch to compare {name} with; name a range.")
         return f"the branch {name} against {trunk}", ("diff", f"{trunk}...{name}")
     if name.rpartition("/")[2] in TRUNKS:
-        return f"the branch {current} against {name}", ("diff", f"{name}...HEAD")
+        return f"{here} against {name}", ("diff", f"{name}...HEAD")
     return f"the branch {name} against {current}", ("diff", f"HEAD...{name}")
 
 
@@ -186,45 +311,52 @@ async def _trunk(git: Git, current: str) -> str | None:
     return None
 
 
-async def _default(git: Git, focus: str) -> Change:
+async def _default(git: Git, base: str, focus: str) -> Change:
     """The uncommitted changes, or else the branch's commits beyond the trunk, or else the newest commit."""
-    if not await git.knows("rev-parse", "--verify", "--quiet", "HEAD"):
-        return Change("the staged changes", ("diff", "--cached"), focus)
-    status = (await git("status", "--porcelain")).splitlines()
-    if status:
-        new = tuple(line[3:] for line in status if line.startswith("??"))
-        return Change("the uncommitted changes", ("diff", "HEAD"), focus, new)
+    tree = await git.status()
+    if tree != GitStatus() or base != "HEAD":
+        return Change("the uncommitted changes", ("diff", base), focus, tree.untracked)
     current = (await git("rev-parse", "--abbrev-ref", "HEAD")).strip()
     trunk = await _trunk(git, current) if current not in TRUNKS else None
     if trunk is not None and (await git("rev-list", "--count", f"{trunk}..HEAD")).strip() != "0":
-        return Change(f"the branch {current} against {trunk}", ("diff", f"{trunk}...HEAD"), focus)
-    return Change("the newest commit", ("show", "--format=commit %h%n%n%B", "HEAD"), focus)
+        here = "HEAD" if current == "HEAD" else f"the branch {current}"
+        return Change(f"{here} against {trunk}", ("diff", f"{trunk}...HEAD"), focus)
+    return Change("the newest commit", (*_SHOW, "HEAD"), focus)
 
 
 async def _run_review(session: Session, arguments: str) -> CommandResult:
     try:
         git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots)
         change = await change_of(git, arguments)
-        verb, *more = change.command
-        diff = await git(verb, *_DIFF, *more)
+        diff, secret = await git.diff(*change.command)
     except GitError as error:
         return CommandResult.text(f"{error} Nothing was sent.", "error")
-    if not diff.strip() and not change.untracked:
-        return CommandResult.text(f"Nothing to review: {change.what} are empty.", "warning")
-    shown = _cut(diff, session, f"git {' '.join(change.command)}")
-    new = ", ".join(change.untracked[:50])
+    untracked = tuple(name for name in change.untracked if not is_secret(f"/{name}") or name in change.command)
+    secret += tuple(name for name in change.untracked if name not in untracked)
+    left_out = f"Left out, because they may hold secrets: {_listed(secret)}." if secret else ""
+    if not diff.strip() and not untracked:
+        nothing = f"Nothing to review: {change.what} (no differences)."
+        return CommandResult.text(f"{left_out} {nothing}" if left_out else nothing, "warning")
+    shown = _cut(diff, session, f"git {' '.join(map(_quoted, change.command))}")
+    new = _listed(untracked, _NEW_FILES)
     parts = (
         read_prompt("review").replace("{what}", change.what),
         f"The user asks you to focus on: {change.focus}" if change.focus else "",
         f"New files outside the diff; read them too: {new}" if new else "",
+        f"Not shown, because they may hold secrets: {_listed(secret)}. Do not read them." if secret else "",
+        git.paths_note if shown.strip() else "",
         f"```diff\n{harmless(shown).rstrip()}\n```" if shown.strip() else "",
     )
     trouble = session.begin(f"/review {arguments}".rstrip(), "\n\n".join(part for part in parts if part))
     if trouble:
         return CommandResult.text(trouble, "error")
     focus = f", focus: {change.focus}" if change.focus else ""
-    session.notice(f"Reviewing {change.what}{focus}.")
+    session.notice(" ".join(filter(None, (f"Reviewing {change.what}{focus}.", left_out))))
     return CommandResult()  # the message of the turn names the command
+
+
+def _quoted(word: str) -> str:
+    return word if re.fullmatch(r"[\w@^~./:=-]+", word) else shlex.quote(word)
 
 
 def _cut(diff: str, session: Session, command: str) -> str:
@@ -259,14 +391,17 @@ class GitStatus(Struct, frozen=True):
     unmerged: tuple[str, ...] = ()
 
 
-def read_status(text: str) -> GitStatus:
-    """Parse the output of ``git status --porcelain``."""
+def read_status(text: str, near: Callable[[str], str] = str) -> GitStatus:
+    """Parse the output of ``git status --porcelain -z``; ``near`` adapts each name."""
     staged: list[str] = []
     changed: list[str] = []
     untracked: list[str] = []
     unmerged: list[str] = []
-    for line in text.splitlines():
-        index, tree, name = line[:1], line[1:2], line[3:]
+    entries = iter(text.split("\0"))
+    for line in entries:
+        index, tree, name = line[:1], line[1:2], near(line[3:])
+        if index in ("R", "C") or tree in ("R", "C"):
+            name = f"{near(next(entries, ''))} -> {name}"
         if index == "?":
             untracked.append(name)
         elif "U" in (index, tree) or line[:2] in ("AA", "DD"):
@@ -279,28 +414,70 @@ def read_status(text: str) -> GitStatus:
     return GitStatus(tuple(staged), tuple(changed), tuple(untracked), tuple(unmerged))
 
 
+_UNDER_WAY = {
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+}
+"""By file in git's folder: the operation that waits for a commit."""
+
+
+def _under_way(folder: Path) -> str:
+    return next((name for file, name in _UNDER_WAY.items() if os.path.lexists(folder / file)), "")
+
+
+class Commit(Struct, frozen=True):
+    """What a commit would include. ``secret`` are its files that may hold secrets, which the diff leaves out;
+    ``under_way`` is the operation that it continues."""
+
+    tree: GitStatus
+    diff: str
+    secret: tuple[str, ...]
+    subjects: str
+    under_way: str
+    before: str
+    """Hash of HEAD."""
+
+
+async def _commit(git: Git, cwd: Path) -> Commit | str:
+    """The next commit, or why there is none.
+
+    Raises:
+        GitError: git is unavailable or failed.
+    """
+    base = await git.base()
+    tree, under_way = await git.status(), _under_way(git.folder)
+    refused = _nothing_to_commit(tree)
+    if refused and (tree.unmerged or under_way != "merge"):
+        return refused
+    diff, secret = await git.diff("diff", *(("--cached",) if tree.staged else (base,)))
+    subjects = await git("log", "-8", "--format=%s") if base == "HEAD" else ""
+    facts = git_facts(cwd)
+    return Commit(tree, diff, secret, subjects, under_way, head_commit(facts) if facts is not None else "")
+
+
 async def _run_commit(session: Session, arguments: str) -> CommandResult:
     try:
         git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots)
-        tree = read_status(await git("status", "--porcelain"))
-        refused = _nothing_to_commit(tree)
-        if refused:
-            return CommandResult.text(refused, "warning")
-        diff = await git("diff", *_DIFF, "--cached" if tree.staged else "HEAD")
-        known = await git.knows("rev-parse", "--verify", "--quiet", "HEAD")
-        subjects = await git("log", "-8", "--format=%s") if known else ""
+        commit = await _commit(git, session.view.cwd)
     except GitError as error:
         return CommandResult.text(f"{error} Nothing was committed.", "error")
-    model = session.view.model
+    if isinstance(commit, str):
+        return CommandResult.text(commit, "warning")
+    tree, model = commit.tree, session.view.model
     if model is None:
         return CommandResult.text("No model is connected to write the message. Nothing was committed.", "error")
     facts = [
         f"The user says: {arguments}" if arguments else "",
-        f"Newest subjects of this repository:\n{subjects}" if subjects else "",
-        f"The diff:\n{_cut(diff, session, 'git diff')}",
+        f"This commit continues a {commit.under_way}." if commit.under_way else "",
+        f"Newest subjects of this repository:\n{commit.subjects}" if commit.subjects else "",
+        f"Also in the commit, not shown: {_listed(commit.secret)}" if commit.secret else "",
+        f"The diff:\n{_cut(commit.diff, session, 'git diff')}",
     ]
     place = git_facts(session.view.cwd)
-    contents = _commit_question(tree, detached=place is not None and place.branch is None)
+    contents = _commit_question(commit, detached=place is not None and place.branch is None)
     asks = (Rule("ask", "Bash(git commit *)", "session", "/commit", contents),)
     while True:
         answer = await session.ask_model(read_prompt("commit_system"), "\n\n".join(part for part in facts if part))
@@ -313,15 +490,22 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
         command = f"git commit {'' if tree.staged else '-a '}-m {shlex.quote(message)}"
         run = await session.run_tool("run_command", {"command": command}, rules=asks)
         if not run.said:
-            return _committed(run, message, tree)
+            place = git_facts(session.view.cwd)
+            moved = place is not None and head_commit(place) != commit.before
+            return _committed(run, message, tree, moved=moved)
         facts.append(f"You proposed this message:\n{proposed}\n\nThe user rejected it and says: {run.said}")
 
 
-def _commit_question(tree: GitStatus, *, detached: bool) -> str:
+def _commit_question(commit: Commit, *, detached: bool) -> str:
     """/commit's question, with the files that the commit includes and leaves out."""
+    tree = commit.tree
     inside = tree.staged or tree.changed
-    parts = [f"Commits {_listed(inside)}."]
-    if detached:
+    parts = [f"Commits {_listed(inside)}." if inside else "Commits no change of a file."]
+    if commit.secret:
+        parts.append(f"May hold secrets: {_listed(commit.secret)}.")
+    if commit.under_way:
+        parts.append(f"A {commit.under_way} is in progress, which this commit continues.")
+    elif detached:
         parts.append("HEAD is detached: no branch will have this commit.")
     if tree.staged and tree.changed:
         parts.append(f"Not included (not staged): {_listed(tree.changed)}.")
@@ -330,36 +514,38 @@ def _commit_question(tree: GitStatus, *, detached: bool) -> str:
     return " ".join(parts)
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED_FILES} more" if len(names) > _NAMED_FILES else ""
-    return f"{', '.join(names[:_NAMED_FILES])}{more}"
+def _listed(names: Sequence[str], most: int = _NAMED_FILES) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
-def _committed(run: ToolRun, message: str, tree: GitStatus) -> CommandResult:
+def _committed(run: ToolRun, message: str, tree: GitStatus, *, moved: bool) -> CommandResult:
+    """``moved``: whether there is a new commit. A command's exit status does not say so: it may run in the background,
+    or a hook may fail after the commit."""
     subject = message.partition("\n")[0][:_SUBJECT]
     if run.said is not None:
         return CommandResult.text(f"Not committed. The proposed message was:\n{message}")
-    if run.is_error:
+    if not moved and not run.is_error:
+        text = "The commit is still running in the background; /jobs shows it."
+        return CommandResult.text(f"{text} The proposed message was:\n{message}", "warning")
+    if not moved:
         text = f"Nothing was committed. The proposed message was:\n{message}\n\n{run.why}"
         return CommandResult.text(text, "warning")
-    left = f" Not included, because not staged: {', '.join(_left_out(tree))}." if _left_out(tree) else ""
-    return CommandResult.text(f"Committed: {subject}.{left}")
+    omitted = (*(tree.changed if tree.staged else ()), *tree.untracked)
+    left = f" Not included, because not staged: {_listed(omitted)}." if omitted else ""
+    done = f"Committed: {subject}.{left}"
+    return CommandResult.text(f"{done}\n\n{run.why}", "warning") if run.is_error else CommandResult.text(done)
 
 
 def _nothing_to_commit(tree: GitStatus) -> str:
     if tree.unmerged:
-        return f"Resolve the conflicts first: {', '.join(tree.unmerged[:10])}. Nothing was committed."
+        return f"Resolve the conflicts first: {_listed(tree.unmerged)}. Nothing was committed."
     if tree.staged or tree.changed:
         return ""
     if tree.untracked:
-        names = ", ".join(tree.untracked[:10])
+        names = _listed(tree.untracked)
         return f"Only new files that git does not track yet: {names}. Stage them first: !git add FILE"
     return "Nothing to commit: the work tree is clean."
-
-
-def _left_out(tree: GitStatus) -> list[str]:
-    """Files that a commit of this tree leaves out."""
-    return [*(tree.changed if tree.staged else ()), *tree.untracked][:10]
 
 
 def message_of(answer: str) -> str:
@@ -374,5 +560,10 @@ def message_of(answer: str) -> str:
 
 
 COMMIT = SlashCommand(
-    "commit", "Propose a commit message and commit once approved", _run_commit, (), "[hint]", while_busy=False
+    "commit",
+    "Propose a commit message and commit once approved",
+    _run_commit,
+    arguments="[hint]",
+    while_busy=False,
+    asks_model=True,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult
 from swecli.commands.git import COMMIT, REVIEW, Git, GitError, GitStatus, change_of, message_of, read_status
 from swecli.core.permissions.types import Policy, Rule
-from swecli.core.protocol.commands import ReplyPermission
+from swecli.core.protocol.commands import Background, ReplyPermission
 from swecli.core.protocol.events import Notice, PermissionRequested, TurnEnded
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
@@ -49,7 +50,7 @@ async def meant(folder: Path, arguments: str) -> tuple[str, str]:
 
 async def test_what_the_words_mean(repository: Path) -> None:
     first = git(repository, "rev-parse", "HEAD").strip()
-    assert await meant(repository, "") == ("show --format=commit %h%n%n%B HEAD", "")
+    assert await meant(repository, "") == ("show -m --first-parent --format=commit %h%n%n%B HEAD", "")
     git(repository, "checkout", "-qb", "feature")
     (repository / "a.txt").write_text("two\n")
     assert await meant(repository, "") == ("diff HEAD", "")
@@ -60,7 +61,7 @@ async def test_what_the_words_mean(repository: Path) -> None:
     assert await meant(repository, "") == ("diff main...HEAD", "")
     assert await meant(repository, "main") == ("diff main...HEAD", "")
     assert await meant(repository, "feature") == ("diff main...feature", "")
-    assert await meant(repository, first[:8]) == (f"show --format=commit %h%n%n%B {first[:8]}", "")
+    assert await meant(repository, first[:8]) == (f"show -m --first-parent --format=commit %h%n%n%B {first[:8]}", "")
     assert await meant(repository, "main..feature security") == ("diff main..feature", "security")
     assert await meant(repository, "--output=x") == ("diff main...HEAD", "--output=x")
     git(repository, "checkout", "-q", "main")
@@ -101,6 +102,132 @@ async def test_a_word_that_names_nothing_is_an_error_that_says_what_there_is(rep
         assert await meant(repository, focus) == ("diff HEAD", focus)
 
 
+async def change(folder: Path, arguments: str) -> tuple[str, str, tuple[str, ...]]:
+    found = await change_of(Git(folder, (folder,)), arguments)
+    return found.what, found.focus, found.untracked
+
+
+async def test_paths_may_be_new_quoted_or_outside(repository: Path, tmp_path: Path) -> None:
+    (repository / "src").mkdir()
+    (repository / "src" / "new.py").write_text("x\n")
+    (repository / "my file.txt").write_text("x\n")
+    (repository / "naïve.txt").write_text("x\n")
+    (repository / ".gitignore").write_text("*.log\n")
+    (repository / "a.log").write_text("x\n")
+    uncommitted = "the uncommitted changes of"
+    assert await change(repository, "src/new.py typos") == (f"{uncommitted} src/new.py", "typos", ("src/new.py",))
+    assert await change(repository, "src") == (f"{uncommitted} src", "", ("src/",))
+    assert await change(repository, "a.log") == (f"{uncommitted} a.log", "", ("a.log",))
+    for typed in ("my file.txt", '"my file.txt"', "my\\ file.txt", "@'my file.txt'", str(repository / "my file.txt")):
+        assert await change(repository, typed) == (f"{uncommitted} my file.txt", "", ("my file.txt",)), typed
+    assert await change(repository, "'my file.txt' for typos") == (
+        f"{uncommitted} my file.txt",
+        "for typos",
+        ("my file.txt",),
+    )
+    assert await change(repository, "../work/a.txt") == (f"{uncommitted} a.txt", "", ())
+    with pytest.raises(GitError, match="is outside the repository"):
+        await change(repository, str(tmp_path))
+    assert (await change(repository, "..."))[:2] == ("the uncommitted changes", "...")
+    with pytest.raises(GitError, match=r"named main\.\.nope.*Changed: .gitignore, my file.txt, naïve.txt, src/"):
+        await change(repository, "main..nope")
+
+
+async def test_in_a_folder_of_the_repository_names_are_relative_to_it(repository: Path) -> None:
+    folder = repository / "src"
+    folder.mkdir()
+    (folder / "new.py").write_text("x\n")
+    (repository / "a.txt").write_text("two\n")
+    (repository / "other.txt").write_text("x\n")
+    async with bench(ANSWERS, folder) as made:
+        assert shown(await REVIEW.run(made.session, "")) == ""
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        text = made.model.requests[0].messages[0].text
+        assert "read them too: ../other.txt, ./" in text
+        assert f"The diff's paths are relative to {repository}" in text
+    assert (await change(folder, "new.py"))[2] == ("new.py",)
+
+
+async def test_a_merge_is_reviewed_with_what_it_brought(repository: Path) -> None:
+    git(repository, "checkout", "-qb", "feature")
+    (repository / "b.txt").write_text("brought\n")
+    git(repository, "add", "b.txt")
+    git(repository, "commit", "-qm", "B")
+    git(repository, "checkout", "-q", "main")
+    git(repository, "merge", "-q", "--no-ff", "-m", "Merge", "feature")
+    made = Git(repository, (repository,))
+    diff, _ = await made.diff(*(await change_of(made, "")).command)
+    assert "+brought" in diff
+
+
+async def test_before_the_first_commit_everything_is_reviewed(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "b.txt").write_text("one\n")
+    git(tmp_path, "add", "a.txt")
+    made = Git(tmp_path, (tmp_path,))
+    found = await change_of(made, "")
+    assert found.untracked == ("b.txt",)
+    assert "+one" in (await made.diff(*found.command))[0]
+
+
+async def test_a_damaged_repository_is_named_as_such(repository: Path) -> None:
+    (repository / ".git" / "HEAD").write_text("garbage\n")
+    with pytest.raises(GitError, match="not a git repository"):
+        await change(repository, "")
+
+
+async def test_submodules_are_compared_without_running_git_in_them(repository: Path, tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    top.mkdir()
+    git(top, "init", "-q")
+    (top / "c.txt").write_text("one\n")
+    git(top, "add", "c.txt")
+    git(top, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(repository), "lib")
+    git(top, "commit", "-qm", "Begin")
+    hit = tmp_path / "hit"
+    for settings in ("core.fsmonitor", "filter.evil.clean", "diff.evil.textconv"):
+        git(top / "lib", "config", settings, f"touch {hit}; cat")
+    (top / ".git" / "modules" / "lib" / "info" / "attributes").write_text("* filter=evil diff=evil\n")
+    (top / "lib" / "a.txt").write_text("two\n")
+    made = Git(top, (top,))
+    assert (await change_of(made, "")).what == "the newest commit"
+    (top / "c.txt").write_text("two\n")
+    found = await change_of(made, "")
+    diff, _ = await made.diff(*found.command)
+    assert "+two" in diff
+    assert "lib" not in diff
+    assert not hit.exists()
+
+
+async def test_files_that_may_hold_secrets_are_left_out_unless_named(repository: Path) -> None:
+    (repository / ".env").write_text("KEY=old\n")
+    git(repository, "add", ".env")
+    git(repository, "commit", "-qm", "Env")
+    (repository / ".env").write_text("KEY=hunter2\n")
+    (repository / "a.txt").write_text("two\n")
+    (repository / "id_rsa").write_text("x\n")
+    async with bench(ANSWERS, repository, tools=[RunCommand()]) as made:
+        await REVIEW.run(made.session, "")
+        await until(lambda: bool(made.bodies(TurnEnded)))
+        text = made.model.requests[0].messages[0].text
+        assert "+two" in text
+        assert "hunter2" not in text
+        assert "read them too" not in text
+        notices = [notice.text for notice in made.bodies(Notice)]
+        assert notices[0].endswith("Left out, because they may hold secrets: .env, id_rsa.")
+        running = asyncio.ensure_future(COMMIT.run(made.session, ""))
+        request = await made.asked()
+        assert "Commits .env, a.txt. May hold secrets: .env." in request.reason
+        made.allow(request, "reject")
+        await running
+        text = made.model.requests[1].messages[0].text
+        assert "hunter2" not in text
+        assert "Also in the commit, not shown: .env" in text
+    own = Git(repository, (repository,))
+    assert "hunter2" in (await own.diff(*(await change_of(own, ".env")).command))[0]
+
+
 async def test_nothing_to_review_is_said(repository: Path) -> None:
     async with bench(ANSWERS, repository) as made:
         assert "Nothing to review: the staged changes" in shown(await REVIEW.run(made.session, "staged"))
@@ -109,9 +236,7 @@ async def test_nothing_to_review_is_said(repository: Path) -> None:
 
 async def committed(made: Bench, choice: str, arguments: str = "") -> CommandResult:
     """Run /commit and answer its question."""
-    import asyncio
-
-    running = asyncio.create_task(COMMIT.run(made.session, arguments))
+    running = asyncio.ensure_future(COMMIT.run(made.session, arguments))
     request = await made.asked()
     made.allow(request, choice)
     return await running
@@ -152,13 +277,11 @@ async def test_without_a_yes_nothing_is_committed_and_the_message_is_kept(reposi
 
 
 async def test_a_note_with_the_no_makes_the_proposal_anew(repository: Path) -> None:
-    import asyncio
-
     (repository / "a.txt").write_text("two\n")
     (repository / "n.txt").write_text("n\n")
     answers = '[[step]]\ntext = "Add a long line"\n[[step]]\ntext = "Add it"\n'
     async with bench(answers, repository, tools=[RunCommand()]) as made:
-        running = asyncio.create_task(COMMIT.run(made.session, ""))
+        running = asyncio.ensure_future(COMMIT.run(made.session, ""))
         request = await made.asked()
         assert request.reason == "Commits a.txt. Not included (not tracked by git): n.txt."
         made.send(ReplyPermission(request.request, "reject", "shorter subject please"))
@@ -167,6 +290,57 @@ async def test_a_note_with_the_no_makes_the_proposal_anew(repository: Path) -> N
         assert "Committed: Add it." in shown(await running)
         said = made.model.requests[1].messages[0].text
         assert "Add a long line\n\nThe user rejected it and says: shorter subject please" in said
+
+
+async def test_a_failure_after_the_commit_is_not_called_a_failed_commit(repository: Path) -> None:
+    (repository / "a.txt").write_text("two\n")
+    hook = repository / ".git" / "hooks" / "post-commit"
+    hook.write_text("#!/bin/sh\nfor i in $(seq 40); do sleep 60 & done\n")
+    hook.chmod(0o755)
+    async with bench(ANSWERS, repository, tools=[RunCommand()]) as made:
+        result = await committed(made, "once")
+        assert shown(result).startswith("Committed: Add a line.\n")
+        assert git(repository, "log", "--format=%s").splitlines() == ["Add a line", "Begin"]
+
+
+async def test_a_commit_in_the_background_is_not_called_done(repository: Path) -> None:
+    (repository / "a.txt").write_text("two\n")
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\ntouch started; sleep 60\n")
+    hook.chmod(0o755)
+    async with bench(ANSWERS, repository, tools=[RunCommand()]) as made:
+        running = asyncio.ensure_future(COMMIT.run(made.session, ""))
+        request = await made.asked()
+        made.allow(request, "once")
+        await until((repository / "started").exists)
+        made.send(Background(request.item))
+        assert shown(await running).startswith("The commit is still running in the background; /jobs shows it.")
+
+
+async def test_a_commit_of_a_refusing_hook_is_none(repository: Path) -> None:
+    (repository / "a.txt").write_text("two\n")
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\necho lint failed; exit 1\n")
+    hook.chmod(0o755)
+    async with bench(ANSWERS, repository, tools=[RunCommand()]) as made:
+        result = await committed(made, "once")
+        assert shown(result).startswith("Nothing was committed. The proposed message was:\nAdd a line")
+        assert "lint failed" in shown(result)
+
+
+async def test_a_merge_without_a_change_can_be_concluded(repository: Path) -> None:
+    git(repository, "checkout", "-qb", "feature")
+    git(repository, "commit", "-q", "--allow-empty", "-m", "Empty")
+    git(repository, "checkout", "-q", "main")
+    git(repository, "merge", "-q", "--no-ff", "--no-commit", "feature")
+    async with bench(ANSWERS, repository, tools=[RunCommand()]) as made:
+        running = asyncio.ensure_future(COMMIT.run(made.session, ""))
+        request = await made.asked()
+        assert "A merge is in progress, which this commit continues." in request.reason
+        made.allow(request, "once")
+        assert "Committed: Add a line." in shown(await running)
+        assert "This commit continues a merge." in made.model.requests[0].messages[0].text
+        assert len(git(repository, "log", "-1", "--format=%P").split()) == 2
 
 
 @pytest.mark.parametrize(("untracked", "words"), [(False, "work tree is clean"), (True, "does not track yet: n.txt")])
@@ -179,8 +353,8 @@ async def test_nothing_to_commit_is_said(repository: Path, untracked: bool, word
 
 
 def test_a_status_is_read() -> None:
-    text = "M  a\n M b\nMM c\n?? d\nUU e\nR  f -> g\n"
-    assert read_status(text) == GitStatus(("a", "c", "f -> g"), ("b", "c"), ("d",), ("e",))
+    text = "M  a\0 M b\0MM c\0?? d\ne f\0UU e\0R  g\0f\0"
+    assert read_status(text) == GitStatus(("a", "c", "f -> g"), ("b", "c"), ("d\ne f",), ("e",))
 
 
 @pytest.mark.parametrize(
