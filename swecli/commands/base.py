@@ -99,7 +99,7 @@ class SlashCommand(Struct, frozen=True):
     """Hint such as "[mode]"."""
     while_busy: bool = True
     asks_model: bool = False
-    """Whether it waits for a model's answer beside the turn, which the user sees and may cancel."""
+    """Whether it waits for a model's answer outside a turn, which the user sees and may cancel."""
     own: bool = False
     """Whether it is the user's or the project's rather than swecli's."""
 

@@ -338,7 +338,9 @@ class InputController:
         task = asyncio.create_task(run_command(command, port, arguments, screens=True))
         self._beside.append(task)
         try:
-            with self._screen.activity.beside(f"Answering {title}", "esc to cancel"):
+            # One that must not run beside a turn gets the answer for its own call, which shows its own state.
+            doing = "Answering" if command.while_busy else "Preparing"
+            with self._screen.activity.beside(f"{doing} {title}", "esc to cancel", always=command.while_busy):
                 await asyncio.wait([task])
         finally:
             self._beside.remove(task)

@@ -271,8 +271,8 @@ class ActivityLine(LineWidget):
         self._shown = 0.0
         self._flash = ""
         self._holds: Callable[[], bool] | None = None
-        self._beside: list[tuple[str, str, float]] = []
-        """Side activities: what, how to stop it, and since when."""
+        self._beside: list[tuple[str, str, float, bool]] = []
+        """Side activities: what, how to stop it, since when, and whether it also shows while something else runs."""
         self._unseen = 0
         self._timer: Timer | None = None
         self._flash_timer: Timer | None = None
@@ -315,9 +315,9 @@ class ActivityLine(LineWidget):
             self.flash("")
 
     @contextmanager
-    def beside(self, what: str, stop: str = "") -> Iterator[None]:
-        """Show an activity until the block ends, whether a turn runs or not."""
-        entry = (what, stop, self._clock())
+    def beside(self, what: str, stop: str = "", *, always: bool = True) -> Iterator[None]:
+        """Show an activity until the block ends; unless ``always``, only while nothing else runs."""
+        entry = (what, stop, self._clock(), always)
         self._beside.append(entry)
         self._tick_if_needed()
         self.refresh()
@@ -367,8 +367,9 @@ class ActivityLine(LineWidget):
     def _what(self, width: int) -> Content:
         muted = self.get_visual_style("activity--stop", partial=True)
         what, stop = ("", "") if self._state is None else describe(self._state, now=self._clock())
-        if self._beside:
-            other, how, since = self._beside[-1]
+        shown = [entry for entry in self._beside if entry[3] or not what]
+        if shown:
+            other, how, since, _ = shown[-1]
             if what:
                 what = f"{what} · {other}"
             else:

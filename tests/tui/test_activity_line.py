@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.git import COMMIT
+from swecli.commands.init import INIT
 from swecli.core.protocol.commands import Interrupt
 from swecli.core.protocol.events import ItemCompleted, ItemStarted
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
@@ -113,6 +115,26 @@ async def test_escape_cancels_the_newest_question_beside_the_conversation() -> N
         await it.shows("init got []")
         assert "the answer to" not in it.screen()
         assert it.app.main.list_view is None
+
+
+async def test_a_command_that_has_the_model_prepare_its_call_is_in_sight_and_can_be_cancelled() -> None:
+    assert COMMIT.asks_model
+    assert INIT.asks_model
+    aside = Aside()
+    command = SlashCommand("commit", "Commit", aside.run, while_busy=False, asks_model=True)  # type: ignore[arg-type]
+    async with running(commands=lambda: (command, *COMMANDS)) as it:
+        await it.say("/commit")
+        await it.shows("Preparing /commit", "esc to cancel")
+        await it.press("escape")
+        await it.shows("Cancelled. The conversation is unchanged")
+        await it.say("/commit now")
+        await it.shows("Preparing /commit now", "esc to cancel")
+        it.session.emit(ItemStarted("u1", "user", "shell", "git commit"))
+        await it.shows("Running git commit", "esc to interrupt")
+        await it.hides("Preparing /commit now")
+        it.session.emit(ItemCompleted("u1", "ok"))
+        aside.answers.set()
+        await it.shows("the answer to now")
 
 
 async def test_a_question_beside_a_conversation_ends_with_it() -> None:

@@ -22,4 +22,5 @@ INIT = SlashCommand(
     _run,
     arguments="[--dry-run]",
     while_busy=False,
+    asks_model=True,
 )
