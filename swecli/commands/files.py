@@ -91,6 +91,9 @@ def _count(number: int, one: str, several: str) -> str:
 
 
 async def _run_redo(session: Session, arguments: str) -> CommandResult:
+    if arguments:
+        text = "/redo takes no words: it reapplies what the newest /undo reverted. Nothing was changed."
+        return CommandResult.text(text, "error")
     return await restored_result(session, await session.files.redo())
 
 
@@ -105,22 +108,34 @@ async def _run_diff(session: Session, arguments: str) -> CommandResult:
         return await _against(session, "HEAD", rest.strip())
     below, is_there = _place(arguments, cwd) if arguments else ("", True)
     found = await session.files.difference(below)
+    unknown = ""
     if not is_there and not found.files and not found.generated:
         try:
             return await _against(session, first, rest.strip(), sure=False)
-        except GitRefused:
-            pass
+        except GitRefused as error:
+            unknown = _unknown(arguments, error)
     if found.reason:
         return CommandResult.text(found.reason, "warning")
     blocks = _diffs(found.files, found.more, found.generated, cwd)
     where = f" below {arguments}" if arguments else ""
     if not found.files:
         more = "" if arguments or repository_of(str(cwd)) is None else " /diff HEAD compares with the last commit."
-        blocks.insert(0, TextBlock(f"This session changed no file{where}, or you undid every change.{more}"))
+        text = f"This session changed no file{where}{unknown or ', or you undid every change'}.{more}"
+        blocks.insert(0, TextBlock(text, "warning" if unknown else "plain"))
     else:
         ways = "/undo reverts the newest change, /rewind every change since a message"
         blocks.append(TextBlock(f"{_sum(found.files, 'changed in this session')}; {ways}.", "dim"))
     return CommandResult(tuple(blocks))
+
+
+def _unknown(words: str, error: GitRefused) -> str:
+    """That nothing has this name, as a clause, and the way to what /diff does not show."""
+    if error.kind == "no repository":
+        return ", and there is no file of this name"
+    if error.kind != "no revision":
+        return f", and there is no file of this name. {str(error).rstrip('.')}"
+    other = f"; !git diff {words} shows any comparison" if words.startswith("-") or ".." in words else ""
+    return f", and there is no file or git revision of this name{other}"
 
 
 async def _against(session: Session, revision: str, path: str, *, sure: bool = True) -> CommandResult:
@@ -140,6 +155,8 @@ async def _against(session: Session, revision: str, path: str, *, sure: bool = T
         blocks.append(TextBlock(f"{_sum(found.files, f'differ from {revision}', 'differs from ' + revision)}.", "dim"))
     elif found.generated:
         blocks.insert(0, TextBlock(f"No other file{where} differs from {revision}."))
+    elif path and not _place(path, cwd)[1]:
+        blocks.append(TextBlock(f"There is no file of the name {path}, neither here nor in {revision}.", "warning"))
     else:
         blocks.append(TextBlock(f"No file{where} differs from {revision}."))
     return CommandResult(tuple(blocks))

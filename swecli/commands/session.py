@@ -384,7 +384,7 @@ async def _run_jobs(session: Session, arguments: str) -> CommandResult:
             return CommandResult(_listed(session))
         if words[0] in _STOP and len(words) == 2:
             return await _stopped(session, words[1])
-        if len(words) == 1:
+        if len(words) == 1 and words[0] not in _STOP:
             return await _shown(session, words[0])
     except JobsError as error:
         return CommandResult.text(str(error), "error")
@@ -444,7 +444,6 @@ JOBS = SlashCommand(
 
 COPY_USAGE = "/copy copies the last answer, /copy code its last code block, /copy code 2 the second one."
 _WANTED = lazy_pattern(r"(?:(answer)|(code)(?:\s+(\d{1,4}))?)?", re.IGNORECASE)
-_FENCE = lazy_pattern(r"^( {0,3})(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\2[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 
 
 async def _run_copy(session: Session, arguments: str) -> CommandResult:
@@ -479,8 +478,11 @@ def last_answer(messages: Sequence[Message]) -> str:
 
 
 def code_blocks(text: str) -> list[str]:
-    """Fenced blocks of a Markdown text, in order; the last may be unterminated."""
-    return [found[3].removesuffix("\n") for found in _FENCE.finditer(text)]
+    """Fenced blocks of a Markdown text, in order, also those in lists and quotes, without their indentation; the last
+    may be unterminated."""
+    from markdown_it import MarkdownIt  # only this command needs it
+
+    return [token.content.removesuffix("\n") for token in MarkdownIt().parse(text) if token.type == "fence"]
 
 
 async def _run_btw(session: Session, question: str) -> CommandResult:

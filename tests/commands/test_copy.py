@@ -30,6 +30,12 @@ async def result(port: CommandSession, line: str) -> CommandResult:
 def test_code_is_what_is_between_fences() -> None:
     assert code_blocks(ANSWER) == ["a = 1\n\nb = 2", "```", "open"]
     assert code_blocks("no ``` fence") == []
+    assert code_blocks("```inline``` code\n```py\nx\n```") == ["x"]
+
+
+def test_code_in_a_list_or_a_quote_has_no_indentation_of_it() -> None:
+    listed = "1. Do:\n\n   ```py\n   if a:\n       b\n   ```\n   - and\n\n     ```sh\n     ls\n     ```\n"
+    assert code_blocks(f"{listed}\n> ```\n> quoted\n> ```\n") == ["if a:\n    b", "ls", "quoted"]
 
 
 @pytest.mark.parametrize(

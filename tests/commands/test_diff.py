@@ -92,6 +92,21 @@ async def test_without_git_one_clause_says_so() -> None:
     assert "changed no file below nowhere" in await against("/diff nowhere", refused, session)
 
 
+async def test_a_name_of_nothing_is_named_as_such(tmp_path: Path) -> None:
+    session = CommandSession(tmp_path)
+    session.files.changed = Difference()
+    unknown = GitRefused("no revision", "unknown git revision.")
+    nothing = "no file below {}, and there is no file or git revision of this name"
+    assert f"{nothing.format('nope')}." in await against("/diff nope", unknown, session)
+    assert "; !git diff a..b shows any comparison." in await against("/diff a..b", unknown, session)
+    assert "; !git diff --staged shows any comparison." in await against("/diff --staged", unknown, session)
+    unsafe = GitRefused("unsafe", "swecli does not start git here.")
+    assert "no file of this name. swecli does not start git here." in await against("/diff nope", unsafe, session)
+    assert "neither here nor in HEAD" in await against("/diff HEAD nope", GitChanges(), session)
+    (tmp_path / "a").write_text("a")
+    assert "No file below a differs from HEAD." in await against("/diff HEAD a", GitChanges(), session)
+
+
 async def test_head_is_named_only_in_a_repository(tmp_path: Path) -> None:
     session = CommandSession(tmp_path)
     session.files.changed = Difference()

@@ -86,6 +86,7 @@ async def test_files_left_alone_for_the_same_reason_share_a_line() -> None:
 async def test_redo_and_nothing_to_do() -> None:
     session = UndoSession(FilesRestored("redo", reason="Nothing was undone."))
     assert await session.lines("/redo") == "Nothing was undone."
+    assert "takes no words" in await session.lines("/redo a.py")
     session.files.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/proj/a", "no longer exists"),))
     assert "Nothing was changed. /undo list shows what else can be undone." in await session.lines("/undo turn")
 
