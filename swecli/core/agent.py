@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import os
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -51,6 +51,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
     TurnOutcome,
+    TurnStarted,
     begins_turn,
     is_fact,
 )
@@ -144,8 +145,17 @@ class Client:
         self._session: Session | None = None
         self._left = False
         self._events: AsyncIterator[Event] | None = None
+        """Of the turns that ``query`` began, until they were read."""
+        self._asked = 0
+        """Number of these turns."""
+        self._streamed: set[int] = set()
+        """Turns with readers of their own."""
+        self._newest: object = None
+        """The newest of these readers."""
+        self._interrupted = False
         self._created: dict[str, float] = {}
-        self._compactions: list[float] = []
+        self._compactions: dict[int, float] = {}
+        """Times by event."""
 
     async def __aenter__(self) -> Self:
         """Connect.
@@ -165,7 +175,7 @@ class Client:
         self.context_manager.client = client
         services = structs.replace(self._services, make_client=connected)
         self._session = Session(uuid4().hex[:12], services, _SpilledLog)
-        self._events = self._session.subscribe()
+        self._events, self._asked = None, 0
         self._session.start(client.info.ref, "")
         return self
 
@@ -206,13 +216,17 @@ class Client:
             session_id=view.session_id,
             working_dir=str(view.cwd),
             created=self._created,
-            compactions=self._compactions,
+            compactions=list(self._compactions.values()),
             codebase=_codebase(view.cwd),
         )
 
     async def query(self, prompt: str) -> None:
-        """Send a message to the agent; it begins to work at once."""
-        self._open().send(Submit(prompt))
+        """Send a message to the agent; it begins to work at once, or after a running turn."""
+        session = self._open()
+        if self._interrupted:  # a message queued behind an interrupted turn would wait for a decision of the user
+            await self._idle(session)
+        self._events, self._asked = self._events or session.subscribe(), self._asked + 1
+        session.send(Submit(prompt))
 
     async def run(self, prompt: str, *, schema: type[BaseModel] | Mapping[str, Any] | None = None) -> Result:
         """Do a task and wait for the answer; without ``async with`` in a conversation of its own. With a ``schema`` (or
@@ -222,8 +236,7 @@ class Client:
             AgentError: the turn was blocked or failed, or the answer does not match the schema.
         """
         if self._session is None or self._left:
-            async with self:
-                return await self.run(prompt, schema=schema)
+            return await self._apart(prompt, schema)
         if schema is None:
             return await self._answered(prompt)
         wanted = AnswerSchema(schema if isinstance(schema, Mapping) else schema.model_json_schema())
@@ -239,12 +252,42 @@ class Client:
         except Mismatch as error:
             raise AgentError(f"the answer does not match the schema: {error}") from error
 
+    async def _apart(self, prompt: str, schema: type[BaseModel] | Mapping[str, Any] | None) -> Result:
+        """Do a task in a conversation of its own, whose history can be read afterwards."""
+        own = Client(self.options)
+        try:
+            async with own:
+                return await own.run(prompt, schema=schema)
+        finally:
+            self._session, self._left, self.context_manager = own._session, True, own.context_manager
+            self._created, self._compactions = own._created, own._compactions
+
     async def stream(self, prompt: str) -> AsyncGenerator[Event, None]:
-        """Do a task and yield its events up to ``TurnEnded``."""
-        self._open().send(Submit(prompt))
-        async with aclosing(self._turn()) as events:
-            async for event in events:
-                yield event
+        """Do a task and yield its events up to ``TurnEnded``. It begins after the end of a running turn. If the
+        iteration ends early, the task is interrupted."""
+        session = self._open()
+        await self._idle(session)
+        reader = self._newest = object()
+        events = session.subscribe()
+        session.send(Submit(prompt))
+        ended = False
+        try:
+            async with aclosing(self._turn(events)) as turn:
+                async for event in turn:
+                    if event.agent == MAIN and isinstance(event.body, TurnStarted):
+                        self._streamed.add(event.turn)
+                    ended = ended or (event.agent == MAIN and isinstance(event.body, TurnEnded))
+                    yield event
+        finally:
+            if not ended and self._newest is reader and not self._left and session.view.busy:
+                self.interrupt()
+
+    async def _idle(self, session: Session) -> None:
+        """Wait for the end of a running turn."""
+        while session.view.busy:
+            await session.worked()
+            await asyncio.sleep(0)  # publishes the last events of that turn
+        self._interrupted = False
 
     async def _answered(self, prompt: str) -> Result:
         texts: list[str] = []
@@ -280,19 +323,25 @@ class Client:
         """
         users: set[str] = set()
         calls: set[str] = set()
-        async with aclosing(self._turn()) as events:
+        self._events = self._events or self._open().subscribe()
+        async with aclosing(self._turn(self._events, self._streamed)) as events:
             async for event in events:
                 if event.agent != MAIN:
                     continue
+                if isinstance(event.body, TurnEnded):
+                    self._asked -= 1
+                    self._events = self._events if self._asked > 0 else None
                 if isinstance(event.body, TurnEnded) and event.body.outcome in ("blocked", "error"):
                     raise AgentError(event.body.reason)
                 for part in _shown(event, users, calls):
                     yield part
 
-    async def _turn(self) -> AsyncGenerator[Event, None]:
-        """Events up to the end of the turn; answers approval requests."""
-        async with aclosing(self._followed()) as events:
+    async def _turn(self, source: AsyncIterator[Event], without: Set[int] = frozenset()) -> AsyncGenerator[Event, None]:
+        """Events up to the end of the turn, except those of the turns ``without``; answers approval requests."""
+        async with aclosing(self._followed(source)) as events:
             async for event in events:
+                if event.turn in without:
+                    continue
                 yield event
                 match event.body:
                     case TurnEnded() if event.agent == MAIN:
@@ -308,6 +357,7 @@ class Client:
 
     def interrupt(self) -> None:
         """Stop the running turn; everything said so far is kept."""
+        self._interrupted = True
         self._open().send(Interrupt())
 
     async def compact(self, focus: str = "") -> CompactionCompleted | None:
@@ -319,8 +369,9 @@ class Client:
         session = self._open()
         if session.view.busy:
             raise AgentError("a turn is running; compact after it ends")
+        source = session.subscribe()
         session.send(Compact(focus))
-        async with aclosing(self._followed()) as events:
+        async with aclosing(self._followed(source)) as events:
             async for event in events:
                 if event.agent != MAIN:
                     continue
@@ -330,18 +381,16 @@ class Client:
                     return None
         return None
 
-    async def _followed(self) -> AsyncGenerator[Event, None]:
+    async def _followed(self, events: AsyncIterator[Event]) -> AsyncGenerator[Event, None]:
         """The session's events; updates the data for the figures."""
-        self._open()
-        assert self._events is not None
-        async for event in self._events:
+        async for event in events:
             match event.body:
                 case ItemCompleted(item=item):
                     self._created.setdefault(item, event.ts)
                 case ModelResponded(message=message):
                     self._created.setdefault(message, event.ts)
                 case CompactionCompleted():
-                    self._compactions.append(event.ts)
+                    self._compactions.setdefault(event.seq, event.ts)
                 case _:
                     pass
             yield event

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,9 +16,11 @@ from pydantic import BaseModel, Field
 from swecli import Agent, AgentError, AgentOptions, CompactContext, CompactDecision, ContextConfig, tool
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.events import ItemDelta, TurnEnded, TurnStarted
+from swecli.core.protocol.messages import TextPart
 from swecli.core.tools.base import ToolError
 from swecli.core.tools.function import FunctionTool
 from tests.support.tool_context import ToolBench
+from tests.support.waiting import until
 
 
 def calling(tool_name: str, arguments: dict[str, Any], answer: str = "Done.") -> ScriptedModel:
@@ -46,6 +50,59 @@ async def test_without_a_conversation_each_task_has_its_own(tmp_path: Path) -> N
     assert (await agent.run("hi")).text == "One."
     assert (await agent.run("hi")).text == "Two."
     assert len(agent.history) == 2
+
+
+def slow(*answers: str) -> ScriptedModel:
+    steps = (f"[[step]]\ndelay = 0.2\ntext = {json.dumps(answer)}" for answer in answers)
+    return ScriptedModel(parse_script("\n".join(steps)))
+
+
+async def test_a_task_after_one_that_was_cancelled_gets_its_own_answer(tmp_path: Path) -> None:
+    async with Agent(options(slow("One.", "Two."), tmp_path)) as agent:
+        first = asyncio.create_task(agent.run("first"))
+        await until(lambda: bool(agent.history))
+        first.cancel()
+        result = await agent.run("second")
+        asked = [message.text for message in agent.history if message.role == "user"]
+        assert asked == ["first", "second"]
+        assert [message.text for message in agent.history if message.role == "assistant"][-1] == result.text
+        assert agent.history[-1].role == "assistant"
+
+
+async def test_tasks_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
+    async with Agent(options(slow("One.", "Two."), tmp_path)) as agent:
+        done = await asyncio.gather(agent.run("a"), agent.run("b"))
+        assert [result.text for result in done] == ["One.", "Two."]
+        assert [message.text for message in agent.history] == ["a", "One.", "b", "Two."]
+    alone = Agent(options(slow("One.", "Two."), tmp_path))
+    done = await asyncio.gather(alone.run("a"), alone.run("b"))
+    assert [result.text for result in done] == ["One.", "Two."]
+    assert len(alone.history) == 2
+
+
+async def test_a_stream_that_is_left_early_interrupts_its_task(tmp_path: Path) -> None:
+    async with Agent(options(slow("One.", "Two."), tmp_path)) as agent:
+        async with aclosing(agent.stream("first")) as events:
+            async for event in events:
+                if isinstance(event.body, TurnStarted):
+                    break
+        await agent.query("second")
+        await agent.run("third")
+        parts = [part async for part in agent.receive_messages()]
+        answers = [message.text for message in agent.history if message.role == "assistant"]
+        assert [part.text for part in parts if isinstance(part, TextPart)] == answers[-2:-1]
+
+
+async def test_a_message_after_an_interrupt_is_answered(tmp_path: Path) -> None:
+    async with Agent(options(slow("One.", "Two."), tmp_path)) as agent:
+        await agent.query("first")
+        await until(lambda: bool(agent.history))
+        agent.interrupt()
+        await agent.query("second")
+        for _ in range(2):
+            _ = [part async for part in agent.receive_messages()]
+        assert [message.text for message in agent.history if message.role == "user"] == ["first", "second"]
+        assert agent.history[-1].role == "assistant"
 
 
 async def test_events_stream_until_the_end(tmp_path: Path) -> None:
