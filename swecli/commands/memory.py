@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from swecli.core.context_management.instructions import INSTRUCTION_NAMES, read_
 from swecli.core.memory.places import ROOT, MemoryFile, MemoryOff, MemoryPathError
 from swecli.core.memory.session_notes import NotesError
 from swecli.core.tools.base import readable_size
+from swecli.core.workspace.text_file import TextFile, decode, read_bytes
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -185,15 +187,23 @@ def read_instructions(path: Path, folder: Path) -> str:
     """The whole file, ready for editing; empty if there is none.
 
     Raises:
-        OSError: it can't be read, is outside ``folder``, or is larger than instructions may be.
+        OSError: it can't be read, is outside ``folder``, is larger than instructions may be, or has bytes that a change
+            of its text would lose.
     """
     try:
         head = read_head(path, _MAX_BYTES, folder)
+        if not head.whole:
+            raise OSError(f"it has {head.size:,} bytes, more than the limit for instructions")
+        file = _decoded(path)
     except FileNotFoundError:
         return ""
-    if not head.whole:
-        raise OSError(f"it has {head.size:,} bytes, more than the limit for instructions")
-    return head.text
+    if file.looks_binary or file.tail or any("\ud800" <= char <= "\udfff" for char in file.text):
+        raise OSError("it has bytes that are not text; convert it to UTF-8")
+    return file.text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decoded(path: Path) -> TextFile:
+    return decode(read_bytes(Path(os.path.realpath(path)), _MAX_BYTES)[0])
 
 
 def counts_from(session: Session) -> str:
@@ -224,5 +234,10 @@ async def remember(session: Session, note: str, folder: Path, *, own: bool = Fal
 
 
 def _write(path: Path, text: str) -> None:
+    """Write the user's own file, in UTF-8 and with its line ends."""
     make_private(path.parent)
-    write_whole(path, text)
+    try:
+        old = _decoded(path)
+    except FileNotFoundError:
+        old = decode(b"")
+    write_whole(path, text.replace("\n", "\r\n") if old.line_end == "crlf" else text)

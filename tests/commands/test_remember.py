@@ -57,6 +57,25 @@ async def test_the_file_that_counts_is_changed_by_the_tool(tmp_path: Path) -> No
     assert result.blocks[0].text == "CLAUDE.md was not changed. rejected by the user"
 
 
+@pytest.mark.parametrize("own", [False, True])
+async def test_no_character_and_no_line_end_is_lost(tmp_path: Path, own: bool) -> None:
+    file = tmp_path / "AGENTS.md"
+    for before, after in (
+        ("caf\xe9\n".encode("latin-1"), "café\n\n## Notes\n\n- new\n"),
+        (b"a\r\n\r\n## Notes\r\n\r\n- old\r\n", "a\n\n## Notes\n\n- old\n- new\n"),
+    ):
+        file.write_bytes(before)
+        await remember(cast("Any", CommandSession(tmp_path)), "new", tmp_path, own=own)
+        assert file.read_text() == after
+    assert not own or b"- old\r\n- new\r\n" in file.read_bytes()
+    broken = "ä ö ü".encode() + b" \xff\n"
+    file.write_bytes(broken)
+    result = await remember(cast("Any", CommandSession(tmp_path)), "new", tmp_path, own=own)
+    assert isinstance(result.blocks[0], TextBlock)
+    assert "bytes that are not text; convert it to UTF-8); nothing was added" in result.blocks[0].text
+    assert file.read_bytes() == broken
+
+
 async def test_the_users_own_file_is_written_itself(tmp_path: Path) -> None:
     session = CommandSession(tmp_path)
     await remember(cast("Any", session), "be short", tmp_path / "config", own=True)
