@@ -13,10 +13,12 @@ MOST = 20
 """Files that one message may attach."""
 
 _MENTION = lazy_pattern(
-    r"""@(?<![^\s(\[{<"'`\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]@)(?:"([^"\n]{1,1000})"(:\d+(?:-\d+)?)?|([^\s@"'`<>]{1,1000}))"""
+    r"""@(?<![^\s(\[{<"'`\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]@)"""
+    r"""(?:"((?:[^"\\\n]|\\.){1,1000})"(:\d+(?:-\d+)?)?|([^\s@"'`<>]{1,1000}))"""
 )
 """It begins with the sign itself, so that scanning megabytes without one is fast. Languages that put no blank before
 the sign are those that put none between words."""
+_ESCAPED = lazy_pattern(r"""\\(["\\])""")
 _RANGE = lazy_pattern(r"(.+):(\d{1,9})(?:-(\d{1,9}))?")
 _FILE_NAME = lazy_pattern(r"(?:.*/)?[^/]*[^/.][^/]*\.[A-Za-z][A-Za-z0-9]{0,7}")
 _FILE_ENDINGS = """bash bat c cc cfg conf cpp cs css csv env gif go h hpp html ini ipynb java jpeg jpg js json jsx kt
@@ -43,9 +45,20 @@ class Mention(Struct, frozen=True):
 
 def mentioned(text: str) -> tuple[str, ...]:
     """The words after an ``@`` that may name files, without duplicates. A name with blanks is quoted: ``@"a
-    b.txt":10-20``."""
-    words = ((quoted + lines) if quoted else plain for quoted, lines, plain in _MENTION.findall(text))
+    b.txt":10-20``; in it, a backslash precedes a quote or another backslash."""
+    words = ((unescaped(quoted) + lines) if quoted else plain for quoted, lines, plain in _MENTION.findall(text))
     return tuple(dict.fromkeys(word for word in words if any(letter.isalnum() for letter in word)))
+
+
+def unescaped(quoted: str) -> str:
+    """The name that stands between quotes."""
+    return _ESCAPED.sub(r"\1", quoted)
+
+
+def mention_of(name: str) -> str:
+    """The mention of a file or folder, quoted if needed; empty if no mention can name it."""
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return next((text for text in (f"@{name}", f'@"{escaped}"') if mentioned(text) == (name,)), "")
 
 
 def mentioned_by_hand(text: str, typed: str) -> tuple[str, ...] | None:

@@ -73,7 +73,7 @@ LIMIT = 8
 """Suggestions shown at once."""
 
 _SLASH = lazy_pattern(r"/([A-Za-z0-9_:?-]*)\Z")
-_MENTION = lazy_pattern(r"""(?:^|(?<=\s))@(?:"([^"]*)(?:(?<=/)")?|((?:[^\s@"]|(?<=/)@)*))\Z""")
+_MENTION = lazy_pattern(r"""(?:^|(?<=\s))@(?:"((?:[^"\\]|\\.)*\\?)(?:(?<=/)")?|((?:[^\s@"]|(?<=/)@)*))\Z""")
 """A quoted name may contain blanks; it goes on behind the quote that ends a folder."""
 
 
@@ -102,8 +102,10 @@ def token_before(text: str, row: int, column: int) -> Token | None:
     if row == 0 and (match := _SLASH.fullmatch(before)):
         return Token("command", match.group(1), 0)
     if match := _MENTION.search(before):
+        from swecli.core.workspace.mentions import unescaped  # not needed by the first frame
+
         quoted, plain = match.groups()
-        return Token("file", plain if quoted is None else quoted, match.start())
+        return Token("file", plain if quoted is None else unescaped(quoted), match.start())
     return None
 
 
@@ -207,18 +209,11 @@ MOST_SCATTERED = 5_000
 
 
 def files(query: str, paths: Sequence[str]) -> list[Suggestion]:
-    """Files and directories (a trailing slash) for ``query``."""
-    return [
-        Suggestion(path, f"@{_quoted(path)}{'' if path.endswith('/') else ' '}")
-        for path in best_files(query, paths, LIMIT)
-    ]
+    """Files and directories (a trailing slash) for ``query``, without names that no mention can express."""
+    from swecli.core.workspace.mentions import mention_of  # not needed by the first frame
 
-
-def _quoted(path: str) -> str:
-    """The path, in quotes if the mention would end before it does."""
-    from swecli.core.workspace.mentions import mentioned  # not needed by the first frame
-
-    return path if tuple(mentioned(f"@{path}")) == (path,) else f'"{path}"'
+    mentions = ((path, mention_of(path)) for path in best_files(query, paths, LIMIT))
+    return [Suggestion(path, f"{mention}{'' if path.endswith('/') else ' '}") for path, mention in mentions if mention]
 
 
 FRESH = 15.0

@@ -23,6 +23,7 @@ from swecli.core.workspace.mentions import Mention, mentioned, mentioned_by_hand
         ("twice @a.py @a.py", ("a.py",)),
         ("first\n@b.py", ("b.py",)),
         ("修正@a.py、@b.pyを", ("a.py、", "b.pyを")),
+        (r'@"say \"hi\".txt":3, @"a\b" and @"a\\"', ('say "hi".txt:3', r"a\b", "a\\")),
     ],
 )
 def test_words_after_an_at_sign_are_found(text: str, words: tuple[str, ...]) -> None:

@@ -223,6 +223,9 @@ def test_folding_loses_nothing_but_line_ends(pasted: str, before: str, after: st
         ('@"my notes.md" and', 0, 18, None),
         ("@packages/@sc", 0, 13, Token("file", "packages/@sc", 0)),
         ("@me@example", 0, 11, None),
+        (r'@"a \"q', 0, 7, Token("file", 'a "q', 0)),
+        (r'@"a\"', 0, 5, Token("file", 'a"', 0)),
+        ('@"a\\', 0, 4, Token("file", "a\\", 0)),
     ],
 )
 def test_the_token_before_the_cursor(text: str, row: int, column: int, expected: Token | None) -> None:
@@ -245,10 +248,17 @@ def test_files_are_ranked_by_name_and_quoted_where_they_need_it() -> None:
     assert len(inserted) == 5
 
 
-@pytest.mark.parametrize("path", ["packages/@scope/a.ts", "it's.md", "a<b>.txt", "a b/", "src/a.py", "a(1).txt"])
+@pytest.mark.parametrize(
+    "path", ["packages/@scope/a.ts", "it's.md", "a<b>.txt", "a b/", "src/a.py", "a(1).txt", 'a"b c".md', "a\\b \\"]
+)
 def test_a_completed_file_is_the_one_that_is_mentioned(path: str) -> None:
     (found,) = completion.files(path, [path])
     assert tuple(mentioned(f"see {found.insert}")) == (path,)
+
+
+@pytest.mark.parametrize("path", ["two\nlines.txt", "___", "x" * 1_500])
+def test_a_file_that_no_mention_can_name_is_not_offered(path: str) -> None:
+    assert completion.files(path, [path]) == []
 
 
 def test_letters_scattered_over_folders_and_what_is_no_source_come_later() -> None:
