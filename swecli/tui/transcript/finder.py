@@ -54,8 +54,9 @@ def row_spans(row: Row, query: str) -> Iterator[tuple[int, int]]:
         start = text.find(wanted, start + len(wanted))
 
 
-def matching_rows(rows: Sequence[Row], query: str) -> list[int]:
-    """Numbers of the rows where a match begins; a match may continue in wrapped rows."""
+def match_rows(rows: Sequence[Row], query: str) -> list[int]:
+    """The number of the row where each match begins; a match may continue in wrapped rows. Except in a
+    diff, which may show a line twice, their order and count do not depend on the width."""
     wanted = query.lower()
     out: list[int] = []
     first = 0
@@ -69,9 +70,7 @@ def matching_rows(rows: Sequence[Row], query: str) -> list[int]:
             last += 1
         place = text.find(wanted) if wanted else -1
         while place >= 0:
-            row = first + max(number for number, start in enumerate(starts) if start <= place)
-            if not out or out[-1] != row:
-                out.append(row)
+            out.append(first + bisect_right(starts, place) - 1)
             place = text.find(wanted, place + len(wanted))
         first = last
     return out
@@ -87,7 +86,10 @@ class Search:
         self._page = page
         self._block = -1
         """Index of the current match's block in ``blocks``; -1 before the first."""
-        self._row = 0
+        self._match = 0
+        """Index of the current match in its block, which a new width leaves as it is."""
+        self._known: tuple[Sequence[Row], list[int]] = ((), [])
+        """The rows looked at last, and where their matches begin."""
 
     @property
     def current(self) -> int:
@@ -113,7 +115,8 @@ class Search:
         if self._block < 0 or self._page.place(self.blocks[self._block]) != number:
             return False
         rows = self._page.rows(number)
-        return self._row < len(rows) and rows[self._row] is row
+        matches = self._matches(rows)
+        return self._match < len(matches) and rows[matches[self._match]] is row
 
     def go(self, step: Literal[-1, 1]) -> tuple[int, int] | None:
         """Go to the next or previous match, wrapping around; initially to the first or last. A block that hides its
@@ -121,24 +124,34 @@ class Search:
         if self._block >= 0:
             number = self._page.place(self.blocks[self._block])
             rows = self._rows(number) if number is not None else []
-            further = [row for row in rows if (row > self._row if step > 0 else row < self._row)]
+            here = rows[min(self._match, len(rows) - 1)] if rows else 0
+            further = [match for match, row in enumerate(rows) if (row > here if step > 0 else row < here)]
             if number is not None and further:
-                self._row = further[0] if step > 0 else further[-1]
-                return number, self._row
+                return number, self._at(rows, further[0] if step > 0 else further[-1])
         for count in range(1, len(self.blocks) + 1):
             start = self._block if self._block >= 0 or step > 0 else 0
             place = (start + step * count) % len(self.blocks)
             number = self._page.place(self.blocks[place])
             if number is not None:
                 rows = self._rows(number) or [0]
-                self._block, self._row = place, rows[0] if step > 0 else rows[-1]
-                return number, self._row
+                self._block = place
+                return number, self._at(rows, 0 if step > 0 else len(rows) - 1)
         return None
 
+    def _at(self, rows: Sequence[int], match: int) -> int:
+        """Make the first match in the row of this one the current one. Returns the row."""
+        self._match = rows.index(rows[match])
+        return rows[match]
+
     def _rows(self, number: int) -> list[int]:
-        rows = matching_rows(self._page.rows(number), self.query)
+        rows = self._matches(self._page.rows(number))
         if not rows and not self._page.is_expanded(number) and self._page.toggle(number):
-            rows = matching_rows(self._page.rows(number), self.query)
+            rows = self._matches(self._page.rows(number))
             if not rows:
                 self._page.toggle(number)
         return rows
+
+    def _matches(self, rows: Sequence[Row]) -> list[int]:
+        if self._known[0] is not rows:
+            self._known = (rows, match_rows(rows, self.query))
+        return self._known[1]

@@ -460,6 +460,15 @@ class Transcript(PageView, can_focus=True):
             self._search_further(operations)
         self._tick_if_needed()
 
+    def change_blocks(self, operations: Iterable[Operation]) -> None:
+        """As in ``PageView``; the block cursor stays at its block, or at the next one if that was removed."""
+        blocks = self.page.blocks
+        here = blocks.id_at(self.cursor) if self.cursor is not None and self.cursor < len(blocks) else None
+        super().change_blocks(operations)
+        if here is not None and self.cursor is not None:
+            place = self.page.place(here)
+            self.cursor = place if place is not None else min(self.cursor, len(blocks) - 1) if blocks else None
+
     def _tick_if_needed(self) -> None:
         """Update durations while a step runs."""
         runs = self._reducer.counts and self.is_attached

@@ -8,7 +8,7 @@ from swecli.core.protocol.blocks import DiffBlock
 from swecli.safe_text import sanitise
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import AnswerBlock, ToolBlock
-from swecli.tui.transcript.finder import matching_blocks, matching_rows, row_spans
+from swecli.tui.transcript.finder import match_rows, matching_blocks, row_spans
 from swecli.tui.transcript.markdown import markdown_rows
 from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.plain import block_text, for_clipboard
@@ -29,9 +29,9 @@ def test_words_that_a_block_shows_are_in_its_text(name: str) -> None:
 def test_a_match_over_two_rows_is_found_where_it_begins() -> None:
     rows = plain_rows(sanitise("one two three\nTWO three four"), 7)
     assert [row.text for row in rows] == ["one two", "three", "TWO", "three", "four"]
-    assert matching_rows(rows, "two three") == [0, 2]
-    assert matching_rows(rows, "three") == [1, 3]
-    assert matching_rows(rows, "") == []
+    assert match_rows(rows, "two three") == [0, 2]
+    assert match_rows(rows, "three") == [1, 3]
+    assert match_rows(rows, "") == []
 
 
 def test_spans_are_in_characters_of_the_body() -> None:

@@ -18,6 +18,7 @@ from textual.pilot import Pilot
 from swecli.core.protocol.blocks import DiffBlock, MarkdownBlock, TextBlock
 from swecli.core.protocol.events import Event, ItemCompleted, ItemDelta, ItemStarted, Rewound, TurnEnded
 from swecli.tui.transcript import page as page_module
+from swecli.tui.transcript.blocks import Remove
 from swecli.tui.transcript.palette import DARK, LIGHT
 from swecli.tui.transcript.rows import cells
 from swecli.tui.transcript.view import Transcript
@@ -279,6 +280,21 @@ async def test_the_block_cursor_opens_folds_and_copies() -> None:
         assert play.view.last_answer() == "It is **done**."
 
 
+async def test_the_block_cursor_stays_at_its_block_when_an_earlier_one_goes() -> None:
+    async with playing(height=30) as play:
+        play.apply(*answer("a", "first"), *answer("b", "second"), *answer("c", "third"))
+        play.view.action_cursor_previous()
+        play.view.action_cursor_previous()
+        assert play.view.cursor == 1
+        play.view.change_blocks([Remove("a")])
+        assert play.view.cursor == play.view.page.place("b") == 0
+        assert [line for line in play.lines() if line.startswith("▌")] == ["▌second"]
+        play.view.change_blocks([Remove("b")])
+        assert play.view.cursor == play.view.page.place("c")
+        play.view.change_blocks([Remove("c")])
+        assert play.view.cursor is None
+
+
 async def test_densities_go_from_usual_to_full_to_short() -> None:
     async with playing(height=30) as play:
         play.apply(*session_events(0, 12))
@@ -354,6 +370,30 @@ async def test_search_goes_from_match_to_match_and_opens_what_is_folded() -> Non
         assert marked == ["needle"]
         play.view.clear_find()
         assert play.view.find("not to be found anywhere") == 0
+
+
+async def test_the_current_match_stays_current_at_another_width() -> None:
+    def marked(play: Play) -> list[str]:
+        found: list[str] = []
+        for strip in play.view.render_lines(Region(0, 0, play.view.size.width - 1, play.view.size.height)):
+            if any(part.style and part.style.bgcolor == DARK.match_current.bgcolor for part in strip):
+                found.append(strip.text)
+        return found
+
+    async with playing(width=60, height=30) as play:
+        words = "\n\n".join(f"{'long words ' * 8}needle {number} {'more words ' * 6}" for number in range(4))
+        play.apply(*answer("a", words))
+        play.view.find("needle")
+        play.view.action_find_previous()
+        assert len(marked(play)) == 1
+        assert "needle 2" in marked(play)[0]
+        for width in (41, 100, 60):
+            await play.pilot.resize_terminal(width, 30)
+            await play.pilot.pause()
+            (line,) = marked(play)
+            assert "needle 2" in line
+        play.view.action_find_previous()
+        assert "needle 1" in marked(play)[0]
 
 
 async def drag(play: Play, start: tuple[int, int], end: tuple[int, int]) -> str | None:
