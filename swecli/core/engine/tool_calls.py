@@ -320,7 +320,8 @@ class ToolCalls:
         begin = f"… (only the last {len(written):,} characters are kept)\n" if cut else ""
         text = f"{INTERRUPTED} Its output until then:\n{begin}{as_read(written)}"
         block = TerminalBlock(call.effects.command or call.title, written, None, str(call.ctx.cwd), truncated=cut)
-        return ToolOutcome(text, (block,), "interrupted", is_error=True)
+        by_agent = any(agent.started.item == call.item for agent in self._recorder.state.agents.values())
+        return ToolOutcome(text, () if by_agent else (block,), "interrupted", is_error=True)  # one writes for the model
 
     async def _files_recorded(self, consent: Consent) -> None:
         """Wait visibly for the first record of the files, without which a command could not be undone."""

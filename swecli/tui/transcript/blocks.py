@@ -83,6 +83,8 @@ class AgentFigures(Struct, frozen=True):
     profile: str
     background: bool = False
     outcome: TurnOutcome | Literal[""] = ""
+    reason: str = ""
+    """Why it ended early."""
     steps: int = 0
     tokens: int = 0
     cost: Decimal | None = Decimal(0)

@@ -506,7 +506,14 @@ def _agent_ended(reducer: Reducer, event: Event, body: AgentEnded) -> None:
     if isinstance(block, ToolBlock) and block.agent is not None:
         cost = None if body.cost is None else Decimal(body.cost)
         figures = replace(
-            block.agent, outcome=body.outcome, steps=body.steps, tokens=body.tokens, cost=cost, doing="", open=()
+            block.agent,
+            outcome=body.outcome,
+            reason=body.reason,
+            steps=body.steps,
+            tokens=body.tokens,
+            cost=cost,
+            doing="",
+            open=(),
         )
         reducer.put(replace(block, agent=figures))
 

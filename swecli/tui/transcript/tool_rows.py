@@ -511,10 +511,11 @@ def _body(block: ToolBlock, width: int, palette: Palette, *, expanded: bool) -> 
         out += _command(block, width, palette)
         out += _agent_rows(agent, width, palette, expanded=True) if agent is not None else []
     out += _displays(block, block.blocks, width, palette, expanded=expanded)
-    if not block.blocks and block.result and (expanded or (block.status == "error" and not _unrun(block))):
+    result = block.result if agent is None else agent.reason  # a subagent's result is written for the model
+    if not block.blocks and result and (expanded or (block.status == "error" and not _unrun(block))):
         # Failure reasons are swecli's own sentences, except for command output.
         told = block.status == "error" and block.name != "run_command"
-        rows = output_rows(block.result, width, palette, words=told)
+        rows = output_rows(result, width, palette, words=told)
         out += rows if expanded else fold(rows, LIVE_LINES, 0, width, palette)
     return out
 

@@ -370,6 +370,7 @@ async def test_an_interrupt_ends_all_of_them(tmp_path: Path) -> None:
         assert {one.outcome for one in ended(made)} == {"interrupted"}
         assert sorted(target for event, target in made.gates.log if event == "cancel") == ["x", "x", "y"]
         assert 'read_result with ref_id "agent-1"' in texts
+        assert all(body.blocks == () for body in made.bodies(ItemCompleted) if body.status == "interrupted")
         assert not made.session._agents._runs
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     AgentEnded,
@@ -9,14 +11,16 @@ from swecli.core.protocol.events import (
     Body,
     Event,
     ItemCheckpointed,
+    ItemCompleted,
     ItemStarted,
+    ItemStatus,
     PermissionRequested,
     PermissionResolved,
     QuestionAsked,
     StepEnded,
     StepStarted,
 )
-from swecli.core.protocol.messages import ToolCallPart, Usage
+from swecli.core.protocol.messages import ToolCallPart, ToolResultPart, Usage
 from swecli.tui.transcript.blocks import AGENT_CALLS, Put, ToolBlock
 from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.reducer import Reducer
@@ -113,6 +117,22 @@ def last_lines(reducer: Reducer) -> tuple[str, str]:
     """Last row of the block, folded and expanded."""
     folded, expanded = (tool_rows(block(reducer), 80, DARK, expanded=expanded)[-1] for expanded in (False, True))
     return folded.body, expanded.body
+
+
+@pytest.mark.parametrize("status", ["interrupted", "error"])
+def test_a_result_written_for_the_model_is_not_shown(status: ItemStatus) -> None:
+    told = ToolResultPart("c1", "task", '[agent-1 ended. Its transcript: read_result with ref_id "agent-1"]', True)
+    reducer = Reducer()
+    ended = ("main", AgentEnded("agent-1", "error", "the server is down", 2, 2_300, "0.05"))
+    reducer.reduce(events(*BEGUN, call(1), ended, ("main", ItemCompleted("t1", status, (told,), detail=status))))
+    folded, expanded = (
+        [row.body for row in tool_rows(block(reducer), 80, DARK, expanded=way)] for way in (False, True)
+    )
+
+    assert not any("read_result" in line for line in (*folded, *expanded))
+    assert ("the server is down" in folded) == (status == "error")
+    assert "the server is down" in expanded
+    assert "Read file-1" in expanded
 
 
 def test_a_question_without_a_text_counts_as_open() -> None:
