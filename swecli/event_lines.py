@@ -42,6 +42,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.hook_words import hook_line, running_words
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, usage_words
+from swecli.core.workspace.text_file import shown_path
 from swecli.figures import duration, tokens
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import sanitise
@@ -71,6 +72,7 @@ class EventLines:
         """Whether the events are from before the session was continued: blocks are then short."""
         self._restored: FilesRestored | None = None
         """Not reported yet: a rewind reports its restored files itself."""
+        self._cwd = ""
         self._started: dict[str, ItemStarted] = {}
         self._streams: dict[str, str] = {}
         """Unwritten parts of running answers."""
@@ -105,6 +107,8 @@ class EventLines:
             self._of_agent(event)
             return
         self._tell_restored(event.body)
+        if isinstance(event.body, SessionStarted):
+            self._cwd = event.body.cwd
         match event.body:
             case ItemStarted() as started:
                 self._finish_lines()
@@ -129,7 +133,7 @@ class EventLines:
     def _tell_restored(self, then: Body | Unknown | None) -> None:
         restored, self._restored = self._restored, None
         if restored is not None and not isinstance(then, Rewound | RewindUndone):
-            self.say([line for line in (restored_line(restored),) if line])
+            self.say([line for line in (restored_line(restored, self._cwd),) if line])
 
     def _of_agent(self, event: Event) -> None:
         """A subagent's questions and steps; the rest is in its report."""
@@ -322,12 +326,12 @@ def rewind_lines(body: Rewound | RewindUndone) -> list[str]:
     return [f"{what} {body.reason}".strip(), *back, "/rewind undo reverses it."]
 
 
-def restored_line(body: FilesRestored) -> str:
-    """Result of /undo or /redo for files; empty without any."""
+def restored_line(body: FilesRestored, cwd: str) -> str:
+    """Result of /undo or /redo for files; empty without any. Paths inside ``cwd`` are relative to it."""
     if not body.files:
         return ""
     verb = "undone" if body.direction == "undo" else "redone"
-    named = ", ".join(file.path for file in body.files[:_NAMED_FILES])
+    named = ", ".join(shown_path(file.path, cwd) if cwd else file.path for file in body.files[:_NAMED_FILES])
     more = f" and {len(body.files) - _NAMED_FILES:,} more" if len(body.files) > _NAMED_FILES else ""
     left = f"; {len(body.conflicts):,} left alone" if body.conflicts else ""
     return f"File changes {verb}: {named}{more}{left}."

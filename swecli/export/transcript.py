@@ -186,6 +186,7 @@ class _Reading:
         self._asked: dict[str, str] = {}
         """Items by the request that waits for the user."""
         self._compacted = 0
+        self._cwd = ""
         self._restored: FilesRestored | None = None
         """Not reported yet: a rewind reports its restored files itself."""
 
@@ -201,6 +202,8 @@ class _Reading:
             self._of_agent(event)
             return
         self._tell_restored(told=isinstance(body, Rewound | RewindUndone))
+        if isinstance(body, SessionStarted):
+            self._cwd = body.cwd
         match body:
             case FilesRestored():
                 self._restored = body
@@ -270,7 +273,7 @@ class _Reading:
 
     def _tell_restored(self, *, told: bool) -> None:
         restored, self._restored = self._restored, None
-        if restored is not None and not told and (line := restored_line(restored)):
+        if restored is not None and not told and (line := restored_line(restored, self._cwd)):
             self._add(Entry("notice", line))
 
     def _notice(self, event: Event) -> None:

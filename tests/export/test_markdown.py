@@ -105,8 +105,11 @@ def test_what_never_ended_what_was_rewound_and_what_came_between_turns_is_told()
 
 
 def test_ways_back_are_told_once_with_what_became_of_files() -> None:
-    files = FilesRestored("undo", ("o1",), (RestoredFile("/proj/a.py", "restored"),))
+    files = FilesRestored(
+        "undo", ("o1",), (RestoredFile("/proj/a.py", "restored"), RestoredFile("/tmp/b.txt", "restored"))
+    )
     bodies = [
+        SessionStarted("/proj", "openai/m", "default", "1.0"),
         *user("u1", TextPart("first")),
         TurnEnded("done"),
         files,
@@ -129,8 +132,8 @@ def test_ways_back_are_told_once_with_what_became_of_files() -> None:
     assert text.count("Compaction") == text.count("_Compaction redone: 9,000 to 4,000 tokens._") == 1
     assert "_Subagent agent-1 ended after 1 step and 4,000 tokens._" in text
     assert "_Pointed the model to a.py_" in text
-    assert text.count("File changes undone: /proj/a.py.") == 1
-    assert text.rstrip().endswith("File changes undone: /proj/a.py._")
+    assert text.count("File changes undone: a.py, /tmp/b.txt.") == 1
+    assert text.rstrip().endswith("File changes undone: a.py, /tmp/b.txt._")
 
 
 def test_subagents_count_in_the_sum_only() -> None:
