@@ -161,7 +161,8 @@ def logout(arguments: Sequence[str]) -> int:
 
     store = KeyStore(user_paths(os.environ).config)
     try:
-        notice = stored_text(store.entries()) if provider is None else forget(store, provider)
+        said = "swecli logout"
+        notice = stored_text(store.entries(), said) if provider is None else forget(store, provider, said)
     except KeyStoreError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
     return print_text(f"{notice}\n")

@@ -157,8 +157,8 @@ async def _run_logout(session: Session, arguments: str) -> CommandResult:
     store = KeyStore(user_paths(os.environ).config)
     try:
         if not arguments:
-            return CommandResult.text(stored_text(await asyncio.to_thread(store.entries)))
-        return CommandResult.text(await asyncio.to_thread(forget, store, arguments))
+            return CommandResult.text(stored_text(await asyncio.to_thread(store.entries), "/logout"))
+        return CommandResult.text(await asyncio.to_thread(forget, store, arguments, "/logout"))
     except KeyStoreError as error:
         return CommandResult.text(str(error), "error")
 
@@ -166,22 +166,23 @@ async def _run_logout(session: Session, arguments: str) -> CommandResult:
 LOGOUT = SlashCommand("logout", "Delete a stored API key", _run_logout, arguments="[provider]")
 
 
-def stored_text(entries: Sequence[StoredKey]) -> str:
+def stored_text(entries: Sequence[StoredKey], command: str) -> str:
+    """The stored keys; ``command`` is how the user writes the command that deletes them."""
     lines = [f"{entry.provider}  {entry.origin}  ({entry.place})" for entry in entries]
     if not lines:
-        return "No keys are stored. /logout does not affect keys in the environment."
-    return "\n".join(["Stored keys:", *lines, "/logout PROVIDER deletes its keys."])
+        return f"No keys are stored. {command} does not affect keys in the environment."
+    return "\n".join(["Stored keys:", *lines, f"{command} PROVIDER deletes its keys."])
 
 
-def forget(store: KeyStore, provider: str) -> str:
-    """Delete the keys of a provider. Returns a sentence for the user.
+def forget(store: KeyStore, provider: str, command: str) -> str:
+    """Delete the keys of a provider. Returns a sentence for the user; ``command`` is the command as the user writes it.
 
     Raises:
         KeyStoreError: a key could not be removed.
     """
     gone = store.remove(provider)
     if not gone:
-        return f"No key for {provider} is stored. /logout does not affect keys in the environment."
+        return f"No key for {provider} is stored. {command} does not affect keys in the environment."
     places = ", ".join(f"{entry.origin} ({entry.place})" for entry in gone)
     return f"Deleted the {provider} key for {places}. A connected model keeps it until the session ends."
 

@@ -40,6 +40,7 @@ def test_a_key_is_stored_used_for_its_host_and_forgotten(tmp_path: Path) -> None
     assert CANARY not in doctor.stdout + doctor.stderr
     listed = here.run("logout")
     assert "anthropic" in listed.stdout
+    assert listed.stdout.endswith("\nswecli logout PROVIDER deletes its keys.\n")
     assert CANARY not in listed.stdout
     assert here.run("logout", "anthropic").code == 0
     assert "No keys are stored" in here.run("-p", "/logout", "-m", "vllm/m").stdout
