@@ -228,7 +228,8 @@ class SessionView:
             ledger.entries[entry.id] for entry in ledger.view if entry.id in ledger.entries and entry.kind != "dropped"
         ]
         summaries = sum(entry.kind == "summary" for entry in ledger.view)
-        active = len(project(ledger))
+        dropped = {entry.id for entry in ledger.view if entry.kind == "dropped"}
+        active = sum(message.id not in dropped for message in project(ledger))  # one stays as the environment
         hidden = _messages(ledger.entries.values()) - _messages(shown)
         since = min((entry.created for entry in shown), default=None)
         age = None if since is None else max(0.0, self._services.clock() - since)

@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, ReasoningDelta, StreamEvent, TextDelta
-from swecli.core.protocol.commands import Compact, RunShell
-from swecli.core.protocol.events import CompactionCompleted, ContextMeasured, ItemDelta, ModelResponded
+from swecli.core.protocol.commands import ChangeContext, Compact, RunShell
+from swecli.core.protocol.events import (
+    CompactionCompleted,
+    ContextChange,
+    ContextEdited,
+    ContextMeasured,
+    ItemDelta,
+    ModelResponded,
+)
 from swecli.core.protocol.messages import Message, Origin, ReasoningPart, Response, Stop, TextPart, Usage
 from tests.core.engine.support import bench, call, until
 
@@ -68,6 +75,20 @@ async def test_messages_are_counted_as_active_and_in_all(tmp_path: Path) -> None
         after = b.session.view.conversation
         assert after.active == len(b.session.view.messages) < 26
         assert (after.total, after.summaries) == (26, 1)
+
+
+async def test_the_environment_of_a_dropped_message_is_no_message(tmp_path: Path) -> None:
+    async with bench('[[step]]\ntext = "x"\n[[step]]\ntext = "y"', tmp_path) as b:
+        await b.say("Hello.")
+        await b.say("Again.")
+        before = b.session.view.conversation
+        picture = b.session.inspection.picture()
+        assert picture is not None
+        first = next(item.id for item in picture.items if item.kind == "user")
+        b.send(ChangeContext((ContextChange("drop", first),)))
+        await until(lambda: bool(b.bodies(ContextEdited)), "the change")
+        after = b.session.view.conversation
+        assert (after.active, after.total) == (before.active - 1, before.total)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
