@@ -290,7 +290,8 @@ class SessionController:
                 showing = self._showing
                 await asyncio.wait([showing])
                 if showing is self._showing:
-                    await showing
+                    if not showing.cancelled():
+                        await showing
                     return
         finally:
             self._showing.cancel()
@@ -395,12 +396,15 @@ class SessionController:
         self._open.clear()
 
     async def close(self, timeout: float = CLOSE_TIME, reason: EndReason = "other") -> None:
-        """End the session within ``timeout`` seconds and forget its shown state. ``reason`` is for hooks."""
+        """End the session within ``timeout`` seconds, show no more of it, and forget its shown state. ``reason`` is for
+        hooks."""
         self.detach()
         port, self._detached = self._detached, None
         if port is not None:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(port.close(reason), timeout)
+            self._showing.cancel()  # its last events belong to no other session
+            await asyncio.wait([self._showing])
         run = port.files.run_changes if port is not None else None
         changed = session_state.changed_in_run(self.state, run)
         self.state = UiState(last_answer=self.state.last_answer, earlier=changed)
