@@ -635,7 +635,7 @@ class ListScreen(Vertical):
     def shows(self, page: ListPage) -> bool:
         return self.is_attached and self._page is page
 
-    def start(self, work: Callable[[], Coroutine[Any, Any, None]], group: str = "") -> None:
+    def start(self, work: Callable[[], Coroutine[Any, Any, object]], group: str = "") -> None:
         """Run work in parallel until the list closes; in a named group only the newest runs."""
 
         async def run() -> None:  # creates the coroutine only when it runs, since a newer one may replace it

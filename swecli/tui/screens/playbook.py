@@ -72,19 +72,22 @@ class PlaybookPage(ListPage):
         if entry is not None and entry.name in self._shown:
             self.view.start(lambda: self._act(entry.name, "delete", ""))
 
-    async def _act(self, name: str, action: str, text: str) -> None:
+    async def _act(self, name: str, action: str, text: str) -> str:
         from swecli.core.playbook.changes import ChangeRefused
 
+        said = refusal = ""
         try:
             said = await (self._playbook.edit(name, text) if action == "edit" else self._playbook.do(name, action))
         except ChangeRefused as refused:
-            said = str(refused)
-        self._notify(said)
+            refusal = str(refused)
+        self._notify(said or refusal)
         if self.view.shows(self):
             await self._read()
+        return refusal
 
 
-Act = Callable[[str, str, str], Coroutine[Any, Any, None]]
+Act = Callable[[str, str, str], Coroutine[Any, Any, str]]
+"""Does something with a bullet: its id, the action and a new text. Returns why it was refused, else an empty text."""
 
 
 class ActionsPage(ListPage):
@@ -125,21 +128,31 @@ class EditPage(ListPage):
         super().__init__(f"Edit {shown.bullet.id}", "its new text")
         self._one = shown
         self._act = act
+        self._refusal = ""
 
     def headline(self, count: int, total: int) -> str:
         return self.title
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
-        return (TextBlock(f"Now: {self._one.bullet.content}", "dim"),)
+        now = TextBlock(f"Now: {self._one.bullet.content}", "dim")
+        return (TextBlock(self._refusal, "error"), now) if self._refusal else (now,)
 
     def key_note(self, entry: Entry | None) -> str:
         return "enter saves"
 
     def submitted(self, entry: Entry | None, text: str) -> None:
-        view, name = self.view, self._one.bullet.id
-        view.back()
-        view.back()
-        view.start(lambda: self._act(name, "edit", text))
+        self.view.start(lambda: self._save(text), "save")
+
+    async def _save(self, text: str) -> None:
+        """Store the text and return to the list; keep the text on the page if it is refused."""
+        self._refusal = await self._act(self._one.bullet.id, "edit", text)
+        if not self.view.shows(self):
+            return
+        if self._refusal:
+            self.view.show()
+            return
+        self.view.back()
+        self.view.back()
 
 
 def entries(shown: Sequence[ShownBullet]) -> list[Entry]:

@@ -35,6 +35,8 @@ class Stub:
         return f"{name}: {action} done"
 
     async def edit(self, name: str, text: str) -> str:
+        if len(text) > 80:
+            raise ChangeRefused(f"{name} is unchanged: it is too long.")
         self.done.append((name, "edit", text))
         return f"{name} now says: {text}"
 
@@ -72,6 +74,21 @@ async def test_a_bullet_is_edited_deleted_and_a_refusal_is_told() -> None:
         await it.press("escape")
         await it.shows("Playbook · 1")
     assert stub.done == [("tes-00001", "edit", f"{CORE.content} now"), ("tes-00001", "delete")]
+
+
+async def test_a_text_that_is_refused_stays_to_be_corrected() -> None:
+    stub = Stub(CORE)
+    async with running() as it:
+        it.session.playbook = stub
+        it.app.actions.show_playbook()
+        await it.shows("Playbook · 1")
+        await it.press("enter", *"edit", "enter")
+        await it.shows("enter saves")
+        await it.press(*" and then more words than fit in one bullet", "enter")
+        await it.shows("tes-00001 is unchanged: it is too long.", "than fit in one bullet", "enter saves")
+        await it.press("ctrl+u", *"Short.", "enter")
+        await it.shows("tes-00001 now says: Short.", "Playbook · 1")
+    assert stub.done == [("tes-00001", "edit", "Short.")]
 
 
 async def test_an_empty_playbook_says_how_it_fills() -> None:
