@@ -508,13 +508,15 @@ class Actions:
 
     async def _keep_theme(self, name: str) -> None:
         """Write the theme to the user's settings and report where."""
+        note = self._appearance.library.note
+        shown = f"Theme: {name}{f', {note}' if note and self._appearance.library.scheme(name) is not None else ''}"
         try:
             place = await asyncio.to_thread(self._backend.remember, "ui.theme", name)
         except ValueError as error:
-            self.flash(f"Theme: {name} (for this session only: {error})")
+            self.flash(f"{shown} (for this session only: {error})")
         else:
             self._screen.post_message(self.PreferencesChanged())
-            self.flash(f"Theme: {name} (saved in {place})")
+            self.flash(f"{shown} (saved in {place})")
 
     async def switch_editing(self) -> None:
         """Switch vim keys in the prompt on or off, now and for later starts."""

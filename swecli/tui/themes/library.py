@@ -148,6 +148,11 @@ class Library:
             return TERMINAL.name
         return name
 
+    @property
+    def note(self) -> str:
+        """Why themes are not shown; empty if they are."""
+        return {"none": "not visible without colours", "16": "not visible with 16 colours"}.get(self._depth, "")
+
     def unknown(self, wanted: str, instead: str = "using the default") -> str:
         """A sentence about an unknown theme name; ``instead`` is the consequence."""
         near = get_close_matches(wanted, [AUTO, *self.names], 1, 0.4)

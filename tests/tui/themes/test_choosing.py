@@ -110,6 +110,18 @@ async def test_without_colours_none_is_written(monkeypatch: pytest.MonkeyPatch, 
         assert os.environ[name] == value
 
 
+@pytest.mark.parametrize(("term", "words"), [("vt100", "without colours"), ("linux", "with 16 colours")])
+async def test_a_theme_that_is_not_visible_says_so(monkeypatch: pytest.MonkeyPatch, term: str, words: str) -> None:
+    monkeypatch.delenv("COLORTERM")
+    monkeypatch.setenv("TERM", term)
+    async with running(remember=lambda key, value: "the file") as it:
+        await it.until(lambda: "nord" in it.app.appearance.library.names)
+        await it.say("/theme nord")
+        await it.shows(f"Theme: nord, not visible {words} (saved in the file)")
+        await it.say("/theme terminal")
+        await it.shows("Theme: terminal (saved in the file)")
+
+
 async def test_sixteen_colours_are_the_terminals_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLORTERM")
     monkeypatch.setenv("TERM", "linux")
