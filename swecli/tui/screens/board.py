@@ -21,6 +21,8 @@ from swecli.tui.transcript.palette import Palette, palette_for
 from swecli.tui.transcript.rows import ELLIPSIS, NO_STYLE, cells, cut, wrap
 
 Line = list[Segment]
+AGAIN: Final = 0.5
+"""Seconds between two checks for changes of the conversation."""
 _PLACES: Final[tuple[Place, ...]] = ("context", "list", "everywhere")
 
 

@@ -29,6 +29,7 @@ from swecli.tui.transcript.rows import cells
 
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 FILLS: Final = ("█", "▓")
+_NEW: Final = "▒"
 
 
 def fill_of(number: int, palette: Palette) -> str:
@@ -185,12 +186,20 @@ def chart(points: Sequence[TurnPoint], marks: Sequence[Mark], width: int, height
 def _colour_key(shown: Sequence[TurnPoint], first: bool, palette: Palette) -> Line:
     """Legend of the colours, and the cached share of the newest request."""
     if first:
+        new = _NEW if palette.name == "terminal" else "▇"
         return text_line(
-            ("  ▇ cached ", palette.accent), ("▇ new", palette.warning), (f"  turn {shown[-1].turn}", palette.dim)
+            ("  ▇ cached ", palette.accent),
+            (f"{new} new", palette.warning),
+            (f"  turn {shown[-1].turn}", palette.dim),
         )
     cached = shown[-1].cached
     words = "cache not reported" if cached is None else f"{percent(cached / max(1, shown[-1].tokens))} cached"
     return text_line((f"  {words}", palette.dim))
+
+
+def _bar_glyph(eighths: int, *, is_cached: bool, palette: Palette) -> str:
+    """A cell of a column; without colours, the new part differs from the cached one."""
+    return _NEW if palette.name == "terminal" and not is_cached and eighths >= 4 else _EIGHTHS[eighths]
 
 
 def _column(
@@ -204,7 +213,8 @@ def _column(
     is_cached = (row - 1) * 8 + min(4, here) <= cached * eighths
     style = palette.dim if point.cached is None else palette.accent if is_cached else palette.warning
     gap = 1 if column > 1 else 0
-    return [(_EIGHTHS[here] * (column - gap), style), (" " * gap, palette.dim)]
+    glyph = _bar_glyph(here, is_cached=is_cached or point.cached is None, palette=palette)
+    return [(glyph * (column - gap), style), (" " * gap, palette.dim)]
 
 
 SIGNS: Final = {"compaction": "▼", "miss": "×", "edit": "✎"}

@@ -18,7 +18,7 @@ from swecli.core.tools.base import plural
 from swecli.figures import dollars
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
-from swecli.tui.screens.board import Board, Line, fit, fitted_text, step_for, text_line
+from swecli.tui.screens.board import AGAIN, Board, Line, fit, fitted_text, step_for, text_line
 from swecli.tui.screens.context_chart import bar_lines, chart, colours, legend
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import cells, cut
@@ -168,8 +168,6 @@ class InspectorList:
         return ""
 
 
-AGAIN: Final = 0.5
-"""Seconds between two checks for changes of the conversation."""
 CHART_FROM, TALL_FROM = 20, 36
 """Lines from which there is a chart, and a tall one."""
 HEADING: Final = 46
@@ -271,7 +269,8 @@ class Inspector(Board):
 
     def _apply(self) -> None:
         if not self.list.staged:
-            self._flash("Nothing is chosen yet: p pins, d drops, o offloads, r restores")
+            keys = [f"{self.keymap.shown(name)} {action}s" for name, action in _ACTIONS.items()]
+            self._flash(f"Nothing is chosen yet: {', '.join(keys)}")
         elif self._session.view.busy:
             self._flash("A turn is running; apply your changes when it ends")
         else:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from swecli.core.tools.base import plural
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
-from swecli.tui.screens.board import Board, Line, fit, fitted_text, step_for, text_line
+from swecli.tui.screens.board import AGAIN, Board, Line, fit, fitted_text, step_for, text_line
+from swecli.tui.screens.context_chart import fill_of
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import cells
 
@@ -30,9 +31,25 @@ class WireBoard(Board):
         self._flash = flash
         self._draft = draft
         self._wire = session.inspection.wire(draft)
+        self._revision = session.inspection.revision
         self._only_changes = False
         self._at = self._top = self._list_at = 0
         self._height = 1
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_interval(AGAIN, self._look)
+
+    def _look(self) -> None:
+        """Follow the conversation: each message changes the next request. Keep the selected section."""
+        if self._revision == self._session.inspection.revision:
+            return
+        rows = self._rows
+        chosen = rows[self._at].name if self._at < len(rows) else ""
+        self._revision, self._wire = self._session.inspection.revision, self._session.inspection.wire(self._draft)
+        rows = self._rows
+        self._at = next((at for at, one in enumerate(rows) if one.name == chosen), max(0, min(self._at, len(rows) - 1)))
+        self.changed()
 
     @property
     def _rows(self) -> list[WireSection]:
@@ -88,7 +105,7 @@ class WireBoard(Board):
 
     def clicked(self, x: int, y: int) -> None:
         row = self._top + y - self._list_at
-        if y >= self._list_at and row < len(self._rows):
+        if self._list_at <= y < self._list_at + self._height and row < len(self._rows):
             again, self._at = self._at == row, row
             if again:
                 self._open()
@@ -159,7 +176,8 @@ class WireBoard(Board):
         total = sum(one.tokens for one in self._wire.sections) if self._wire is not None else 0
         kept = sum(one.tokens for one in self._unchanged())
         size = round(width * kept / total) if total else 0
-        return text_line(("█" * size, palette.accent), ("█" * (width - size), palette.warning))
+        same, other = fill_of(0, palette), fill_of(1, palette)
+        return text_line((same * size, palette.accent), (other * (width - size), palette.warning))
 
     def _row(self, one: WireSection, chosen: bool, width: int, palette: Palette) -> Line:
         style = {"same": palette.dim, "gone": palette.error}.get(one.change, palette.warning)

@@ -11,8 +11,10 @@ from textual import events
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, ContextChange, ContextEdited, ViewEntry
 from swecli.core.protocol.messages import Usage
+from swecli.tui.backend import Preferences
 from swecli.tui.screens.cache import CacheBoard
 from swecli.tui.screens.inspector import Inspector
+from swecli.tui.screens.wire import WireBoard
 from tests.support.inspected import Inspected, cache_history, price, tell_requests
 from tests.tui.golden import check
 from tests.tui.support import Running, Session, running
@@ -409,6 +411,51 @@ async def test_the_agent_works_while_it_is_open() -> None:
         await it.press("escape")
         await it.shows("1 change")
         assert not session.sent(ChangeContext)
+
+
+async def test_the_wire_view_follows_the_conversation_and_keeps_its_place() -> None:
+    inspected = Inspected().fill(4)
+    async with running(session=prepared(inspected)) as it:
+        await wire(it)
+        await has_keyboard(it)
+        await it.press("slash", *"messages[1]", "enter")
+        await it.sees(lambda screen: "messages[1]" in screen and "1 · all sections" in screen)
+        await it.press("escape", "down")
+        board = it.app.main.list_view
+        assert isinstance(board, WireBoard)
+        chosen = board._rows[board._at].name
+        inspected.said.user("What came meanwhile")
+        await it.until(lambda: any("What came meanwhile" in one.text for one in board._rows))
+        assert board._rows[board._at].name == chosen
+
+
+async def test_a_click_below_the_list_of_the_wire_view_selects_nothing() -> None:
+    async with running(session=prepared(Inspected().fill(20))) as it:
+        await wire(it)
+        board = it.app.main.list_view
+        assert isinstance(board, WireBoard)
+        line = next(n for n, text in enumerate(it.screen().split("\n")) if "closes" in text)
+        await it.pilot.click(offset=(2, line))
+        assert board._at == 0
+
+
+async def test_the_hint_of_the_inspector_names_the_keys_in_use() -> None:
+    keys = Preferences(keys={"drop": ("x",)})
+    async with running(session=prepared(Inspected().fill(4)), preferences=lambda: keys) as it:
+        await inspector(it)
+        await it.press("a")
+        await it.shows("Nothing is chosen yet: p pins, x drops, o offloads, r restores")
+
+
+async def test_the_chart_tells_new_from_cached_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(session=prepared(Inspected().fill(8).rewritten()), size=MIDDLE) as it:
+        await it.until(lambda: it.app.theme == "terminal")
+        await inspector(it)
+        await it.shows("▇ cached ▒ new", "▒▒▒")
+        await it.press("escape")
+        await wire(it)
+        await it.shows("▓▓▓")
 
 
 async def test_the_mouse_chooses_and_opens() -> None:
