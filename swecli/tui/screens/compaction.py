@@ -300,7 +300,8 @@ class PlanBoard(Board):
     def paint(self, width: int, height: int, palette: Palette) -> list[Line]:
         if self._draft is None:
             words = "A turn is running, or no model is connected: planning is not possible now."
-            return [text_line(("Compaction plan", palette.heading)), text_line((words, palette.dim))]
+            foot = self.keys_foot([], ("esc", "closes"), width, palette)
+            return [text_line(("Compaction plan", palette.heading)), text_line((words, palette.dim)), [], foot]
         self._hits = []
         if self._record is not None:
             return self._record_lines(self._record, width, height, palette)

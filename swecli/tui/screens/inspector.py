@@ -342,6 +342,8 @@ class Inspector(Board):
                 text_line(
                     ("No model is connected, so swecli cannot measure anything. /model connects one.", palette.dim)
                 ),
+                [],
+                self.keys_foot([], ("esc", "closes"), width, palette),
             ]
         head = self._head(width, height, palette)
         foot = self._foot(width, palette)

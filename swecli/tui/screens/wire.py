@@ -119,7 +119,8 @@ class WireBoard(Board):
         wire = self._wire
         if wire is None:
             words = "No model is connected, so there is no request to show. /model connects one."
-            return [text_line(("Wire view", palette.heading)), text_line((words, palette.dim))]
+            foot = self.keys_foot([], ("esc", "closes"), width, palette)
+            return [text_line(("Wire view", palette.heading)), text_line((words, palette.dim)), [], foot]
         size = f"{plural(wire.tokens, 'token')}, {len(wire.body.encode('utf-8', 'replace')):,} bytes"
         to = safe_line(wire.url) if wire.exact else "swecli's own form: this model is not on a network"
         changed = sum(one.change != "same" for one in wire.sections)

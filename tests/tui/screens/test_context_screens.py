@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 from textual import events
 
+from swecli.core.engine.inspection import Inspection
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, ContextChange, ContextEdited, ViewEntry
 from swecli.core.protocol.messages import Usage
@@ -456,6 +457,22 @@ async def test_the_chart_tells_new_from_cached_without_colours(monkeypatch: pyte
         await it.press("escape")
         await wire(it)
         await it.shows("▓▓▓")
+
+
+async def test_without_a_model_the_screens_say_how_to_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = prepared(Inspected())
+    monkeypatch.setattr(Inspection, "picture", lambda self: None)
+    monkeypatch.setattr(Inspection, "wire", lambda self, draft="": None)
+    session.draft_compaction = lambda: None  # type: ignore[attr-defined]
+    async with running(session=session) as it:
+        for show in (it.app.actions.show_context, it.app.actions.show_wire, it.app.actions.show_plan):
+            show()
+            await it.shows(
+                "No model is connected" if show != it.app.actions.show_plan else "planning is not", "esc closes"
+            )
+            await has_keyboard(it)
+            await it.press("escape")
+            await it.hides("esc closes")
 
 
 async def test_the_mouse_chooses_and_opens() -> None:
