@@ -29,7 +29,6 @@ _OPTIONS = {
     "bsdtar": _TAR,
     "compgen": ("-C",),
     "complete": ("-C",),
-    "gdb": ("-ex", "--ex", "-iex", "--iex", "-eval-command", "--eval-command", "--init-eval-command"),
     "gtar": _TAR,
     "make": ("--eval", "-E"),
     "man": ("-P", "--pager"),
@@ -52,7 +51,13 @@ _SHELL_ESCAPES = frozenset(
 _ESCAPES_OF_INPUT = frozenset(("dc", "ed", "red"))
 """Those of them that take their commands from another program."""
 _ESCAPED = lazy_pattern(r"(?:!+|\bshell\s)\s*([^\n]+)")
-_AWK = lazy_pattern(r"[gmn]?awk|busybox")
+_EDITORS = frozenset(("vi", "vim", "view", "vimdiff", "gvim", "nvim", "ex", "rvim", "emacs"))
+_EDITOR_RUNS = lazy_pattern(
+    r"\b(?:systemlist|system|job_?start|term_start|termopen|delete|writefile|rename|execute|luaeval|py3?eval)\s*\("
+    r"|\((?:(?:async-)?shell-command|call-process|start-process|make-process|delete-file|delete-directory)\b"
+)
+"""Calls in the code of an editor that start programs, remove or write files."""
+_AWK = lazy_pattern(r"[gmn]?awk")
 _AWK_TEXT = lazy_pattern(r'"((?:[^"\\\n]|\\.)*+)("?)')
 """A string, or the start of one that is not closed: then all of its line, so that no quote is read twice."""
 _AWK_PIPE = lazy_pattern(r"(?<!\|)\|&?\s*\Z")
@@ -116,6 +121,8 @@ def inner_scripts(words: Sequence[ScanWord], found: FoundCommand) -> tuple[list[
         scripts += [text for text in plain if re.search(r"\s", text)]
     elif name in _ESCAPES_OF_INPUT:
         computed = found.piped
+    elif name in _EDITORS:
+        computed = any(_EDITOR_RUNS.search(text) for text in (*texts, found.stdin or ""))
     if name in _SHELL_ESCAPES:
         scripts += [each for text in (*texts, found.stdin or "") for each in _ESCAPED.findall(text)]
     return scripts, computed

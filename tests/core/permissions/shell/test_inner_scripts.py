@@ -63,7 +63,11 @@ COMPUTED = (
 HARMLESS = (
     *("EDITOR=vim git commit", "GIT_EDITOR=: git rebase --continue", "GIT_PAGER= git log", "BROWSER=none npm start"),
     *("PAGER='less -R' git diff", "export EDITOR=nano", "make SHELL=/bin/bash test", "hash -r; ls", "dc -e '2 3 + p'"),
-    *("vim -c '%s/a/b/g' -c wq README.md", "ex -sc 'g!/foo/d' -cx README.md", "gdb -batch -ex run -ex bt ./a.out"),
+    *(
+        "vim -c '%s/http/https/g' -c wq README.md",
+        "ex -sc 'g!/foo/d' -cx README.md",
+        "gdb -batch -ex run -ex bt ./a.out",
+    ),
     *("awk '{ print $1 | \"sort -n\" }' README.md", "awk '/a|b/ { print $1 }' README.md", "mapfile -t a < README.md"),
     *("IFS=, read -r a b <<< x,y; ls $a", "PS4='+ ' bash -x run.sh", "perl -Mstrict -e 'print 1'", "tar -xf a.tar"),
     "make -f - <<< $'all: a.c\\n\\t@$(CC) -o $@ $<'",
