@@ -72,7 +72,7 @@ def bash(options: Sequence[Option]) -> str:
         if made:
             cases.append(f"    {'|'.join(option.names)}) {made}; return ;;")
     follow = [f"    {name}) {_bash_words(words)} ;;" for name, words in _FOLLOWED.items()]
-    setting = "|".join(_lines(name.split()) for name in _WITH_SETTING)
+    setting, names = "|".join(_lines(name.split()) for name in _WITH_SETTING), _bash_list(f'"$({_SETTINGS})"')
     return "\n".join(
         (
             "_swecli() {",
@@ -87,7 +87,7 @@ def bash(options: Sequence[Option]) -> str:
             '  case "${COMP_WORDS[*]:1:COMP_CWORD-1}" in',  # the words before, separated by line ends
             f'    "") {_bash_words(tuple(SUBCOMMANDS))} ;;',
             *follow,
-            f'    {setting}) compopt +o filenames 2>/dev/null; COMPREPLY=($(compgen -W "$({_SETTINGS})" -- "$cur")) ;;',
+            f"    {setting}) {names} ;;",
             '    *) COMPREPLY=($(compgen -f -- "$cur")) ;;',
             "  esac",
             "}",
@@ -103,9 +103,13 @@ def _lines(words: Sequence[str]) -> str:
 
 
 def _bash_words(words: Sequence[str]) -> str:
-    """Completes words that are no file names: a folder ``config`` would make ``config`` a ``config/``. Bash 3.2 can't
-    tell them apart."""
-    return f'compopt +o filenames 2>/dev/null; COMPREPLY=($(compgen -W {_lines(words)} -- "$cur"))'
+    return _bash_list(_lines(words))
+
+
+def _bash_list(text: str) -> str:
+    """Completes the lines of a shell word, which are no file names: a folder ``config`` would make ``config`` a
+    ``config/``. Bash 3.2 can't tell them apart."""
+    return f'compopt +o filenames 2>/dev/null; COMPREPLY=($(compgen -W {text} -- "$cur"))'
 
 
 def zsh(options: Sequence[Option]) -> str:

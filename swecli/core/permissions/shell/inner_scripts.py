@@ -117,8 +117,7 @@ def inner_scripts(words: Sequence[ScanWord], found: FoundCommand) -> tuple[list[
     elif _AWK.fullmatch(name):
         scripts, computed = _of_awk(texts)
     elif name in _SCRIPT_TAKERS:
-        plain = [_SPLIT_OPTION.sub("", text) for text in texts if not text.startswith("-") or _SPLIT_OPTION.match(text)]
-        scripts += [text for text in plain if re.search(r"\s", text)]
+        scripts += [text for text in _operands(texts) if re.search(r"\s", text)]
     elif name in _ESCAPES_OF_INPUT:
         computed = found.piped
     elif name in _EDITORS:
@@ -148,12 +147,13 @@ def _values_of_options(texts: Sequence[str], options: Iterable[str]) -> Iterator
                 yield value.removeprefix("=").removeprefix("exec=")
 
 
+def _operands(texts: Sequence[str]) -> list[str]:
+    """The arguments without options; of ``-S``, which splits a text into words, the text."""
+    return [_SPLIT_OPTION.sub("", text) for text in texts if not text.startswith("-") or _SPLIT_OPTION.match(text)]
+
+
 def _of_shell(arguments: Sequence[ScanWord], found: FoundCommand) -> tuple[list[str], bool]:
-    scripts = [
-        _SPLIT_OPTION.sub("", word.text)
-        for word in arguments
-        if not word.text.startswith("-") or _SPLIT_OPTION.match(word.text)
-    ]
+    scripts = _operands([word.text for word in arguments])
     inline = any(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text) for word in arguments)
     computed = inline and any(not word.known for word in arguments)
     named = [word for word in arguments if not word.text.startswith("-")]
