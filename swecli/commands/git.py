@@ -229,7 +229,7 @@ async def change_of(git: Git, arguments: str) -> Change:
     return await _default(git, base, words)
 
 
-_FIRST = lazy_pattern(r"""(@?"[^"]+"|@?'[^']+'|(?:\\.|\S)+)(?:\s+(.*))?""", re.DOTALL)
+_FIRST = lazy_pattern(r"""(@?"(?:[^"\\]|\\.)+"|@?'[^']+'|(?:\\.|\S)+)(?:\s+(.*))?""", re.DOTALL)
 
 
 def _first_word(words: str) -> tuple[str, str]:

@@ -131,6 +131,12 @@ async def test_paths_may_be_new_quoted_or_outside(repository: Path, tmp_path: Pa
     assert (await change(repository, "..."))[:2] == ("the uncommitted changes", "...")
     with pytest.raises(GitError, match=r"named main\.\.nope.*Changed: .gitignore, my file.txt, naïve.txt, src/"):
         await change(repository, "main..nope")
+    (repository / 'say "hi".txt').write_text("x\n")
+    assert await change(repository, r'@"say \"hi\".txt" for typos') == (
+        f'{uncommitted} say "hi".txt',
+        "for typos",
+        ('say "hi".txt',),
+    )
 
 
 async def test_in_a_folder_of_the_repository_names_are_relative_to_it(repository: Path) -> None:

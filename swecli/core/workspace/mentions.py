@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from swecli.core.workspace.text_file import unescaped
 from swecli.lazy_pattern import lazy_pattern
 
 MOST = 20
@@ -18,7 +19,6 @@ _MENTION = lazy_pattern(
 )
 """It begins with the sign itself, so that scanning megabytes without one is fast. Languages that put no blank before
 the sign are those that put none between words."""
-_ESCAPED = lazy_pattern(r"""\\(["\\])""")
 _RANGE = lazy_pattern(r"(.+):(\d{1,9})(?:-(\d{1,9}))?")
 _FILE_NAME = lazy_pattern(r"(?:.*/)?[^/]*[^/.][^/]*\.[A-Za-z][A-Za-z0-9]{0,7}")
 _FILE_ENDINGS = """bash bat c cc cfg conf cpp cs css csv env gif go h hpp html ini ipynb java jpeg jpg js json jsx kt
@@ -48,11 +48,6 @@ def mentioned(text: str) -> tuple[str, ...]:
     b.txt":10-20``; in it, a backslash precedes a quote or another backslash."""
     words = ((unescaped(quoted) + lines) if quoted else plain for quoted, lines, plain in _MENTION.findall(text))
     return tuple(dict.fromkeys(word for word in words if any(letter.isalnum() for letter in word)))
-
-
-def unescaped(quoted: str) -> str:
-    """The name that stands between quotes."""
-    return _ESCAPED.sub(r"\1", quoted)
 
 
 def mention_of(name: str) -> str:

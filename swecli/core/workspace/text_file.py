@@ -134,6 +134,12 @@ def shown_path(path: str, cwd: Path | str) -> str:
 
 
 _ESCAPED = lazy_pattern(r"\\([^\w\\])")
+_IN_QUOTES = lazy_pattern(r"""\\(["\\])""")
+
+
+def unescaped(quoted: str) -> str:
+    """The name that stands between double quotes, in which a backslash precedes a quote or another backslash."""
+    return _IN_QUOTES.sub(r"\1", quoted)
 
 
 def typed_path(words: str) -> str:
@@ -141,7 +147,7 @@ def typed_path(words: str) -> str:
     quotes around it, and backslashes before blanks and other signs."""
     path = words.strip().removeprefix("@")
     if len(path) > 1 and path[0] == path[-1] and path[0] in "\"'":
-        return path[1:-1]
+        return unescaped(path[1:-1]) if path[0] == '"' else path[1:-1]
     return _ESCAPED.sub(r"\1", path)
 
 

@@ -102,7 +102,7 @@ def token_before(text: str, row: int, column: int) -> Token | None:
     if row == 0 and (match := _SLASH.fullmatch(before)):
         return Token("command", match.group(1), 0)
     if match := _MENTION.search(before):
-        from swecli.core.workspace.mentions import unescaped  # not needed by the first frame
+        from swecli.core.workspace.text_file import unescaped  # not needed by the first frame
 
         quoted, plain = match.groups()
         return Token("file", plain if quoted is None else unescaped(quoted), match.start())

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.workspace.mentions import Mention, mentioned, mentioned_by_hand, resolve
+from swecli.core.workspace.mentions import Mention, mention_of, mentioned, mentioned_by_hand, resolve
+from swecli.core.workspace.text_file import typed_path
 
 
 @pytest.mark.parametrize(
@@ -108,3 +109,8 @@ def test_a_text_of_many_megabytes_is_looked_through_in_no_time() -> None:
     began = time.process_time()
     assert mentioned(text) == ("shop.py)", "basket", "end")
     assert time.process_time() - began < 0.3
+
+
+@pytest.mark.parametrize("name", ["a.py", "my file.txt", 'say "hi".txt', "back\\slash one.txt", "it's.txt"])
+def test_a_command_takes_a_mention_as_the_path_that_it_names(name: str) -> None:
+    assert typed_path(mention_of(name)) == name
