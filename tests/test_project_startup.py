@@ -48,6 +48,7 @@ needs_acp = pytest.mark.skipif(find_spec("acp") is None, reason="the SDK has no 
         ("swecli.core.protocol.codec", ("textual", "rich", "httpx", "pydantic")),
         ("swecli.app", ("textual", "rich", "acp")),
         ("swecli.headless.run", ("textual", "rich", "httpx", "acp")),
+        ("swecli.assembly.services", ("textual", "rich", "httpx", "pydantic")),
         ("swecli.command_line.acp", ("textual", "httpx", "acp", "asyncio")),
         ("swecli.command_line.mcp", ("textual", "httpx", "mcp", "asyncio")),
         pytest.param("swecli.acp.agent", ("textual", "rich", "httpx"), marks=needs_acp),

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.config.trust import PendingItem, TrustReading, accept_items, item_digest
+from swecli.core.validation import fields_of
 
 if TYPE_CHECKING:
     from swecli.core.config.load import Loaded
@@ -32,7 +33,7 @@ def read_hooks(
     """The hooks of the user and, if the workspace is trusted, of the project. ``vouched``: the user trusts the folder's
     content for this run, and can't be asked. Without configured hooks nothing is imported or read."""
     settings = loaded.settings.hooks
-    own = any(value for _, value in settings if isinstance(value, tuple))
+    own = any(value for _, value in fields_of(settings) if isinstance(value, tuple))
     claude = [cwd / name for name in CLAUDE_FILES] if trust.trusts else []
     claude = [path for path in claude if path.is_file() and not path.is_symlink() and not path.parent.is_symlink()]
     users = Path(home) / ".claude" / "settings.json" if settings.user_claude and home else None

@@ -69,6 +69,7 @@ from swecli.core.llm.windows import (
 )
 from swecli.core.protocol.events import Price
 from swecli.core.protocol.messages import Message, Origin, TextPart, Usage
+from swecli.core.validation import changed, fields_of, validated
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
@@ -129,7 +130,7 @@ class Prices:
 
 def own_prices(settings: Settings) -> dict[str, PriceList]:
     own = {
-        model: read_prices([{name: str(dollars) for name, dollars in price if dollars is not None}])
+        model: read_prices([{name: str(dollars) for name, dollars in fields_of(price) if dollars is not None}])
         for model, price in settings.models.price.items()
     }
     return {model: prices for model, prices in own.items() if prices is not None}
@@ -589,14 +590,12 @@ class ModelSupply:
 
         given = {"input": price.input, "output": price.output, "cache_read": price.cached}
         try:
-            checked = PriceSettings.model_validate(
-                {name: float(rate) for name, rate in given.items() if rate is not None}
-            )
+            checked = validated(PriceSettings, {name: float(rate) for name, rate in given.items() if rate is not None})
         except ValueError as error:
             raise ValueError("A price is in dollars per million tokens, from 0 to 100,000.") from error
         path = user_file(self._environment)
         try:
-            set_value(path, dotted(("models", "price", model)), checked.model_dump(exclude_none=True))
+            set_value(path, dotted(("models", "price", model)), changed(checked))
         except ConfigError as error:
             raise ValueError(str(error)) from error
         prices = read_prices([{name: rate for name, rate in given.items() if rate is not None}])

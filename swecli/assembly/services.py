@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from swecli import __version__
 from swecli.assembly.extension_files import extension_files, skill_listing
@@ -110,7 +110,7 @@ def context_limits(settings: Settings) -> Limits:
         agent.context_budget,
         agent.max_output_tokens,
         context.target_tokens,
-        ComponentLimits(**context.limits.model_dump()),
+        ComponentLimits(**asdict(context.limits)),
         _server_clearing(context),
     )
 

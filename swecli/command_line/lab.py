@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import to_builtins
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, print_text
@@ -19,7 +20,6 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
-    from swecli.core.config.settings import Settings
     from swecli.core.sessions.store import SessionStore
     from swecli.lab.replay import Recording, Replayed, Strategy
 
@@ -150,27 +150,26 @@ def _user_file() -> str:
 
 
 def _strategies(words: Sequence[str], folder: Path) -> list[Strategy]:
-    from pydantic import ValidationError
-
     from swecli.assembly.services import compaction_options, context_limits
     from swecli.assembly.startup import startup_of
     from swecli.core.config.load import typed_value
     from swecli.core.config.settings import Settings
+    from swecli.core.validation import InvalidError, validated
     from swecli.lab.replay import Strategy
     from swecli.lab.strategies import changes_of, with_changes
 
     def read(key: str, text: str) -> object:
         return typed_value(text, words=True, many=False) if not text.strip()[:1].isdigit() else json.loads(text)
 
-    document = startup_of(LaunchOptions(cwd=folder), dict(os.environ)).loaded.settings.model_dump()
+    document = to_builtins(startup_of(LaunchOptions(cwd=folder), dict(os.environ)).loaded.settings)
     made: list[Strategy] = []
     for word in words:
         try:
-            settings: Settings = Settings.model_validate(with_changes(document, changes_of(word.strip(), read)))
+            settings = validated(Settings, with_changes(document, changes_of(word.strip(), read)))
             made.append(Strategy(word.strip(), context_limits(settings), compaction_options(settings.context)))
-        except ValidationError as error:
-            said = error.errors()[0]
-            raise UsageError(f"--strategy {word}: {'.'.join(map(str, said['loc']))}: {said['msg']}") from error
+        except InvalidError as error:
+            wrong = error.problems[0]
+            raise UsageError(f"--strategy {word}: {'.'.join(wrong.place)} {wrong.message}") from error
         except ValueError as error:
             raise UsageError(f"--strategy {word}: {error}") from error
     return made

@@ -19,6 +19,7 @@ from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.offers import offers
 from swecli.core.llm.windows import LocalServer
+from swecli.core.validation import validated
 from swecli.launch import LaunchOptions
 from tests.support.json_server import Reply, serve_json
 
@@ -33,7 +34,7 @@ def keys(folder: Path) -> KeyStore:
 def supply(folder: Path, environment: Mapping[str, str], **settings: Any) -> ModelSupply:
     return ModelSupply(
         LaunchOptions(Path("/proj"), base_url=settings.pop("base_url", None)),
-        Settings.model_validate(settings),
+        validated(Settings, settings),
         environment,
         folder,
         keys(folder),
@@ -78,7 +79,7 @@ def test_a_key_of_the_environment_comes_first(tmp_path: Path) -> None:
 
 def test_a_provider_of_the_user_can_have_a_stored_key(tmp_path: Path) -> None:
     office = {"office": {"base_url": "https://models.example.com/v1", "api_key_env": "OFFICE_KEY"}}
-    Accounts(Settings.model_validate({"providers": office}), {}, keys(tmp_path)).store("office", CANARY)
+    Accounts(validated(Settings, {"providers": office}), {}, keys(tmp_path)).store("office", CANARY)
     assert headers(supply(tmp_path, {}, providers=office), "office/m") == {"authorization": f"Bearer {CANARY}"}
 
 

@@ -18,6 +18,7 @@ from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.offers import Account, KeyState
 from swecli.core.llm.providers import known_providers
 from swecli.core.llm.windows import SECONDS, ModelList
+from swecli.core.validation import validated
 from swecli.launch import LaunchOptions, StartError
 
 OPTIONS = LaunchOptions(Path("/proj"))
@@ -25,7 +26,7 @@ KEYS = {"OPENAI_API_KEY": "k", "OFFICE_KEY": "o"}
 
 
 def settings(**sections: Any) -> Settings:
-    return Settings.model_validate(sections)
+    return validated(Settings, sections)
 
 
 NO_KEYS = KeyStore(Path("/nowhere"))
@@ -236,7 +237,7 @@ async def test_a_slow_server_is_waited_for_longer_while_there_is_no_model(
     environment = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
     supply = ModelSupply(
         LaunchOptions(tmp_path, model=model),
-        Settings.model_validate({"model": {"name": model}}),
+        validated(Settings, {"model": {"name": model}}),
         environment,
         tmp_path,
         KeyStore(tmp_path, keyring=lambda: None),
@@ -260,7 +261,7 @@ async def test_only_models_that_chat_are_offered_but_all_can_be_named(
     monkeypatch.setattr(models, "find_local_servers", nothing)
     supply = ModelSupply(
         LaunchOptions(tmp_path),
-        Settings.model_validate({"model": {"name": "openai/tts-1"}}),
+        validated(Settings, {"model": {"name": "openai/tts-1"}}),
         {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"},
         tmp_path,
         KeyStore(tmp_path, keyring=lambda: None),

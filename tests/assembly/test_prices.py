@@ -17,6 +17,7 @@ from swecli.core.engine.services import Services
 from swecli.core.llm.providers import Overrides, resolve
 from swecli.core.protocol.events import Price
 from swecli.core.protocol.messages import Usage
+from swecli.core.validation import validated
 from swecli.launch import LaunchOptions
 
 USED = Usage(input_total=1000, output_total=10)
@@ -74,7 +75,7 @@ def test_a_price_of_the_settings_holds_at_any_address_unless_the_provider_report
         "office/m": {"input": 2.5, "output": 10, "cache_read": 0.25},
         "openai/gpt-6-sol": {"input": 1, "output": 1},
     }
-    prices = Prices(lambda model, usage: "7", own_prices(Settings.model_validate({"models": {"price": table}})))
+    prices = Prices(lambda model, usage: "7", own_prices(validated(Settings, {"models": {"price": table}})))
     used = Usage(input_total=1_000_000, cache_read=600_000, cache_write=100_000, output_total=100_000)
     assert prices("office/m", used) == "2.15"
     assert prices("openai/gpt-6-sol", USED) == "0.00101"

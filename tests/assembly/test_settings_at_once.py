@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from pydantic import BaseModel, ValidationError
 
 from swecli.app import open_session
 from swecli.assembly.models import ModelSupply
@@ -19,13 +18,14 @@ from swecli.assembly.startup import startup_of
 from swecli.command_line.config import preferences
 from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
-from swecli.core.config.settings import Settings
+from swecli.core.config.settings import NAMED, SECTIONS, Settings
 from swecli.core.engine.services import Adjustable, ModelUnavailable, SentinelOptions, Services
 from swecli.core.engine.session import Session
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import TurnEnded
 from swecli.core.protocol.messages import Usage
 from swecli.core.tools.run_command import RunCommand
+from swecli.core.validation import InvalidError, choices, default_of, fields_by_name, validated
 from swecli.launch import LaunchOptions
 
 MODEL = "openai/gpt-6-sol"
@@ -60,10 +60,9 @@ SCREEN = ("ui", "keys")
 
 def every_key() -> list[str]:
     keys: list[str] = []
-    for section, field in Settings.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel) and section != "keys":
-            keys += [f"{section}.{name}" for name in kind.model_fields]
+    for section, kind in SECTIONS.items():
+        if section not in (*NAMED, "keys"):
+            keys += [f"{section}.{name}" for name in fields_by_name(kind)]
         else:
             keys.append(next((key for key in OTHER if key.startswith(f"{section}.")), section))
     return keys
@@ -74,22 +73,16 @@ def other_value(key: str) -> Any:
     if key in OTHER:
         return OTHER[key]
     section, _, name = key.partition(".")
-    field = Settings.model_fields[section].annotation.model_fields[name]  # type: ignore[union-attr]
     if section == "hooks" and name != "user_claude":
         return [{"command": "true"}]
-    choices = [
-        choice
-        for part in (field.annotation, *get_args(field.annotation))
-        if get_origin(part) is Literal
-        for choice in get_args(part)
-    ]
-    for value in (*choices, *BY_TYPE):
+    kind = SECTIONS[section]
+    for value in (*choices(fields_by_name(kind)[name].type), *BY_TYPE):
         try:
             given = tuple(value) if isinstance(value, list) else value
-            checked = Settings.model_validate({section: {name: given}})
-        except ValidationError:
+            checked = validated(Settings, {section: {name: given}})
+        except InvalidError:
             continue
-        if getattr(getattr(checked, section), name) != field.get_default(call_default_factory=True):
+        if getattr(getattr(checked, section), name) != default_of(kind, name):
             return value
     raise AssertionError(f"{key} needs a value in OTHER")
 

@@ -61,12 +61,12 @@ def test_each_setting_has_its_origin(place: Place) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("agent.max_steps", "0", "greater than or equal to 1"),
+        ("agent.max_steps", "0", "at least 1"),
         ("agent.max_steps", "many", "takes a whole number from 1, not 'many'"),
         ("ui.mouse", "off", "takes true or false, not 'off'"),
         ("approval.allow", "[1", "is not a TOML value"),
         ("model.name", "sonnet", 'must be "provider/model" or an alias'),
-        ("agent.max_steps", '"9"', "integer"),
+        ("agent.max_steps", '"9"', "whole number"),
         ("agent.hard_block", "0.5", "must not exceed"),
         ("approval.mode", "fast", "must be"),
         ("approval.allow", "Bash(*x y)", "not a rule"),

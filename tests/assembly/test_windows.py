@@ -19,6 +19,7 @@ from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ProviderError
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import ContextMeasured, Event, ModelChanged, Notice, TurnEnded
+from swecli.core.validation import validated
 from swecli.launch import LaunchOptions
 from tests.core.engine.support import MemoryLog, make_services, until
 from tests.core.llm.test_client import REQUEST
@@ -29,7 +30,7 @@ MODELS = {"object": "list", "data": [{"id": "qwen", "object": "model", "max_mode
 
 def supply(data: Path, server: JsonServer | None = None, **settings: Any) -> ModelSupply:
     environment = {"VLLM_BASE_URL": server.url} if server is not None else {}
-    chosen = Settings.model_validate({"model": {"name": "vllm/qwen"}, **settings})
+    chosen = validated(Settings, {"model": {"name": "vllm/qwen"}, **settings})
     return ModelSupply(
         LaunchOptions(Path("/proj")), chosen, {"OPENAI_API_KEY": "k", **environment}, data, KeyStore(data)
     )
@@ -108,7 +109,7 @@ async def test_an_earlier_answer_of_the_same_host_precedes_the_catalogue(tmp_pat
     async with serve_json({}) as server:
         models = ModelSupply(
             LaunchOptions(Path("/proj")),
-            Settings.model_validate({"model": {"name": "openai/gpt-5"}}),
+            validated(Settings, {"model": {"name": "openai/gpt-5"}}),
             {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": f"{server.url}/v1"},
             tmp_path,
             KeyStore(tmp_path),
@@ -130,7 +131,7 @@ async def test_ollama_is_told_the_window_in_each_request(tmp_path: Path) -> None
         "parameters": "num_ctx 8192",
     }
     async with serve_json({"/api/show": shown, "/api/ps": {"models": []}}) as server:
-        chosen = Settings.model_validate({})
+        chosen = validated(Settings, {})
         environment = {"OLLAMA_HOST": server.url}
         models = ModelSupply(LaunchOptions(Path("/proj")), chosen, environment, tmp_path, KeyStore(tmp_path))
         client = models.make("ollama/qwen3")

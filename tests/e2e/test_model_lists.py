@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.assembly.models import ModelSupply
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
+from swecli.core.validation import validated
 from swecli.launch import LaunchOptions, StartError
 from tests.support.json_server import Reply, serve_json
 from tests.support.terminal import Terminal
@@ -59,9 +61,9 @@ async def test_the_first_screen_and_the_list_of_models(listing: str, shown: tupl
 
 
 def supply(tmp_path: Path, environment: Mapping[str, str], name: str, **providers: Any) -> ModelSupply:
-    settings = Settings.model_validate({"model": {"name": None}, "providers": providers})
+    settings = validated(Settings, {"model": {"name": None}, "providers": providers})
     options = LaunchOptions(tmp_path, headless=True, model=name)
-    chosen = settings.model_copy(update={"model": settings.model.model_copy(update={"name": name})})
+    chosen = replace(settings, model=replace(settings.model, name=name))
     return ModelSupply(options, chosen, environment, tmp_path, KeyStore(tmp_path, keyring=lambda: None))
 
 

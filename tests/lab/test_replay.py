@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec import to_builtins
 
 from swecli.assembly.services import compaction_options, context_limits
 from swecli.assembly.storage import DATABASE
@@ -19,6 +20,7 @@ from swecli.core.config.settings import Settings
 from swecli.core.protocol.events import Event, StepStarted, Unknown
 from swecli.core.sessions.database import open_database
 from swecli.core.sessions.store import SessionStore
+from swecli.core.validation import validated
 from swecli.lab.replay import NotReplayable, Recording, Replayed, Strategy, replay
 from swecli.lab.report import document, svg
 from swecli.lab.strategies import PRESETS, Tried, changes_of, propose, with_changes
@@ -47,7 +49,7 @@ def events(base: Path) -> list[Event]:
 
 
 def strategy(name: str) -> Strategy:
-    settings = Settings.model_validate(with_changes(Settings().model_dump(), PRESETS[name]))
+    settings = validated(Settings, with_changes(to_builtins(Settings()), PRESETS[name]))
     return Strategy(name, context_limits(settings), compaction_options(settings.context))
 
 
@@ -180,6 +182,6 @@ def test_only_what_is_cheaper_and_loses_nothing_is_proposed() -> None:
 
 def test_a_lower_trigger_brings_the_warning_with_it() -> None:
     changes = changes_of("agent.compact_trigger=0.7+context.keep_recent=4", lambda key, text: json.loads(text))
-    changed = with_changes(Settings().model_dump(), changes)
+    changed = with_changes(to_builtins(Settings()), changes)
     assert changed["context"]["warn"] == 0.7
     assert changed["context"]["keep_recent"] == 4

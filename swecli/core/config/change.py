@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import textwrap
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from inspect import getsource
 from pathlib import Path
 from typing import Any, cast
 
 from msgspec import Struct
-from pydantic import BaseModel
 
 from swecli.core.atomic_text import make_private, write_whole
 from swecli.core.config.key_actions import BY_NAME
@@ -28,7 +27,17 @@ from swecli.core.config.load import (
     toml_key,
     toml_text,
 )
-from swecli.core.config.settings import NAMED, KeySettings, Settings
+from swecli.core.config.settings import NAMED, SECTIONS, KeySettings, Section
+from swecli.core.validation import (
+    changed,
+    choices,
+    declared,
+    default_of,
+    fields_by_name,
+    fields_of,
+    in_words,
+    is_struct,
+)
 
 SECRET = frozenset(("headers", "dialect", "env", "args", "options", "settings"))
 """Settings of providers and servers with possibly secret values, which are never shown."""
@@ -64,13 +73,13 @@ def describe(loaded: Loaded) -> tuple[Described, ...]:
 
 def meaning(key: tuple[str, ...]) -> Described | None:
     """Description of a setting without its value; None for an unknown setting."""
-    model = _model_of(key)
-    if model is None:
+    section = _section_of(key)
+    if section is None:
         return None
     name = key[1] if len(key) == 2 or key[0] == "models" else key[-1]
-    if name not in model.model_fields:
+    if name not in fields_by_name(section):
         return None
-    return _described(key, name, model, None, Origin("default"))
+    return _described(key, name, section, None, Origin("default"))
 
 
 def instead_of(name: str, known: Iterable[str]) -> str:
@@ -84,136 +93,72 @@ def instead_of(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]}?" if near else "`swecli config` lists all"
 
 
-def _model_of(key: tuple[str, ...]) -> type[BaseModel] | None:
-    if key and key[0] in NAMED:
-        return NAMED[key[0]] if len(key) == 3 and key[1] else None
-    section = Settings.model_fields.get(key[0]) if key else None
-    if section is None or not (len(key) == 2 or (len(key) == 3 and key[0] == "models" and key[2])):
+def _section_of(key: tuple[str, ...]) -> type[Section] | None:
+    if not key or key[0] not in SECTIONS:
         return None
-    annotation = section.annotation
-    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+    if key[0] in NAMED:
+        return NAMED[key[0]] if len(key) == 3 and key[1] else None
+    whole = len(key) == 2 or (len(key) == 3 and key[0] == "models" and key[2])
+    return SECTIONS[key[0]] if whole else None
 
 
 def _all(loaded: Loaded) -> Iterator[Described]:
-    for section, model in loaded.settings:
-        if isinstance(model, BaseModel):
-            yield from _section(loaded, (section,), model)
+    for name, content in fields_of(loaded.settings):
+        if isinstance(content, Section):
+            yield from _of_section(loaded, (name,), content)
             continue
-        for name, named in cast("dict[str, BaseModel]", model).items():
-            yield from _section(loaded, (section, name), named)
+        for own, named in cast("dict[str, Section]", content).items():
+            yield from _of_section(loaded, (name, own), named)
 
 
-def _section(loaded: Loaded, path: tuple[str, ...], model: BaseModel) -> Iterator[Described]:
-    for name, value in model:
+def _of_section(loaded: Loaded, path: tuple[str, ...], section: Section) -> Iterator[Described]:
+    for name, value in fields_of(section):
         key = (*path, name)
         origin = loaded.origins.get(key, Origin("default"))
         named = cast("dict[str, object]", value) if path == ("models",) else {}
         for one, item in named.items():
-            yield _described((*key, one), name, type(model), item, origin)
+            yield _described((*key, one), name, type(section), item, origin)
         if not named:
-            yield _described(key, name, type(model), value, origin)
+            yield _described(key, name, type(section), value, origin)
 
 
-def _described(key: tuple[str, ...], name: str, model: type[BaseModel], value: object, origin: Origin) -> Described:
-    schema = _schemas(model).get(name, {})
+def _described(key: tuple[str, ...], name: str, section: type[Section], value: object, origin: Origin) -> Described:
+    kind = fields_by_name(section)[name].type
     if len(key) == 3 and key[0] == "models":
-        schema = schema.get("additionalProperties", {})
+        kind = declared(kind).within[1]  # of a table's values
     secret = name in SECRET or (name == "base_url" and "@" in str(value))
-    default = model.model_fields[name].get_default(call_default_factory=True)
-    unset = value is None or (isinstance(value, BaseModel) and not value.model_fields_set)
+    default = default_of(section, name)
+    unset = value is None or (isinstance(value, Section) and not changed(value))
     return Described(
         key,
-        "(unset)" if unset else toml_text(value) if isinstance(value, BaseModel) and not secret else shown_value(value),
+        "(unset)" if unset else toml_text(value) if isinstance(value, Section) and not secret else shown_value(value),
         "" if secret or unset else toml_text(value),
         origin,
-        _about(model).get(name, ""),
-        takes(schema),
-        _choices(schema),
-        "(unset)" if default is None or isinstance(default, BaseModel) else "" if secret else toml_text(default),
+        _about(section).get(name, ""),
+        in_words(kind),
+        tuple(toml_text(one) for one in choices(kind)),
+        "(unset)" if default is None or isinstance(default, Section) else "" if secret else toml_text(default),
         secret,
     )
 
 
 @lru_cache(maxsize=32)
-def _about(model: type[BaseModel]) -> Mapping[str, str]:
-    if issubclass(model, KeySettings):
+def _about(section: type[Section]) -> Mapping[str, str]:
+    if section is KeySettings:
         return {name: f"Keys that do this: {action.meaning}." for name, action in BY_NAME.items()}
     try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
+        body = ast.parse(textwrap.dedent(getsource(section))).body[0]
     except (OSError, SyntaxError):
         return {}
     assert isinstance(body, ast.ClassDef)
-    sections = {name: field.annotation for name, field in model.model_fields.items()}
-    found = {name: " ".join((kind.__doc__ or "").split()) for name, kind in sections.items() if _is_section(kind)}
+    kinds = {name: declared(field.type) for name, field in fields_by_name(section).items()}
+    found = {name: " ".join((kind.of.__doc__ or "").split()) for name, kind in kinds.items() if is_struct(kind)}
     for field, below in zip(body.body, body.body[1:], strict=False):
         if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
             found[field.target.id] = " ".join(below.value.value.split())
     return found
-
-
-def _is_section(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-Schema = dict[str, Any]
-
-
-@lru_cache(maxsize=32)
-def _schemas(model: type[BaseModel]) -> dict[str, Schema]:
-    whole = model.model_json_schema()
-    named = cast("dict[str, Schema]", whole.get("$defs", {}))
-
-    def resolved(schema: Schema) -> Schema:
-        reference = schema.get("$ref", "")
-        return {**named.get(str(reference).rpartition("/")[2], {}), **schema} if reference else schema
-
-    return {name: resolved(schema) for name, schema in cast("dict[str, Schema]", whole["properties"]).items()}
-
-
-def takes(schema: Schema) -> str:
-    """Allowed values of a JSON schema, in words."""
-    if "anyOf" in schema:
-        kinds = [each for each in cast("list[Schema]", schema["anyOf"]) if each.get("type") != "null"]
-        return " or ".join(takes(each) for each in kinds)
-    if "enum" in schema:
-        return "one of " + ", ".join(toml_text(each) for each in schema["enum"])
-    match schema.get("type"):
-        case "boolean":
-            return "true or false"
-        case "integer" | "number" as kind:
-            return ("a whole number" if kind == "integer" else "a number") + _bounds(schema)
-        case "array":
-            return f"a list, each {takes(cast('Schema', schema.get('items', {})))}"
-        case "object":
-            return "a table"
-        case "string":
-            return "text"
-        case _:
-            return "a table"
-
-
-def _bounds(schema: Schema) -> str:
-    words: list[str] = []
-    for name, word in (
-        ("minimum", "from"),
-        ("exclusiveMinimum", "above"),
-        ("maximum", "to"),
-        ("exclusiveMaximum", "below"),
-    ):
-        if name in schema:
-            words.append(f"{word} {schema[name]:,g}" if isinstance(schema[name], float) else f"{word} {schema[name]:,}")
-    return " " + " ".join(words) if words else ""
-
-
-def _choices(schema: Schema) -> tuple[str, ...]:
-    if "anyOf" in schema:
-        kinds = [each for each in cast("list[Schema]", schema["anyOf"]) if each.get("type") != "null"]
-        return _choices(kinds[0]) if len(kinds) == 1 else ()
-    if schema.get("type") == "boolean":
-        return ("true", "false")
-    return tuple(toml_text(each) for each in schema.get("enum", ()))
 
 
 Table = dict[str, Any]

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from msgspec import Struct, field
-from pydantic import BaseModel, ValidationError
 
 from swecli.core.config.paths import Paths, project_folder
 from swecli.core.config.settings import (
     NAMED,
+    SECTIONS,
     DialectSettings,
+    Section,
     Settings,
     canonical,
     contradictions,
@@ -31,6 +32,7 @@ from swecli.core.config.settings import (
     unknown_references,
 )
 from swecli.core.config.trust import Consent, PendingItem, without_links
+from swecli.core.validation import InvalidError, changed, default_of, fields_of, validated
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_BYTES = 1_000_000
@@ -119,10 +121,8 @@ def _place(message: str, text: str) -> tuple[int | None, str]:
 
 def toml_text(value: object) -> str:
     """A value on one line, as it would follow a key."""
-    if isinstance(value, BaseModel):
-        return toml_text(
-            {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
-        )
+    if isinstance(value, Section):
+        return toml_text(changed(value))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -390,18 +390,18 @@ def origins(loaded: Loaded) -> list[tuple[str, str, str]]:
     """Key, value and origin of every setting as text. Values of headers, of variables and of request bodies may be
     keys, so only their names are shown, and credentials in an address are left out."""
     rows: list[tuple[str, str, str]] = []
-    for section, model in loaded.settings:
-        if isinstance(model, BaseModel):
-            rows.extend(_rows(loaded, (section,), model))
+    for section, content in fields_of(loaded.settings):
+        if isinstance(content, Section):
+            rows.extend(_rows(loaded, (section,), content))
         else:
-            for name, named in cast("dict[str, BaseModel]", model).items():
+            for name, named in cast("dict[str, Section]", content).items():
                 rows.extend(_rows(loaded, (section, name), named))
     return rows
 
 
-def _rows(loaded: Loaded, path: Path_, model: BaseModel) -> list[tuple[str, str, str]]:
+def _rows(loaded: Loaded, path: Path_, section: Section) -> list[tuple[str, str, str]]:
     rows: list[tuple[str, str, str]] = []
-    for name, value in model:
+    for name, value in fields_of(section):
         key = (*path, name)
         if path == ("models",):
             named = cast("dict[str, object]", value)
@@ -486,9 +486,7 @@ def _is_refused(
 
 def _default(key: Path_) -> object:
     """The default of a setting; None for one of a named table."""
-    kind = Settings.model_fields[key[0]].annotation
-    field = kind.model_fields.get(key[-1]) if isinstance(kind, type) and issubclass(kind, BaseModel) else None
-    return None if field is None else field.default
+    return None if key[0] in NAMED else default_of(SECTIONS[key[0]], key[-1])
 
 
 def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> list[tuple[Path_, Any]]:
@@ -526,16 +524,11 @@ def _form(key: Path_) -> str:
 
 
 def _fields(section: str) -> tuple[str, ...]:
-    if section in NAMED:
-        return tuple(NAMED[section].model_fields)
-    annotation = Settings.model_fields[section].annotation
-    assert isinstance(annotation, type)
-    assert issubclass(annotation, BaseModel)
-    return tuple(annotation.model_fields)
+    return SECTIONS[section].__struct_encode_fields__
 
 
 def _known(key: Path_) -> bool:
-    if key[0] not in Settings.model_fields:
+    if key[0] not in SECTIONS:
         return False
     if key[0] in NAMED:
         return len(key) <= 2 or key[2] in _fields(key[0])
@@ -548,7 +541,7 @@ def _unknown(key: Path_) -> str:
         return f"{name} is not a setting. Settings never hold keys: name the variable with api_key_env."
     if len(key) == 1 and key[0].lower().replace("_", "") == "mcpservers":  # Codex's and Claude Code's word
         return f"{name} is not a setting; ignored. A server begins with [mcp.NAME]."
-    choices = list(Settings.model_fields) if len(key) == 1 else [*_fields(key[0]), *other_names(key[0])]
+    choices = list(SECTIONS) if len(key) == 1 else [*_fields(key[0]), *other_names(key[0])]
     near = get_close_matches(key[-1], choices, 1)
     hint = f" Did you mean {near[0]}?" if near else f" Known here: {', '.join(choices)}."
     return f"{name} is not a setting; ignored.{hint}"
@@ -609,8 +602,7 @@ def _checked(tree: Mapping[str, Any], origin_of: Mapping[Path_, Origin]) -> Sett
     problems: list[ConfigProblem] = []
     for section, given in tree.items():
         if section not in NAMED:
-            kind = cast("type[BaseModel]", Settings.model_fields[section].annotation)
-            sections[section] = _section(kind, (section,), given, origin_of, problems)
+            sections[section] = _section(SECTIONS[section], (section,), given, origin_of, problems)
             continue
         named = cast("dict[str, Any]", given).items()
         sections[section] = {
@@ -618,19 +610,19 @@ def _checked(tree: Mapping[str, Any], origin_of: Mapping[Path_, Origin]) -> Sett
         }
     if problems:
         raise ConfigError(problems)
-    return Settings.model_construct(**sections)
+    return Settings(**sections)
 
 
 def _section(
-    kind: type[BaseModel],
+    kind: type[Section],
     path: Path_,
     given: object,
     origin_of: Mapping[Path_, Origin],
     problems: list[ConfigProblem],
-) -> BaseModel | None:
+) -> Section | None:
     try:
-        return kind.model_validate(given)
-    except ValidationError as error:
+        return validated(kind, given)
+    except InvalidError as error:
         problems.extend(_problems(error, path, origin_of))
         return None
 
@@ -663,22 +655,16 @@ def _put(tree: dict[str, Any], key: Path_, value: object) -> None:
     tree[key[-1]] = value
 
 
-def _problems(error: ValidationError, section: Path_, origin_of: Mapping[Path_, Origin]) -> list[ConfigProblem]:
+def _problems(error: InvalidError, section: Path_, origin_of: Mapping[Path_, Origin]) -> list[ConfigProblem]:
     problems: list[ConfigProblem] = []
-    for detail in error.errors():
-        key = section + tuple(str(part) for part in detail["loc"])
+    for problem in error.problems:
+        key = section + problem.place
         origin = next((origin_of[key[:end]] for end in range(len(key), 0, -1) if key[:end] in origin_of), None)
         if origin is None:
             # An error of a whole section: any of its keys may be the cause.
             origin = next((found for path, found in origin_of.items() if path[:1] == key[:1]), Origin("default"))
-        message = detail["msg"].removeprefix("Value error, ")
-        if detail["type"] == "extra_forbidden":
-            message = "must not be here: unknown key"
-        if detail["type"] == "missing":
-            message = "must be given too"
-        if detail["type"] == "tuple_type":
-            message = f"must be a list of tables: [[{'.'.join(key)}]]" if _is_hook(key) else "must be a list"
-        message = message.removeprefix("Input should be ") if message.startswith("Input should be ") else message
-        text = message if " " in message and message.startswith("must") else f"must be {message}"
-        problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {text}"))
+        message = problem.message
+        if problem.kind == "list" and _is_hook(key):
+            message = f"must be a list of tables: [[{'.'.join(key)}]]"
+        problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {message}"))
     return problems

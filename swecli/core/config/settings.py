@@ -1,17 +1,18 @@
-"""Settings: every section and key that has an effect, with its default and allowed values.
+"""Settings: every section and key that has an effect, with its default and allowed values."""
 
-There is no ``from __future__ import annotations``, because pydantic would evaluate 300 strings at each start.
-"""
+from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+import msgspec
+from msgspec import Meta
 
 from swecli.core.config.key_actions import ACTIONS, normal, problem
 from swecli.core.protocol.events import Mode, RotKind
+from swecli.core.validation import Checked, check, fields_of
 from swecli.lazy_pattern import lazy_pattern
 
 _WORD = lazy_pattern(r"[A-Za-z0-9_.-]+")
@@ -28,17 +29,15 @@ def word(value: str) -> str:
     return value
 
 
-Word = Annotated[str, AfterValidator(word)]
-Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
-Tokens = Annotated[int, Field(ge=1_000)]
-Count = Annotated[int, Field(ge=1)]
+Word = Annotated[str, check(word)]
+Share = Annotated[float, Meta(gt=0, le=1)]
+Seconds = Annotated[float, Meta(gt=0, le=86_400)]
+Tokens = Annotated[int, Meta(ge=1_000)]
+Count = Annotated[int, Meta(ge=1)]
 
 
-class Section(BaseModel):
+class Section(Checked):
     """Base of all sections. Values are not coerced: "10" is not a number, true is not a count."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class CheckpointSettings(Section):
@@ -61,7 +60,7 @@ class LogSettings(Section):
 
     enabled: bool = True
     """false: no logs are written. ``swecli logs export`` still works."""
-    max_bytes: Annotated[int, Field(ge=10_000)] = 5_000_000
+    max_bytes: Annotated[int, Meta(ge=10_000)] = 5_000_000
     """A log that reaches this many bytes is rotated; three older ones are kept."""
 
 
@@ -77,8 +76,8 @@ class SessionSettings(Section):
 
 
 Strategy = Literal["chain", "truncation", "importance", "summarization"]
-Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Pattern = Annotated[str, Field(min_length=1)]
+Score = Annotated[float, Meta(ge=0, le=1)]
+Pattern = Annotated[str, Meta(min_length=1)]
 
 RETENTION_ACTIONS = ("keep_turns", "keep_last", "until_file_changes", "head_tail", "offload_over", "never_drop")
 
@@ -114,18 +113,17 @@ class RetentionSettings(Section):
         value = getattr(self, name, None)
         return f"{' '.join(about) or 'everything'}: {name}{'' if value is True else f' {value}'}"
 
-    @model_validator(mode="after")
-    def _one_action(self) -> Self:
+    def problem(self) -> str:
         given = [name for name in RETENTION_ACTIONS if getattr(self, name)]
         if len(given) != 1:
             found = f"not {' and '.join(given)}" if given else "it has none"
-            raise ValueError(f"must have exactly one of {', '.join(RETENTION_ACTIONS)}: {found}")
+            return f"must have exactly one of {', '.join(RETENTION_ACTIONS)}: {found}"
         if self.kind == "arguments" and given[0] in ("until_file_changes", "head_tail"):
-            raise ValueError(f"must not have {given[0]}: it applies to results, and this rule to arguments")
-        return self
+            return f"must not have {given[0]}: it applies to results, and this rule to arguments"
+        return ""
 
 
-Amount = Annotated[Count | Share, Field(union_mode="left_to_right")]
+Amount = Count | Share
 """A share of the effective window with a decimal point (0.1), or tokens without one."""
 
 
@@ -155,7 +153,7 @@ class ServerClearingSettings(Section):
     """Tokens of a prompt at which the provider clears."""
     keep_tool_uses: Count = 3
     """Newest calls whose results are kept."""
-    exclude_tools: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    exclude_tools: tuple[str, ...] = ()
     """Tools whose results are kept."""
 
 
@@ -191,13 +189,13 @@ class ContextSettings(Section):
     """Whether the small model (model.small) suggests further search words for your message."""
     sentinel: bool = True
     """Whether swecli suggests remedies at the end of a turn if the conversation has degraded."""
-    sentinel_silenced: Annotated[tuple[RotKind, ...], Field(strict=False)] = ()
+    sentinel_silenced: tuple[RotKind, ...] = ()
     """Suggestions that are never made: contradiction, reverted, failing, reread, stale, summaries, repeated."""
     retention: tuple[RetentionSettings, ...] = ()
     """Rules about what is removed first and what is kept, in order."""
-    limits: ContextLimitSettings = Field(default_factory=ContextLimitSettings.model_construct)
+    limits: ContextLimitSettings = ContextLimitSettings()
     """Limits for parts of the context; unset: no limit."""
-    server_clearing: ServerClearingSettings = Field(default_factory=ServerClearingSettings.model_construct)
+    server_clearing: ServerClearingSettings = ServerClearingSettings()
     """Anthropic's own clearing of old tool results, on its servers."""
 
 
@@ -240,9 +238,9 @@ def _header_names(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-Model = Annotated[str, AfterValidator(_model)]
+Model = Annotated[str, check(_model)]
 """``provider/model``."""
-Reference = Annotated[str, AfterValidator(_reference)]
+Reference = Annotated[str, check(_reference)]
 """``provider/model``, an alias, or one of the roles main, summary and small."""
 
 
@@ -265,7 +263,7 @@ class ModelSettings(Section):
     """Seconds to wait for the next token of an answer."""
 
 
-Dollars = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
+Dollars = Annotated[float, Meta(ge=0, le=100_000)]
 """US dollars per million tokens."""
 
 
@@ -281,13 +279,13 @@ class PriceSettings(Section):
 class ModelsSettings(Section):
     """Details of single models."""
 
-    aliases: dict[Word, Model] = Field(default_factory=dict)
+    aliases: dict[Word, Model] = {}
     """Short names."""
-    effort: dict[Model, Word] = Field(default_factory=dict)
+    effort: dict[Model, Word] = {}
     """Reasoning effort per model; overrides ``model.effort``."""
-    window: dict[Model, Tokens] = Field(default_factory=dict)
+    window: dict[Model, Tokens] = {}
     """Context windows; override every other source."""
-    price: dict[Model, PriceSettings] = Field(default_factory=dict)
+    price: dict[Model, PriceSettings] = {}
     """Prices; override the catalogue, but not the costs that a provider reports."""
 
 
@@ -326,7 +324,7 @@ class DialectSettings(Section):
 
     @property
     def given(self) -> dict[str, Any]:
-        return {name: value for name, value in self if value is not None}
+        return {name: value for name, value in fields_of(self) if value is not None}
 
 
 class ProviderSettings(Section):
@@ -334,17 +332,17 @@ class ProviderSettings(Section):
 
     protocol: Protocol | None = None
     """Protocol that the server speaks."""
-    base_url: Annotated[str, AfterValidator(_url)] | None = None
+    base_url: Annotated[str, check(_url)] | None = None
     """Base URL of its API."""
-    api_key_env: Annotated[str, AfterValidator(_variable)] | None = None
+    api_key_env: Annotated[str, check(_variable)] | None = None
     """Environment variable that holds the key; never the key itself."""
-    headers: Annotated[dict[str, str], AfterValidator(_header_names)] = Field(default_factory=dict)
+    headers: Annotated[dict[str, str], check(_header_names)] = {}
     """Headers of every request."""
     window: Tokens | None = None
     """Context window of its models in tokens, if the server does not report it."""
     max_output: Count | None = None
     """Longest answer of its models in tokens."""
-    dialect: DialectSettings = Field(default_factory=DialectSettings.model_construct)
+    dialect: DialectSettings = DialectSettings()
     """How the server deviates from its protocol."""
 
 
@@ -354,7 +352,7 @@ def _place(value: str) -> str:
     return value
 
 
-Place = Annotated[str, AfterValidator(_place)]
+Place = Annotated[str, check(_place)]
 
 
 class SandboxSettings(Section):
@@ -413,7 +411,7 @@ class UiSettings(Section):
     """Whether the terminal shows progress in its own bar; auto: if it is known to support it."""
     status_line: str | None = None
     """Shell command whose first line of output replaces the status bar; it gets the state as JSON."""
-    status_line_timeout: Annotated[float, Field(gt=0, le=60, allow_inf_nan=False)] = 2.0
+    status_line_timeout: Annotated[float, Meta(gt=0, le=60)] = 2.0
     """Time limit of the status line command, in seconds."""
 
 
@@ -428,25 +426,25 @@ def _normal(keys: tuple[str, ...]) -> tuple[str, ...]:
         raise ValueError(f"must be keys, and the keyboard {error}") from None
 
 
-Keys = Annotated[tuple[str, ...], AfterValidator(_normal), BeforeValidator(_as_list)]
+Keys = Annotated[tuple[str, ...], check(_normal, before=_as_list)]
 
 
-class _Checked(Section):
+class _KeyChanges(Section):
     @property
     def changes(self) -> dict[str, tuple[str, ...]]:
-        """The changed keys by action."""
-        return {name: getattr(self, name) for name in sorted(self.model_fields_set)}
+        """The keys that were set, by action: also to their defaults, because then another action cannot take them."""
+        return {action.name: keys for action in _BY_NAME if (keys := getattr(self, action.name)) is not action.keys}
 
-    @model_validator(mode="after")
-    def _without_conflict(self) -> Self:
-        if found := problem(self.changes):
-            raise ValueError(found)
-        return self
+    def problem(self) -> str:
+        return problem(self.changes)
 
 
-def _section() -> type[_Checked]:
-    fields: dict[str, Any] = {action.name: (Keys, action.keys) for action in ACTIONS}
-    return create_model("Keys", __base__=_Checked, __module__=__name__, **fields)
+_BY_NAME = sorted(ACTIONS, key=lambda action: action.name)
+
+
+def _section() -> type[_KeyChanges]:
+    fields = [(action.name, Keys, action.keys) for action in ACTIONS]
+    return cast("type[_KeyChanges]", msgspec.defstruct("Keys", fields, bases=(_KeyChanges,), module=__name__))
 
 
 class KeySettings(_section()):
@@ -493,7 +491,7 @@ class ToolSettings(Section):
     """Time limit of a shell command in seconds, unless the model requests another."""
     process_limit: Count = 1_024
     """Processes and threads that a command may have at once; a command that exceeds it is killed."""
-    tool_deferral_threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
+    tool_deferral_threshold: Annotated[float, Meta(ge=0, le=1)] = 0.1
     """Share of the effective window for descriptions of MCP tools; beyond it, tools are withheld until tool_search
     finds them. 1: none are withheld."""
     attribution: bool = False
@@ -515,7 +513,7 @@ class SubagentSettings(Section):
     """Input and output tokens after which a subagent is stopped."""
     max_price: Dollars | None = None
     """US dollars after which a subagent is stopped; unset: no cap."""
-    result_tokens: Annotated[int, Field(ge=200, le=1_500)] = 1_500
+    result_tokens: Annotated[int, Meta(ge=200, le=1_500)] = 1_500
     """Tokens of a subagent's report that join the conversation."""
     model: str | None = None
     """Model of subagents whose profile names none, as provider/name or an alias; unset: the session's model."""
@@ -530,11 +528,11 @@ class PlaybookSettings(Section):
     """Whether swecli learns new ones and counts outcomes; both change the file."""
     reflect: bool = False
     """Whether the small model is asked for further lessons at the end of a session and after ten idle minutes."""
-    withhold: Annotated[float, Field(ge=0, le=0.5, allow_inf_nan=False)] = 0.1
+    withhold: Annotated[float, Meta(ge=0, le=0.5)] = 0.1
     """Share of applicable bullets withheld for a whole session, to compare results without them."""
 
 
-Money = Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
+Money = Annotated[float, Meta(gt=0, le=1_000_000)]
 """US dollars."""
 
 
@@ -558,15 +556,15 @@ class BudgetSettings(Section):
 class HookSettings(Section):
     """One hook: a command that runs at an event of the session."""
 
-    command: Annotated[str, Field(min_length=1)]
+    command: Annotated[str, Meta(min_length=1)]
     """Command for bash, run in the project's folder with the event as JSON on stdin."""
     matcher: str = ""
     """Tools, or kinds of the event, that it applies to: names separated by |, or a regular expression."""
     timeout: Seconds = 60.0
     """Time limit in seconds."""
-    condition: str = Field("", alias="if")
+    condition: str = msgspec.field(default="", name="if")
     """A permission rule such as "Bash(git *)"; the hook runs only for calls with a part that matches it."""
-    background: bool = Field(False, alias="async")
+    background: bool = msgspec.field(default=False, name="async")
     """true: work does not wait for it, it decides nothing, and its message to the model comes with your next
     message."""
 
@@ -619,7 +617,7 @@ class McpSettings(Section):
     """Program to start."""
     args: tuple[str, ...] = ()
     """Its arguments."""
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[str, str] = {}
     """Environment variables for it, in addition to the few that every server gets."""
     cwd: str | None = None
     """Directory to start it in; unset: the working directory."""
@@ -627,7 +625,7 @@ class McpSettings(Section):
     """Address of a running server."""
     transport: Literal["stdio", "http", "sse"] | None = None
     """How to connect; unset: stdio for a command, http for a url."""
-    headers: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, str] = {}
     """Headers of every request to the url."""
     enabled: bool = True
     """false: it is listed but not started."""
@@ -644,7 +642,7 @@ class DiagnosticsSettings(Section):
 
     enabled: bool = True
     """Whether language servers are used: those on PATH, and those in [language_servers.NAME]."""
-    wait: Annotated[float, Field(gt=0, le=2, allow_inf_nan=False)] = 2.0
+    wait: Annotated[float, Meta(gt=0, le=2)] = 2.0
     """Seconds that the result of an edit waits for new errors; later errors are reported later."""
     most: Count = 10
     """Maximum number of new errors reported with one edit."""
@@ -666,11 +664,11 @@ class LanguageServerSettings(Section):
     """Language id sent to the server; unset: the extension without its dot."""
     roots: tuple[str, ...] = ()
     """File names that mark the root of a project."""
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, Any] = {}
     """Initialization options."""
-    settings: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, Any] = {}
     """Answers to the server's configuration requests, by section."""
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[str, str] = {}
     """Environment variables for it."""
     enabled: bool = True
     """false: the server is not used."""
@@ -699,43 +697,48 @@ class MemorySettings(Section):
     """Whether swecli keeps session notes in .swecli/memory/session_notes.md of a trusted workspace."""
     scratchpad: bool = True
     """Whether the model has a scratchpad for the conversation."""
-    max_tokens: Annotated[int, Field(ge=100, le=20_000)] = 800
+    max_tokens: Annotated[int, Meta(ge=100, le=20_000)] = 800
     """Maximum tokens of all memories in the prompt; the rest is listed by name."""
-    max_file_bytes: Annotated[int, Field(ge=1_000, le=1_000_000)] = 65_536
+    max_file_bytes: Annotated[int, Meta(ge=1_000, le=1_000_000)] = 65_536
     """Largest file, in bytes, that the memory tool writes."""
 
 
 class Settings(Section):
     """All settings."""
 
-    agent: AgentSettings = Field(default_factory=AgentSettings.model_construct)
-    context: ContextSettings = Field(default_factory=ContextSettings.model_construct)
-    model: ModelSettings = Field(default_factory=ModelSettings.model_construct)
-    models: ModelsSettings = Field(default_factory=ModelsSettings.model_construct)
-    providers: dict[str, ProviderSettings] = Field(default_factory=dict)
-    approval: ApprovalSettings = Field(default_factory=ApprovalSettings.model_construct)
-    sandbox: SandboxSettings = Field(default_factory=SandboxSettings.model_construct)
-    checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings.model_construct)
-    log: LogSettings = Field(default_factory=LogSettings.model_construct)
-    sessions: SessionSettings = Field(default_factory=SessionSettings.model_construct)
-    tools: ToolSettings = Field(default_factory=ToolSettings.model_construct)
-    instructions: InstructionSettings = Field(default_factory=InstructionSettings.model_construct)
-    memory: MemorySettings = Field(default_factory=MemorySettings.model_construct)
-    subagents: SubagentSettings = Field(default_factory=SubagentSettings.model_construct)
-    playbook: PlaybookSettings = Field(default_factory=PlaybookSettings.model_construct)
-    budget: BudgetSettings = Field(default_factory=BudgetSettings.model_construct)
-    mcp: dict[str, McpSettings] = Field(default_factory=dict)
-    diagnostics: DiagnosticsSettings = Field(default_factory=DiagnosticsSettings.model_construct)
-    language_servers: dict[str, LanguageServerSettings] = Field(default_factory=dict)
-    ui: UiSettings = Field(default_factory=UiSettings.model_construct)
-    keys: KeySettings = Field(default_factory=KeySettings.model_construct)
-    hooks: HooksSettings = Field(default_factory=HooksSettings.model_construct)
+    agent: AgentSettings = AgentSettings()
+    context: ContextSettings = ContextSettings()
+    model: ModelSettings = ModelSettings()
+    models: ModelsSettings = ModelsSettings()
+    providers: dict[str, ProviderSettings] = {}
+    approval: ApprovalSettings = ApprovalSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    log: LogSettings = LogSettings()
+    sessions: SessionSettings = SessionSettings()
+    tools: ToolSettings = ToolSettings()
+    instructions: InstructionSettings = InstructionSettings()
+    memory: MemorySettings = MemorySettings()
+    subagents: SubagentSettings = SubagentSettings()
+    playbook: PlaybookSettings = PlaybookSettings()
+    budget: BudgetSettings = BudgetSettings()
+    mcp: dict[str, McpSettings] = {}
+    diagnostics: DiagnosticsSettings = DiagnosticsSettings()
+    language_servers: dict[str, LanguageServerSettings] = {}
+    ui: UiSettings = UiSettings()
+    keys: KeySettings = KeySettings()
+    hooks: HooksSettings = HooksSettings()
 
 
 NAMED: Mapping[str, type[Section]] = MappingProxyType(
     {"providers": ProviderSettings, "mcp": McpSettings, "language_servers": LanguageServerSettings}
 )
 """Sections of tables with names of the user's choice, and their content."""
+
+SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
+    {name: type(content) if isinstance(content, Section) else NAMED[name] for name, content in fields_of(Settings())}
+)
+"""All sections; for those of named tables, their content."""
 
 ROLES = ("main", "summary", "small")
 """Names for models by their role in the settings."""

@@ -8,7 +8,7 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 from msgspec import Struct
@@ -182,16 +182,15 @@ def terms(text: str) -> tuple[str, ...]:
     return tuple(stem(word) for found in words if (word := found.lower()) not in _STOP)
 
 
-def _groups() -> Mapping[str, frozenset[str]]:
+@cache
+def _alike() -> Mapping[str, frozenset[str]]:
+    """Words of like meaning by their stem; made at the first search."""
     found: dict[str, set[str]] = {}
     for line in _ALIKE:
         group = {stem(word) for word in line.split()}
         for word in group:
             found.setdefault(word, set()).update(group - {word})
     return {word: frozenset(others) for word, others in found.items()}
-
-
-_SAME = _groups()
 
 
 class ToolIndex:
@@ -251,7 +250,7 @@ class ToolIndex:
             found.setdefault(self._vocabulary[at], BEGINS)
         for length in range(PREFIX, len(term)):
             found.setdefault(term[:length], BEGINS)
-        for other in _SAME.get(term, ()):
+        for other in _alike().get(term, ()):
             found[other] = max(found.get(other, 0.0), ALIKE)
         return {
             other: weight

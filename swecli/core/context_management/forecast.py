@@ -4,7 +4,6 @@ cost."""
 from __future__ import annotations
 
 import math
-import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
@@ -234,7 +233,7 @@ class RequestTrend:
         """Average tokens added by recent turns; None before the second turn. Turns that shrank it do not count."""
         sizes = [*self._sizes]
         grown = [after - before for before, after in pairwise(sizes) if after > before]
-        return statistics.fmean(grown) if grown else None
+        return sum(grown) / len(grown) if grown else None
 
     @property
     def answers(self) -> tuple[int, int]:
@@ -254,8 +253,8 @@ class RequestTrend:
         if not self._shares:
             return (0.0, 1.0, 1.0) if self.keeps else (0.0, 0.0, 1.0)
         seen = sorted(self._shares)
-        odd = len(seen) // TRIMMED
-        return seen[odd], statistics.median(seen), seen[-1 - odd]
+        odd, middle = len(seen) // TRIMMED, len(seen) // 2
+        return seen[odd], (seen[middle] + seen[-1 - middle]) / 2, seen[-1 - odd]
 
 
 class Forecast(Struct, frozen=True):

@@ -229,7 +229,7 @@ class PreparedCall(Struct, frozen=True):
         """The call in the form for hooks."""
         from swecli.core.hooks.translation import ToolUse
 
-        given = self.params.model_dump(mode="json", exclude_defaults=True)
+        given = self.params.given()
         return ToolUse(self.part.call_id, self.tool.name, given, str(self.ctx.cwd), self.effects.writes, self.effects)
 
     def with_note(self, text: str) -> str:
@@ -246,7 +246,7 @@ class PreparedCall(Struct, frozen=True):
         if params == self.params:
             return self
         ctx = replace(self.ctx, choices=())
-        shown = params.model_dump(mode="json", exclude_defaults=True)
+        shown = params.given()
         only = next(iter(shown.values())) if len(shown) == 1 else None
         text = only if isinstance(only, str) else json.dumps(shown, ensure_ascii=False)
         return replace(
@@ -587,7 +587,7 @@ class Consents:
         cwd = str(self._services.workspace.cwd)
         decision = self._services.decide(
             self._policy(mode, call.rules, counted=counted),
-            PermissionCall(call.tool.name, call.params.model_dump(), call.effects, cwd, self._roots, call.typed),
+            PermissionCall(call.tool.name, call.params.values(), call.effects, cwd, self._roots, call.typed),
         )
         if call.must_ask and decision.outcome == "allow":
             return replace(decision, outcome="ask", reason=call.must_ask, offers=(), offer_note=ASKED_BY_HOOK)
@@ -652,7 +652,7 @@ class Consents:
             hunks=preview.hunks,
             facts=(*self._place(call, decision), *preview.facts),
             warnings=(*((f"Your edit was refused: {refused.reason}",) if refused else ()), *hooked, *warnings),
-            arguments=None if preview.hunks else call.params.model_dump(mode="json", exclude_defaults=True),
+            arguments=None if preview.hunks else call.params.given(),
             refused=refused,
             rules=decision.offers,
             rule_note=decision.offer_note,

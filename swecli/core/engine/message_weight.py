@@ -18,6 +18,7 @@ from swecli.core.protocol.budget import Budget
 from swecli.core.tools.base import ToolError
 from swecli.core.tools.read_file import ReadFileParams, read_page
 from swecli.core.tools.search import listing_text
+from swecli.core.validation import validated
 from swecli.core.workspace.mentions import MOST, Mention
 from swecli.figures import portion, tokens
 
@@ -141,5 +142,5 @@ async def _weighed(mention: Mention, cwd: Path, roots: Sequence[Path]) -> Weighe
 
 def _page(mention: Mention) -> tuple[str, int]:
     lines = {"offset": mention.first, "limit": mention.last - mention.first + 1} if mention.last else {}
-    outcome = read_page(mention.path, ReadFileParams.model_validate({"path": str(mention.path), **lines}))
+    outcome = read_page(mention.path, validated(ReadFileParams, {"path": str(mention.path), **lines}))
     return outcome.text, len(outcome.images)

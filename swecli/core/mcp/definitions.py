@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.config.settings import McpSettings
+from swecli.core.validation import fields_of
 from swecli.lazy_pattern import lazy_pattern
 
 Transport = Literal["stdio", "http", "sse"]
@@ -138,7 +139,7 @@ def of_settings(name: str, settings: McpSettings, origin: str, scope: Scope = "u
     Raises:
         DefinitionError: it has neither a program nor an address, or an invalid name.
     """
-    given = settings.model_dump(exclude={"transport", "command", "url", "cwd"})
+    given = {key: value for key, value in fields_of(settings) if key not in ("transport", "command", "url", "cwd")}
     found = ServerDefinition(
         checked_name(name),
         settings.transport or ("stdio" if settings.command else "http"),

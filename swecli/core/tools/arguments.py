@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import types
-import typing
+from collections.abc import Mapping
 from typing import Any, cast
 
-from pydantic import ValidationError
-from pydantic.fields import FieldInfo
+from msgspec.structs import FieldInfo
 
 from swecli.core.llm.json_values import is_too_deep, parse_loose
 from swecli.core.tools.base import AnyTool, Params, ToolError
 from swecli.core.tools.dynamic import DynamicTool
+from swecli.core.validation import InvalidError, declared, fields_by_name, is_list, validated
 
 _AROUND = 40
 _MAX_PROBLEMS = 6
@@ -43,10 +42,10 @@ def parse_arguments(raw: str, tool: AnyTool) -> Params:
     arguments = _decode(raw, tool.name)
     if isinstance(tool, DynamicTool):
         return tool.validated(arguments)
-    fields = tool.params.model_fields
+    fields = fields_by_name(tool.params)
     try:
-        return tool.params.model_validate(_tidied(arguments, fields))
-    except ValidationError as error:
+        return validated(tool.params, _tidied(arguments, fields), lenient=True)
+    except InvalidError as error:
         raise ToolError(_problems(error, tool.name, fields)) from error
 
 
@@ -98,7 +97,7 @@ def _bad_json(raw: str, name: str, error: json.JSONDecodeError) -> str:
     )
 
 
-def _tidied(arguments: dict[str, Any], fields: dict[str, FieldInfo]) -> dict[str, Any]:
+def _tidied(arguments: dict[str, Any], fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
     tidy = dict(arguments)
     for name in fields:
         if name not in tidy:
@@ -107,18 +106,11 @@ def _tidied(arguments: dict[str, Any], fields: dict[str, FieldInfo]) -> dict[str
                 tidy[name] = tidy.pop(given[0])
     for name, field in fields.items():
         value = tidy.get(name)
-        if name in tidy and value is None and not field.is_required():
+        if name in tidy and value is None and not field.required:
             del tidy[name]
-        elif isinstance(value, str) and _is_list(field.annotation):
+        elif isinstance(value, str) and is_list(declared(field.type)):
             tidy[name] = _list_in(value)
     return tidy
-
-
-def _is_list(annotation: Any) -> bool:
-    origin = typing.get_origin(annotation)
-    if origin in (typing.Union, types.UnionType):
-        return any(_is_list(part) for part in typing.get_args(annotation))
-    return origin in (list, tuple)
 
 
 def _list_in(text: str) -> Any:
@@ -129,27 +121,19 @@ def _list_in(text: str) -> Any:
     return cast("list[Any]", value) if isinstance(value, list) else text
 
 
-def _problems(error: ValidationError, tool: str, fields: dict[str, FieldInfo]) -> str:
+def _problems(error: InvalidError, tool: str, fields: Mapping[str, FieldInfo]) -> str:
     lines: list[str] = []
-    details = error.errors(include_url=False)
-    for detail in details[:_MAX_PROBLEMS]:
-        where = ".".join(str(part) for part in detail["loc"]) or "arguments"
-        kind, message = detail["type"], detail["msg"]
-        if kind == "missing":
-            message = "is required"
-        elif kind == "extra_forbidden":
-            message = "is not a parameter"
-        elif kind == "value_error":
-            message = message.removeprefix("Value error, ")
-        else:
-            message = f"{message[:1].lower()}{message[1:]}, got {_short(detail['input'])}"
-        lines.append(f"- {where}: {message}")
-    if len(details) > _MAX_PROBLEMS:
-        lines.append(f"- and {len(details) - _MAX_PROBLEMS} more")
-    names = ", ".join(name if field.is_required() else f"{name}?" for name, field in fields.items())
+    for problem in error.problems[:_MAX_PROBLEMS]:
+        message = {"missing": "is required", "unknown": "is not a parameter"}.get(problem.kind, problem.message)
+        if problem.message.startswith("must be"):
+            message += f", got {_short(problem.given)}"
+        lines.append(f"- {'.'.join(problem.place) or 'arguments'}: {message}")
+    if len(error.problems) > _MAX_PROBLEMS:
+        lines.append(f"- and {len(error.problems) - _MAX_PROBLEMS} more")
+    names = ", ".join(name if field.required else f"{name}?" for name, field in fields.items())
     return f"Invalid arguments for {tool}; nothing was run.\n" + "\n".join(lines) + f"\nParameters: {names}"
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = json.dumps(value) if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:59] + "…"

@@ -8,16 +8,13 @@ import json
 import os
 import threading
 import time
-import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
-from msgspec import Struct, field
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from msgspec import Meta, Struct, field, to_builtins
 
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
@@ -26,29 +23,26 @@ from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.events import EditedText, Hunk, ResultKind
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.sandbox.sandbox import Sandbox
+from swecli.core.validation import Checked, changed, compact_schema
 from swecli.core.workspace.atomic_write import READ_ONLY, StaleFileError
 from swecli.core.workspace.jobs import Jobs
 from swecli.core.workspace.text_file import NotRegularError
 from swecli.core.workspace.walk import MOSTLY_BUILT, NOT_OWN
 
 
-class Params(BaseModel):
+class Params(Checked):
     """Base of all tool parameters. Unknown keys are errors that the model can read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+    def values(self) -> dict[str, Any]:
+        """All parameters by name."""
+        return to_builtins(self)
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_truth_as_number(cls, value: Any, info: ValidationInfo) -> Any:
-        # To Python, true is 1: a limit of one second, or the first line.
-        if isinstance(value, bool) and bool not in _types_in(cls.model_fields[info.field_name or ""].annotation):
-            raise ValueError(f"must not be {str(value).lower()}")
-        return value
+    def given(self) -> dict[str, Any]:
+        """The parameters that differ from their defaults, as the model would write them."""
+        return changed(self)
 
 
-def _types_in(annotation: Any) -> tuple[Any, ...]:
-    return typing.get_args(annotation) or (annotation,)
-
+Positive = Annotated[int, Meta(ge=1)]
 
 P = TypeVar("P", bound=Params)
 
@@ -274,69 +268,8 @@ AnyTool = Tool[Any]
 
 def binding(tool: str, params: Params, cwd: Path, state: str) -> str:
     """The hash that binds an approval."""
-    shown = json.dumps([tool, params.model_dump(mode="json"), str(cwd), state], sort_keys=True)
+    shown = json.dumps([tool, params.values(), str(cwd), state], sort_keys=True)
     return hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-_NOISE = frozenset(
-    (
-        "title",
-        "default",
-        "additionalProperties",
-        "$defs",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "minLength",
-        "maxLength",
-        "minItems",
-        "maxItems",
-    )
-)
-"""Bounds are checked on each call; some providers refuse schemas that contain them."""
-
-
-@cache
-def compact_schema(params: type[Params]) -> Mapping[str, Any]:
-    """A deterministic, compact schema: definitions inlined, titles and defaults removed, "or null" folded. Made once
-    per class.
-
-    Defaults are documented in the descriptions; every optional parameter has one.
-    """
-    schema = params.model_json_schema()
-    return _object(_compact(schema, _object(schema.get("$defs", {}))))
-
-
-def _compact(node: Any, definitions: dict[str, Any]) -> Any:
-    if isinstance(node, list):
-        return [_compact(entry, definitions) for entry in cast("list[Any]", node)]
-    if not isinstance(node, dict):
-        return node
-    found = _object(cast("Any", node))
-    if "$ref" in found:
-        target = _object(definitions[str(found.pop("$ref")).rpartition("/")[2]])
-        # What stands beside the reference wins, a description for example.
-        found = {**target, **found}
-    variants = [entry for entry in found.get("anyOf", ()) if entry != {"type": "null"}]
-    if len(variants) == 1:
-        del found["anyOf"]
-        found = {**variants[0], **found}
-        return _compact(found, definitions)
-    compact: dict[str, Any] = {}
-    for key, value in found.items():
-        if key == "properties":
-            compact[key] = {name: _compact(entry, definitions) for name, entry in _object(value).items()}
-        elif key not in _NOISE:
-            compact[key] = _compact(value, definitions)
-    if compact.get("type") == "object":
-        # A model class's docstring is for people who read the code.
-        compact.pop("description", None)
-    return compact
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return dict(cast("Mapping[str, Any]", value))
 
 
 T = TypeVar("T")

@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from pydantic import ConfigDict
-
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import ResultKind
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError
@@ -24,11 +22,13 @@ _MOST_SHOWN = 20_000
 class RawParams(Params):
     """Arguments by name, after they passed the tool's schema."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    arguments: dict[str, Any]
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        return self.__pydantic_extra__ or {}
+    def values(self) -> dict[str, Any]:
+        return self.arguments
+
+    def given(self) -> dict[str, Any]:
+        return self.arguments
 
 
 class DynamicTool(Tool[RawParams]):
@@ -78,7 +78,7 @@ class DynamicTool(Tool[RawParams]):
             required = _names(self._checked.get("required"))
             names = ", ".join(name if name in required else f"{name}?" for name in properties) or "none"
             raise ToolError(f"Invalid arguments for {self.name}; nothing was run.\n{lines}\nParameters: {names}")
-        return RawParams.model_validate(found)
+        return RawParams(found)
 
     def title(self, params: RawParams, ctx: ToolContext) -> str:
         """The first short text among the arguments."""

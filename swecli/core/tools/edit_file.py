@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from io import StringIO
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
-from pydantic import Field, ValidationInfo, field_validator
 
 from swecli.core.config.trust import INSTRUCTION_FILES
 from swecli.core.permissions.types import Effects
@@ -562,23 +562,19 @@ class OneEdit(Params):
 
 class EditFileParams(Params):
     path: str
-    old_string: str | None = Field(None, description="Exact text to replace, without line numbers")
+    old_string: Annotated[str | None, Meta(description="Exact text to replace, without line numbers")] = None
     new_string: str | None = None
-    replace_all: bool = Field(False, description="Replace every match")
-    edits: tuple[OneEdit, ...] = Field(
-        (), validate_default=True, description="Several edits instead, applied in order, all or none"
-    )
+    replace_all: Annotated[bool, Meta(description="Replace every match")] = False
+    edits: Annotated[tuple[OneEdit, ...], Meta(description="Several edits instead, applied in order, all or none")] = ()
 
-    @field_validator("edits")
-    @classmethod
-    def _one_form(cls, edits: tuple[OneEdit, ...], info: ValidationInfo) -> tuple[OneEdit, ...]:
-        given = [name for name in ("old_string", "new_string") if info.data.get(name) is not None]
-        if edits and given:
-            raise ValueError(f"{' and '.join(given)} cannot be combined with edits")
-        if not edits and len(given) < 2:
+    def problem(self) -> str:
+        given = [name for name in ("old_string", "new_string") if getattr(self, name) is not None]
+        if self.edits and given:
+            return f"{' and '.join(given)} cannot be combined with edits"
+        if not self.edits and len(given) < 2:
             absent = [name for name in ("old_string", "new_string") if name not in given]
-            raise ValueError(f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} required, or edits")
-        return edits
+            return f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} required, or edits"
+        return ""
 
     @property
     def replacements(self) -> tuple[Replacement, ...]:

@@ -63,8 +63,6 @@ class MemoryTool(ChangeTool[MemoryParams]):
     def schema(self) -> Mapping[str, Any]:
         whole = dict(super().schema())
         whole["properties"] = {name: one for name, one in whole["properties"].items() if name not in _UNTOLD}
-        pair = {"type": "array", "items": {"type": "integer"}}
-        whole["properties"]["view_range"] = pair
         whole["required"] = ["command", "path"]
         return whole
 

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
-from pydantic import Field
 
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import EditorFiles
@@ -210,8 +210,8 @@ _SECONDS = 10.0
 
 class ReadFileParams(Params):
     path: str
-    offset: int = Field(1, ge=1, description="First line, from 1")
-    limit: int = Field(MAX_LINES, ge=1, description="Lines, default 2000")
+    offset: Annotated[int, Meta(ge=1, description="First line, from 1")] = 1
+    limit: Annotated[int, Meta(ge=1, description="Lines, default 2000")] = MAX_LINES
 
 
 class _Page(Struct, frozen=True):

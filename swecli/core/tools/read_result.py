@@ -6,9 +6,9 @@ import asyncio
 import tempfile
 from bisect import bisect_left
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import BlobError, TranscriptSearch
@@ -63,9 +63,9 @@ PAGE = 8_000
 
 
 class RecallParams(Params):
-    query: str | None = Field(None, description="Words")
-    id: str | None = Field(None, description="Id, or a range such as t12-t15")
-    offset: int = Field(0, ge=0, description="First byte, with id")
+    query: Annotated[str | None, Meta(description="Words")] = None
+    id: Annotated[str | None, Meta(description="Id, or a range such as t12-t15")] = None
+    offset: Annotated[int, Meta(ge=0, description="First byte, with id")] = 0
 
 
 class Recall(Tool[RecallParams]):
@@ -126,9 +126,9 @@ SECONDS = 10.0
 
 class ReadResultParams(Params):
     ref_id: str
-    offset: int = Field(0, ge=0, description="First byte")
-    limit: int = Field(DEFAULT_LIMIT, ge=1, description="Bytes, default 4096")
-    pattern: str | None = Field(None, description="Only lines that match this regular expression")
+    offset: Annotated[int, Meta(ge=0, description="First byte")] = 0
+    limit: Annotated[int, Meta(ge=1, description="Bytes, default 4096")] = DEFAULT_LIMIT
+    pattern: Annotated[str | None, Meta(description="Only lines that match this regular expression")] = None
 
 
 class ReadResult(Tool[ReadResultParams]):

@@ -10,8 +10,9 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
+from msgspec import Meta
 
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.paths import inside, within_text
@@ -36,7 +37,7 @@ _JOB_TAIL_BYTES = 800_000
 
 class JobParams(Params):
     id: str
-    wait: float = Field(0, ge=0, description="Seconds to wait for its end, at most 600")
+    wait: Annotated[float, Meta(ge=0, description="Seconds to wait for its end, at most 600")] = 0
     stop: bool = False
 
 
@@ -207,10 +208,12 @@ _ASK_OUTSIDE = "If it must run unsandboxed, call again with outside: true, which
 
 
 class RunCommandParams(Params):
-    command: str = Field(min_length=1)
-    timeout: float | None = Field(None, gt=0, description="Seconds; also ends leftover processes")
-    background: bool = Field(False, description="Run as a background job, for servers and watchers")
-    outside: bool = Field(False, description="Run unsandboxed; asks the user")
+    command: Annotated[str, Meta(min_length=1)]
+    timeout: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="Seconds; also ends leftover processes")
+    ] = None
+    background: Annotated[bool, Meta(description="Run as a background job, for servers and watchers")] = False
+    outside: Annotated[bool, Meta(description="Run unsandboxed; asks the user")] = False
 
 
 class RunCommand(Tool[RunCommandParams]):
@@ -302,7 +305,7 @@ async def _run(params: RunCommandParams, timeout: float, launch: Launch | None, 
     options = RunOptions(
         ctx.item,
         None if params.background else timeout,
-        whole="timeout" in params.model_fields_set,
+        whole=params.timeout is not None,
         background=params.background,
         head=_HEAD_BYTES,
         tail=_TAIL_BYTES,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import stat
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from msgspec import Meta
 from msgspec.structs import replace
-from pydantic import Field
 
 from swecli.core.permissions.paths import SECRET_EXPRESSION
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import FileEntry, FileListBlock, TextBlock
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
+from swecli.core.tools.base import Params, Positive, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
 from swecli.core.workspace.search import (
     Line,
     Listing,
@@ -35,8 +35,8 @@ _DEFAULT_DEPTH = 2
 
 class ListFilesParams(Params):
     path: str = "."
-    glob: str | None = Field(None, description="e.g. *.py or src/**/*.ts; searches all levels")
-    depth: int | None = Field(None, ge=1, description="Levels, default 2")
+    glob: Annotated[str | None, Meta(description="e.g. *.py or src/**/*.ts; searches all levels")] = None
+    depth: Annotated[Positive | None, Meta(description="Levels, default 2")] = None
 
 
 class ListFiles(Tool[ListFilesParams]):
@@ -116,12 +116,12 @@ _MAX_CHARACTERS = 24_000
 
 
 class SearchParams(Params):
-    pattern: str = Field(min_length=1, description="Regular expression")
+    pattern: Annotated[str, Meta(min_length=1, description="Regular expression")]
     path: str = "."
-    glob: str | None = Field(None, description="Only matching files, e.g. *.py")
+    glob: Annotated[str | None, Meta(description="Only matching files, e.g. *.py")] = None
     ignore_case: bool = False
-    context: int = Field(0, ge=0, description="Lines around each match")
-    max_results: int = Field(MAX_RESULTS, ge=1, description="Default 100")
+    context: Annotated[int, Meta(ge=0, description="Lines around each match")] = 0
+    max_results: Annotated[int, Meta(ge=1, description="Default 100")] = MAX_RESULTS
 
 
 class Search(Tool[SearchParams]):
@@ -220,7 +220,7 @@ _SHOWN = 10
 
 
 class LocateParams(Params):
-    query: str = Field(description="What it does, in words or names of the code")
+    query: Annotated[str, Meta(description="What it does, in words or names of the code")]
 
 
 class Locate(Tool[LocateParams]):

@@ -6,9 +6,9 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import Field
+from msgspec import Meta
 
 from swecli.core.llm.types import ToolSchema
 from swecli.core.permissions.types import Effects
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class TodoItem(Params):
-    text: str = Field(min_length=1)
+    text: Annotated[str, Meta(min_length=1)]
     status: TodoStatus = "pending"
 
 
 class UpdateTodosParams(Params):
-    todos: list[TodoItem] = Field(max_length=50, description="The whole list")
+    todos: Annotated[list[TodoItem], Meta(max_length=50, description="The whole list")]
 
 
 class UpdateTodos(Tool[UpdateTodosParams]):
@@ -59,7 +59,7 @@ LONGEST_SCRATCHPAD = 4_000
 
 
 class ScratchpadParams(Params):
-    text: str = Field(max_length=LONGEST_SCRATCHPAD)
+    text: Annotated[str, Meta(max_length=LONGEST_SCRATCHPAD)]
 
 
 class Scratchpad(Tool[ScratchpadParams]):
@@ -100,20 +100,18 @@ class CompactContextTool(Tool[CompactContextParams]):
 
 
 class AskOption(Params):
-    label: str = Field(min_length=1)
+    label: Annotated[str, Meta(min_length=1)]
     description: str = ""
 
 
 class AskQuestion(Params):
-    question: str = Field(min_length=1)
-    options: list[AskOption] = Field(
-        default_factory=list[AskOption], max_length=9, description="Leave empty for free text"
-    )
-    multiple: bool = Field(False, description="Allow several choices")
+    question: Annotated[str, Meta(min_length=1)]
+    options: Annotated[list[AskOption], Meta(max_length=9, description="Leave empty for free text")] = []
+    multiple: Annotated[bool, Meta(description="Allow several choices")] = False
 
 
 class AskUserParams(Params):
-    questions: list[AskQuestion] = Field(min_length=1, max_length=4)
+    questions: Annotated[list[AskQuestion], Meta(min_length=1, max_length=4)]
 
 
 class AskUser(Tool[AskUserParams]):
@@ -162,11 +160,11 @@ _DESCRIPTION = 200
 
 
 class TaskParams(Params):
-    description: str = Field(min_length=1, description="3-8 words for the user")
-    prompt: str = Field(min_length=1, description="Whole task: it sees nothing of this conversation")
-    agent: str = Field("general", description="Default general")
-    background: bool = Field(False, description="Continue at once; the report comes as a message")
-    worktree: bool = Field(False, description="Work in a new git worktree, kept if changed")
+    description: Annotated[str, Meta(min_length=1, description="3-8 words for the user")]
+    prompt: Annotated[str, Meta(min_length=1, description="Whole task: it sees nothing of this conversation")]
+    agent: Annotated[str, Meta(description="Default general")] = "general"
+    background: Annotated[bool, Meta(description="Continue at once; the report comes as a message")] = False
+    worktree: Annotated[bool, Meta(description="Work in a new git worktree, kept if changed")] = False
 
 
 class TaskTool(Tool[TaskParams]):
@@ -212,7 +210,7 @@ MOST = 48 * 1024
 
 class SkillParams(Params):
     name: str
-    arguments: str = Field("", description="Arguments for the skill, if it takes any")
+    arguments: Annotated[str, Meta(description="Arguments for the skill, if it takes any")] = ""
 
 
 class SkillTool(Tool[SkillParams]):

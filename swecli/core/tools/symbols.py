@@ -7,17 +7,17 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal
 
+from msgspec import Meta
 from msgspec.structs import replace
-from pydantic import Field, model_validator
 
 from swecli.core.permissions.paths import is_secret
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import CodeError, CodePlace, CodeServers
 from swecli.core.protocol.blocks import FileEntry, FileListBlock
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
+from swecli.core.tools.base import Params, Positive, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
 from swecli.core.workspace.text_file import decode, read_bytes
 from swecli.lazy_pattern import lazy_pattern
 
@@ -32,17 +32,18 @@ Action = Literal["definition", "references", "outline", "search"]
 
 class SymbolsParams(Params):
     action: Action
-    path: str | None = Field(None, description="File with the name; for search any file of the language, or none")
-    symbol: str | None = Field(None, description="The name; not for outline")
-    line: int | None = Field(None, ge=1, description="Its line; default: the first in the file")
+    path: Annotated[
+        str | None, Meta(description="File with the name; for search any file of the language, or none")
+    ] = None
+    symbol: Annotated[str | None, Meta(description="The name; not for outline")] = None
+    line: Annotated[Positive | None, Meta(description="Its line; default: the first in the file")] = None
 
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def problem(self) -> str:
         if self.action in ("definition", "references", "outline") and not self.path:
-            raise ValueError(f"path is required for {self.action}")
+            return f"path is required for {self.action}"
         if self.action in ("definition", "references", "search") and not self.symbol:
-            raise ValueError(f"symbol is required for {self.action}")
-        return self
+            return f"symbol is required for {self.action}"
+        return ""
 
 
 class Symbols(Tool[SymbolsParams]):

@@ -6,8 +6,9 @@ import asyncio
 import os
 import re
 import secrets
+from typing import Annotated
 
-from pydantic import Field
+from msgspec import Meta
 
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock
@@ -24,7 +25,7 @@ _SHOWN = 4_000
 
 
 class WebFetchParams(Params):
-    url: str = Field(min_length=1)
+    url: Annotated[str, Meta(min_length=1)]
 
 
 class WebFetch(Tool[WebFetchParams]):

@@ -127,17 +127,17 @@ def test_an_unknown_key_is_a_notice_with_its_line(place: Place, text: str, line:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("[agent]\nwarn = 2\n", 2, "less than or equal to 1"),
-        ('[agent]\nwarn = "0.8"\n', 2, "valid number"),
-        ("[agent]\nmax_steps = true\n", 2, "valid integer"),
+        ("[agent]\nwarn = 2\n", 2, "at most 1"),
+        ('[agent]\nwarn = "0.8"\n', 2, "must be a number"),
+        ("[agent]\nmax_steps = true\n", 2, "must be a whole number"),
         ("[agent]\nwarn = nan\n", 2, "finite"),
         ("[agent]\nwarn = 0.99\n", 2, "must not exceed agent.compact_trigger"),
-        ('[approval]\nmode = "yolo"\n', 2, "'plan'"),
+        ('[approval]\nmode = "yolo"\n', 2, '"plan"'),
         ('[approval]\ndeny = ["a", 3]\n', 2, "list of strings"),
         ('[approval]\ndeny = "a"\n', 2, "list of strings"),
         ('[model]\nname = "gpt"\n', 2, "provider/model"),
         ('[providers.x]\nbase_url = "localhost:80"\n', 2, "http://"),
-        ('[providers.x]\nprotocol = "soap"\n', 2, "'openai-chat'"),
+        ('[providers.x]\nprotocol = "soap"\n', 2, '"openai-chat"'),
         ('[providers.x]\nheaders = { A = "b\\nc" }\n', 2, "single-line"),
         ("[tools]\n\ncommand_timeout = 0\n", 3, "greater than 0"),
         ("agent = 3\n", 1, "must be a table"),
@@ -253,6 +253,6 @@ frob = 1
     problems = place.error(text).splitlines()
     assert [line.removeprefix(f"{place.user}:") for line in problems] == [
         "2: models.price.office/m.output must be given too",
-        "7: providers.office.dialect.tool_ids must be 'any', 'alnum9', 'token40' or 'token64'",
+        '7: providers.office.dialect.tool_ids must be one of "any", "alnum9", "token40", "token64"',
         "8: providers.office.dialect.frob must not be here: unknown key",
     ]

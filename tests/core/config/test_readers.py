@@ -12,6 +12,7 @@ import swecli
 from swecli.core.config.key_actions import ACTIONS
 from swecli.core.config.settings import ApprovalSettings, KeySettings, Section, Settings
 from swecli.core.permissions.types import RuleEffect
+from swecli.core.validation import fields_by_name
 from tests.support.syntax_trees import nodes_of, tree_of
 
 PROGRAM = Path(swecli.__file__).parent
@@ -29,8 +30,8 @@ Kinds = dict[str, set[type[Section]]]
 def sections(section: type[Section] = Settings) -> set[type[Section]]:
     """A section and all that are reached from it, also in lists and tables."""
     found = {section}
-    for field in section.model_fields.values():
-        for inner in inner_sections(field.annotation):
+    for field in fields_by_name(section).values():
+        for inner in inner_sections(field.type):
             found |= sections(inner)
     return found
 
@@ -80,10 +81,7 @@ class Readers:
                 self._assign(target, node.value, names)
         elif isinstance(node, (ast.For, ast.comprehension)):
             kinds = self._kinds(node.iter, names)
-            if isinstance(node.target, ast.Tuple) and not isinstance(node.iter, ast.Call):
-                self._all(kinds)  # names and values of a section
-            else:
-                self._bind(node.target, kinds, names)
+            self._bind(node.target, kinds, names)
         elif isinstance(node, ast.NamedExpr):
             self._bind(node.target, self._kinds(node.value, names), names)
         elif isinstance(node, ast.expr):
@@ -118,10 +116,12 @@ class Readers:
             return names.get(node.id, set())
         if isinstance(node, ast.Attribute):
             owners = self._kinds(node.value, names)
-            fields = [(owner, owner.model_fields[node.attr]) for owner in owners if node.attr in owner.model_fields]
+            fields = [
+                (owner, fields_by_name(owner)[node.attr]) for owner in owners if node.attr in fields_by_name(owner)
+            ]
             self.read |= {(owner, node.attr) for owner, _ in fields}
             if fields:
-                return {inner for _, field in fields for inner in inner_sections(field.annotation)}
+                return {inner for _, field in fields for inner in inner_sections(field.type)}
             return owners if node.attr in ("values", "items", "get") else self.attributes.get(node.attr, set())
         if isinstance(node, ast.Call):
             return self._called(node, names)
@@ -135,14 +135,13 @@ class Readers:
     def _called(self, node: ast.Call, names: Kinds) -> set[type[Section]]:
         called = node.func
         if isinstance(called, ast.Attribute):
-            owners = self._kinds(called.value, names)
-            if called.attr == "model_dump":
-                self._all(owners)
-                return set()
             return self._kinds(called, names) | self.functions.get(called.attr, set())
         name = called.id if isinstance(called, ast.Name) else ""
         if name in self.known:
             return {self.known[name]}
+        if name in ("fields_of", "asdict"):
+            self._all(self._kinds(node.args[0], names))
+            return set()
         if name == "getattr" and not isinstance(node.args[1], ast.Constant):
             self._all(self._kinds(node.args[0], names))
             return set()
@@ -151,7 +150,7 @@ class Readers:
         return self.functions.get(name, set())
 
     def _all(self, kinds: set[type[Section]]) -> None:
-        self.read |= {(owner, field) for owner in kinds for field in owner.model_fields}
+        self.read |= {(owner, field) for owner in kinds for field in fields_by_name(owner)}
 
 
 def note(kinds: Kinds, name: str, found: set[type[Section]]) -> None:
@@ -167,7 +166,7 @@ def program() -> Iterator[tuple[str, ast.Module]]:
 def test_every_setting_has_a_reader() -> None:
     readers = Readers(dict(program()))
     readers.follow()
-    fields = {(section, name) for section in sections() for name in section.model_fields}
+    fields = {(section, name) for section in sections() for name in fields_by_name(section)}
     # The keys are asked for by the name of the action, the rules by that of their list.
     by_name = {(KeySettings, action.name) for action in ACTIONS} | {
         (ApprovalSettings, effect) for effect in get_args(RuleEffect)

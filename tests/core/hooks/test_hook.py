@@ -116,4 +116,4 @@ def test_a_link_of_the_workspace_is_bound_to_what_it_leads_to(tmp_path: Path) ->
 
 
 def test_the_settings_have_every_event_and_no_other() -> None:
-    assert tuple(name for name in HooksSettings.model_fields if name != "user_claude") == EVENTS
+    assert tuple(name for name in HooksSettings.__struct_fields__ if name != "user_claude") == EVENTS

@@ -36,7 +36,7 @@ TOOLS = {tool.name: tool for tool in builtin_tools()}
     ],
 )
 def test_understood(tool: str, raw: str, expected: dict[str, object]) -> None:
-    assert parse_arguments(raw, TOOLS[tool]).model_dump() == expected
+    assert parse_arguments(raw, TOOLS[tool]).values() == expected
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_understood(tool: str, raw: str, expected: dict[str, object]) -> None:
         ("read_file", '{"path": "a", "path": "b"}', ("'path' appears twice",)),
         ("read_file", '{"path": "a", "offset": NaN}', ("NaN is not a JSON value",)),
         ("read_file", '{"path": "a", "offset": "x", "lines": 3}', ("offset: ", "got 'x'", "lines: is not a parameter")),
-        ("read_file", '{"path": "a", "offset": 0}', ("offset: ", "greater than or equal to 1")),
-        ("read_file", '{"path": "a", "offset": true}', ("offset: must not be true",)),
-        ("run_command", '{"command": "ls", "timeout": true}', ("timeout: must not be true",)),
-        ("run_command", '{"command": "ls", "timeout": false}', ("timeout: must not be false",)),
-        ("run_command", '{"command": true}', ("command: must not be true",)),
-        ("job", '{"id": "j1", "wait": true}', ("wait: must not be true",)),
-        ("list_files", '{"depth": true}', ("depth: must not be true",)),
+        ("read_file", '{"path": "a", "offset": 0}', ("offset: ", "must be at least 1, got 0")),
+        ("read_file", '{"path": "a", "offset": true}', ("offset: must be a whole number from 1, got true",)),
+        ("run_command", '{"command": "ls", "timeout": true}', ("timeout: must be a number above 0, got true",)),
+        ("run_command", '{"command": "ls", "timeout": false}', ("timeout: must be a number above 0, got false",)),
+        ("run_command", '{"command": true}', ("command: must be text, got true",)),
+        ("job", '{"id": "j1", "wait": true}', ("wait: must be a number from 0, got true",)),
+        ("list_files", '{"depth": true}', ("depth: must be a whole number from 1, got true",)),
         ("read_file", '{"path": "a", "file_path": "b"}', ("file_path: is not a parameter",)),
         ("edit_file", "{}", ("path: is required", "old_string and new_string are required", "replace_all?")),
         ("update_todos", '{"todos": [{"text": "a", "status": "doing"}]}', ("todos.0.status",)),

@@ -15,6 +15,7 @@ from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.events import EditedText, hunk_texts
 from swecli.core.tools.base import Choice, Preview, ToolContext, ToolError
 from swecli.core.tools.edit_file import FileChange, OutdatedChoice, chosen, preview_of
+from swecli.core.validation import validated
 from swecli.core.workspace.text_file import decode
 from tests.support.thorough import examples
 from tests.support.tool_context import ToolBench
@@ -164,10 +165,10 @@ async def test_files_of_a_patch_are_chosen_singly_and_a_move_is_one(tmp_path: Pa
 async def _preview(bench: ToolBench, name: str, arguments: Mapping[str, object]) -> Preview:
     tool = bench.registry.get(name)
     assert tool is not None
-    return await tool.preview(tool.params.model_validate(arguments), bench.context)
+    return await tool.preview(validated(tool.params, arguments), bench.context)
 
 
 async def _run(bench: ToolBench, name: str, arguments: Mapping[str, object], choice: Choice) -> None:
     tool = bench.registry.get(name)
     assert tool is not None
-    await tool.run(tool.params.model_validate(arguments), replace(bench.context, choices=(choice,)))
+    await tool.run(validated(tool.params, arguments), replace(bench.context, choices=(choice,)))

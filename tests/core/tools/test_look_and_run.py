@@ -11,6 +11,7 @@ from swecli.core.protocol.blocks import FileListBlock, TerminalBlock, Todo, Todo
 from swecli.core.tools.base import ToolError
 from swecli.core.tools.registry import builtin_tools
 from swecli.core.tools.run_command import RunCommand, RunCommandParams, report
+from swecli.core.validation import validated
 from swecli.core.workspace.process import ProcessResult
 from tests.support.tool_context import ToolBench
 from tests.support.waiting import PATIENCE, at_some_pace, until
@@ -140,9 +141,9 @@ async def test_a_command_without_a_timeout_gets_that_of_the_settings(bench: Tool
     short, long = RunCommand(0.3), RunCommand(900)
     assert "timeout: 0.3 s if unset, at most 600." in short.description()
     assert "timeout: 900 s if unset, at most 900." in long.description()
-    outcome = await short.run(RunCommandParams.model_validate({"command": "sleep 600"}), bench.context)
+    outcome = await short.run(validated(RunCommandParams, {"command": "sleep 600"}), bench.context)
     assert outcome.text.startswith("Killed with all its processes after 0.3 s")
-    outcome = await short.run(RunCommandParams.model_validate({"command": "sleep 0.6", "timeout": 800}), bench.context)
+    outcome = await short.run(validated(RunCommandParams, {"command": "sleep 0.6", "timeout": 800}), bench.context)
     assert outcome.exit_status == 0
     (tool,) = (tool for tool in builtin_tools(45) if tool.name == "run_command")
     assert "timeout: 45 s if unset" in tool.description()

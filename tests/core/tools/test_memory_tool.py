@@ -66,7 +66,7 @@ def test_the_call_of_the_design_document_is_ours() -> None:
     schema = EXAMPLE.read_text().split("MemoryInputSchema = z.object({")[1].split("});")[0]
     names = set(re.findall(r"^  (\w+):", schema, re.MULTILINE))
     commands = re.findall(r"'(\w+)'", schema.split("path:")[0])
-    assert names <= set(MemoryParams.model_fields)
+    assert names <= set(MemoryParams.__struct_fields__)
     assert list(get_args(MemoryCommand)) == commands
     assert re.findall(r"case '(\w+)'", EXAMPLE.read_text()) == commands
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
 import pytest
-from pydantic import Field
+from msgspec import Meta
 
 from swecli.core.tools.aliases import ALIASES
 from swecli.core.tools.base import Params, compact_schema
@@ -51,17 +52,19 @@ def test_schemas_have_no_noise() -> None:
         assert word not in text
 
 
+class Inner(Params):
+    """For readers of the code."""
+
+    title: str
+
+
+class Odd(Params):
+    default: Annotated[int, Meta(description="A number")] = 1
+    inner: Inner | None = None
+    items: list[Inner] = []
+
+
 def test_properties_named_like_keywords_stay() -> None:
-    class Inner(Params):
-        """For readers of the code."""
-
-        title: str
-
-    class Odd(Params):
-        default: int = Field(1, description="A number")
-        inner: Inner | None = None
-        items: list[Inner] = Field(default_factory=list[Inner])
-
     inner = {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
     assert compact_schema(Odd) == {
         "type": "object",
