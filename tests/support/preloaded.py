@@ -191,7 +191,7 @@ def _load(left_out: tuple[str, ...]) -> None:
         if not module.name.startswith(left_out):
             with contextlib.suppress(ImportError):
                 importlib.import_module(module.name)
-    names = ["httpx", "anyio._backends._asyncio", "httpcore._async.connection_pool"]
+    names = ["httpx", "httpcore", "anyio._backends._asyncio", "httpcore._async.connection_pool"]
     if INTERFACE not in left_out:
         names += ["textual.drivers.linux_driver", "textual._animator", "tests.support.fake_session"]
     for name in names:

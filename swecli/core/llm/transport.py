@@ -5,32 +5,41 @@ from __future__ import annotations
 import asyncio
 import codecs
 import dataclasses
-import importlib
-import importlib.util
 import json
 import os
 import shutil
 import ssl
-import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, TextIO, cast
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
-from swecli.core.llm.addresses import is_local, is_loopback, without_password
+from swecli.core.llm.addresses import is_local, without_password
+from swecli.core.llm.connections import (
+    READABLE,
+    AddressError,
+    CertificateSettingError,
+    EncodingError,
+    Inflater,
+    ProxySettingError,
+    encodings,
+    failures,
+    open_pool,
+    proxy_of,
+    request_of,
+)
 from swecli.core.llm.errors import PROXY_LOGIN_HINT
 from swecli.core.llm.json_values import compact, parse_event, parse_object
 from swecli.core.llm.secrets import Masker, StreamMasker, key_values, masked_headers
 from swecli.core.llm.types import ProviderError
 
 if TYPE_CHECKING:
-    import httpx
+    import httpcore
 
 
 _Close = Callable[[], Awaitable[None]]
@@ -68,8 +77,7 @@ class HttpResponse:
     @property
     def encoding_trouble(self) -> str:
         """Problem with a body in an unrequested, unsupported encoding, as a clause; empty if there is none."""
-        names = [name.strip().lower() for name in self.headers.get("content-encoding", "").split(",")]
-        unknown = [name for name in names if name and not _can_decode(name)]
+        unknown = [name for name in encodings(self.headers.get("content-encoding", "")) if name not in READABLE]
         return f"is encoded as {', '.join(unknown)}, which swecli did not request and cannot read" if unknown else ""
 
     async def read(self) -> bytes | None:
@@ -106,16 +114,14 @@ class Transport:
 
     def __init__(self, base_url: str, timeouts: Timeouts) -> None:
         self._base_url = base_url
-        self._timeouts = timeouts
-        self._through_proxy = not is_loopback(base_url)
-        self._client: httpx.AsyncClient | None = None
+        self._limits = {"connect": timeouts.connect, "pool": timeouts.connect, "write": timeouts.write, "read": None}
+        self._pool: httpcore.AsyncConnectionPool | None = None
         self._opening = asyncio.Lock()
-        self._httpx: ModuleType | None = None
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.aclose()
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes | None = None) -> HttpResponse:
         """Send ``body``, or ask for ``url`` where there is none, and give the response as soon as its head is there.
@@ -124,38 +130,29 @@ class Transport:
         Raises:
             ProviderError: kind ``network``, ``protocol`` or (no URL) ``bad_request``.
         """
-        method = "GET" if body is None else "POST"
-        library = self._httpx
-        if library is None:
-            library = self._httpx = await asyncio.to_thread(_http_library)
         try:
-            async with self._opening:  # requests at once share one client: another would never be closed
-                client = self._client = self._client or await self._open(library)
-            request = client.build_request(method, url, headers=dict(headers), content=body)
-            response = await client.send(request, stream=True)
-        except (library.HTTPError, library.InvalidURL, ImportError, ValueError, OSError, ExceptionGroup) as error:
-            raise self._unreached(self._error(error, library)) from error
-        head = {name.lower(): value for name, value in response.headers.items()}
-        return HttpResponse(response.status_code, head, self._chunks(response, library), response.aclose)
+            async with self._opening:  # requests at once share one pool: another would never be closed
+                pool = self._pool = self._pool or await asyncio.to_thread(open_pool, self._base_url)
+            response = await pool.handle_async_request(request_of(url, headers, body, self._limits))
+        except failures() as error:
+            raise self._unreached(self._error(error)) from error
+        head: dict[str, str] = {}
+        for name, value in response.headers:
+            field, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
+            head[field] = f"{head[field]}, {text}" if field in head else text
+        return HttpResponse(response.status, head, self._chunks(response, head), response.aclose)
 
-    async def _chunks(self, response: httpx.Response, library: ModuleType) -> AsyncGenerator[bytes, None]:
+    async def _chunks(self, response: httpcore.Response, head: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+        named = encodings(head.get("content-encoding", ""))
+        inflaters = [Inflater(name) for name in reversed(named) if name in READABLE]
         try:
-            async for chunk in response.aiter_bytes():
-                yield chunk
-        except (library.HTTPError, library.StreamError, OSError) as error:
-            raise self._error(error, library) from error
-
-    async def _open(self, library: ModuleType) -> httpx.AsyncClient:
-        context = await asyncio.to_thread(_tls_context, self._base_url)
-        limits = self._timeouts
-        return library.AsyncClient(
-            http1=True,
-            http2=False,
-            verify=context,
-            follow_redirects=False,
-            trust_env=self._through_proxy,
-            timeout=library.Timeout(None, connect=limits.connect, write=limits.write, pool=limits.connect),
-        )
+            async for chunk in response.aiter_stream():
+                for inflater in inflaters:
+                    chunk = inflater.feed(chunk)
+                if chunk:
+                    yield chunk
+        except failures() as error:
+            raise self._error(error) from error
 
     def _unreached(self, error: ProviderError) -> ProviderError:
         """The error with the server that a later attempt may reach."""
@@ -163,39 +160,41 @@ class Transport:
             return error
         return dataclasses.replace(error, unreached=_server(self._base_url))
 
-    def _error(self, error: Exception, library: ModuleType) -> ProviderError:
+    def _error(self, error: Exception) -> ProviderError:
+        import httpcore
+
         server = _server(self._base_url)
         words = _system_words(error) or str(error) or type(error).__name__
-        if isinstance(error, library.InvalidURL | library.UnsupportedProtocol | ExceptionGroup):
+        if isinstance(error, AddressError | ExceptionGroup):
             shown = without_password(self._base_url)
             return ProviderError("bad_request", f"{shown!r} is not a base URL: {words}", hint=_URL_HINT)
-        if isinstance(error, library.LocalProtocolError | UnicodeError):
+        if isinstance(error, httpcore.LocalProtocolError | UnicodeError):
             return ProviderError(
                 "bad_request", "a header contains characters that HTTP does not allow", hint=_HEADER_HINT
             )
         if isinstance(error, ImportError):
             return _final("SOCKS proxies need the Python package socksio", _SOCKS_HINT)
-        if isinstance(error, ValueError) and not isinstance(error, OSError):
+        if isinstance(error, ProxySettingError):
             return _final(f"cannot use the proxy settings: {words}", _PROXY_HINT)
         near = is_local(self._base_url)
-        hint = _THROUGH_PROXY_HINT if _has_proxy(self._base_url) else _SERVER_HINT if near else _NETWORK_HINT
-        if isinstance(error, library.ConnectTimeout):
+        hint = _THROUGH_PROXY_HINT if proxy_of(self._base_url) else _SERVER_HINT if near else _NETWORK_HINT
+        if isinstance(error, httpcore.ConnectTimeout):
             return ProviderError("network", f"no connection to {server} in time", hint=hint)
-        if isinstance(error, library.ProxyError) and words.startswith("407"):
+        if isinstance(error, httpcore.ProxyError) and words.startswith("407"):
             return _final(f"the proxy refused: {words}", PROXY_LOGIN_HINT)
-        if isinstance(error, library.ProxyError):
+        if isinstance(error, httpcore.ProxyError):
             return ProviderError("network", f"the proxy refused: {words}", hint=_PROXY_HINT)
-        if isinstance(error, library.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in words:
+        if isinstance(error, httpcore.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in words:
             other = "mismatch" in words
             return _final(f"the certificate of {server} is not trusted: {words}", _NAME_HINT if other else _CA_HINT)
         if isinstance(error, CertificateSettingError):
             return _final(str(error), "Correct it or unset it.")
-        if isinstance(error, library.ConnectError):
+        if isinstance(error, httpcore.ConnectError):
             return ProviderError("network", f"no connection to {server}: {words}", hint=hint)
-        if isinstance(error, library.DecodingError):
+        if isinstance(error, EncodingError):
             text = f"the answer of {server} has an encoding swecli did not request: {words}"
             return ProviderError("protocol", text, hint=ENCODING_HINT)
-        if isinstance(error, library.RemoteProtocolError) and words.startswith("peer closed connection"):
+        if isinstance(error, httpcore.RemoteProtocolError) and words.startswith("peer closed connection"):
             return ProviderError("network", f"{server} closed the connection before its answer ended")
         return ProviderError("network", f"the connection to {server} broke: {words}")  # the decoder knows what was kept
 
@@ -220,10 +219,6 @@ def _system_words(error: BaseException) -> str:
     return f"{found[:1].lower()}{found[1:]}"
 
 
-class CertificateSettingError(OSError):
-    """The environment names unreadable certificates; the message says which."""
-
-
 _URL_HINT = "Check the base URL: it looks like http://127.0.0.1:8000/v1."
 _HEADER_HINT = "Check the API key and the headers of this provider for stray characters."
 _SOCKS_HINT = "Install it where swecli is installed, or use an HTTP proxy in ALL_PROXY, HTTPS_PROXY and HTTP_PROXY."
@@ -236,33 +231,6 @@ _CA_HINT = "If your own authority signed it, set SSL_CERT_FILE to that authority
 ENCODING_HINT = "A gateway or proxy in between adds it: turn compression off there."
 
 
-_DECODERS = {
-    "identity": (),
-    "gzip": (),
-    "x-gzip": (),
-    "deflate": (),
-    "br": ("brotli", "brotlicffi"),
-    "zstd": ("zstandard",),
-}
-"""Encodings that the HTTP library decodes, by itself or with one of these packages."""
-
-
-def _can_decode(encoding: str) -> bool:
-    packages = _DECODERS.get(encoding)
-    return packages is not None and (not packages or any(importlib.util.find_spec(name) for name in packages))
-
-
-def _http_library() -> ModuleType:
-    """httpx without its command line, whose imports (click, rich, pygments) take as long as all the rest."""
-    command_line = "httpx._main"
-    if "httpx" not in sys.modules:
-        sys.modules[command_line] = cast("ModuleType", None)  # for httpx it is not installed
-    try:
-        return importlib.import_module("httpx")
-    finally:
-        sys.modules.pop(command_line, None)
-
-
 def _server(base_url: str) -> str:
     """Host and port, without any secret in the URL."""
     parts = urlsplit(base_url)
@@ -271,31 +239,6 @@ def _server(base_url: str) -> str:
     except ValueError:
         port = ""
     return f"{parts.hostname or base_url}{port}"
-
-
-def _has_proxy(base_url: str) -> bool:
-    from urllib.request import getproxies, proxy_bypass
-
-    parts, proxies = urlsplit(base_url), getproxies()
-    used = parts.scheme in proxies or "all" in proxies
-    return used and not is_loopback(base_url) and not proxy_bypass(parts.hostname or "")
-
-
-def _tls_context(base_url: str) -> ssl.SSLContext | bool:
-    """Certificates from ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, else the system's and certifi's. Not loaded (it takes a
-    moment) for plain HTTP."""
-    if urlsplit(base_url).scheme == "http":
-        return False
-    file, directory = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-    if file or directory:
-        try:
-            return ssl.create_default_context(cafile=file or None, capath=directory or None)
-        except OSError as error:
-            named = f"SSL_CERT_FILE ({file})" if file else f"SSL_CERT_DIR ({directory})"
-            raise CertificateSettingError(f"cannot use {named}: {error.strerror or error}") from error
-    context = ssl.create_default_context()
-    context.load_verify_locations(str(importlib.import_module("certifi").where()))
-    return context
 
 
 SECONDS = 2.0

@@ -1,16 +1,19 @@
-"""Proxies and certificates, as the environment names them."""
+"""Addresses, proxies and certificates as the environment names them, and bodies that were compressed unasked."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import ssl
+import zlib
+from base64 import b64decode
 from pathlib import Path
-from types import ModuleType
 
-import httpx
+import httpcore
 import pytest
 
-from swecli.core.llm.transport import Transport
+from swecli.core.llm import transport
+from swecli.core.llm.connections import AddressError, proxy_of, request_of
 from swecli.core.llm.types import Failed, ProviderError
 from tests.core.llm.raw_server import head, say, serve
 from tests.core.llm.test_client import HELLO, REQUEST, ask, client_of, text_of
@@ -38,22 +41,27 @@ async def unreached(url: str) -> ProviderError:
 
 async def test_requests_at_once_share_the_connections_and_all_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch)
-    opened: list[httpx.AsyncClient] = []
-    opening = Transport._open
+    opened: list[httpcore.AsyncConnectionPool] = []
+    closed: list[httpcore.AsyncConnectionPool] = []
 
-    async def counted(transport: Transport, library: ModuleType) -> httpx.AsyncClient:
-        opened.append(await opening(transport, library))
-        await asyncio.sleep(0)  # as while certificates are read
+    class Counted(httpcore.AsyncConnectionPool):
+        async def aclose(self) -> None:
+            closed.append(self)
+            await super().aclose()
+
+    def counted(base_url: str) -> httpcore.AsyncConnectionPool:
+        opened.append(Counted())
         return opened[-1]
 
-    monkeypatch.setattr(Transport, "_open", counted)
+    monkeypatch.setattr(transport, "open_pool", counted)
     async with serve(say(head(), HELLO)) as server, client_of(server.url) as client:
 
         async def text() -> str:
             return text_of([event async for event in client.stream(REQUEST)])
 
         assert await asyncio.gather(text(), text(), text()) == ["Hello"] * 3
-    assert [one.is_closed for one in opened] == [True]
+    assert len(opened) == 1
+    assert closed == opened
 
 
 @pytest.mark.parametrize("proxy", ["http://127.0.0.1:9", "socks5://127.0.0.1:9", "nonsense://x"])
@@ -128,3 +136,72 @@ async def test_certificates_that_can_not_be_read(tmp_path: Path, monkeypatch: py
     error = await unreached("https://127.0.0.1:9/v1")
     assert f"SSL_CERT_FILE ({tmp_path / 'none.pem'}): No such file" in error.message
     assert not error.retryable
+
+
+@pytest.mark.parametrize("raw", [False, True])
+async def test_a_deflated_answer_is_read_in_both_formats(raw: bool) -> None:
+    press = zlib.compressobj(wbits=-zlib.MAX_WBITS if raw else zlib.MAX_WBITS)
+    data = press.compress(HELLO) + press.flush()
+    events, _ = await ask(say(head(content_encoding="deflate"), data[:7], data[7:]))
+    assert text_of(events) == "Hello"
+
+
+async def test_encodings_are_undone_from_the_last_to_the_first() -> None:
+    events, _ = await ask(say(head(content_encoding="gzip, deflate"), zlib.compress(gzip.compress(HELLO))))
+    assert text_of(events) == "Hello"
+
+
+async def test_name_and_password_in_the_base_url_are_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch)
+    async with serve(say(head(), HELLO)) as server:
+        async with client_of(server.url.replace("//", "//n%40me:p%3Ass@") + "/v1") as client:
+            assert text_of([event async for event in client.stream(REQUEST)]) == "Hello"
+        login = server.requests[0].headers["authorization"]
+    assert b64decode(login.removeprefix("Basic ")) == b"n@me:p:ss"
+
+
+@pytest.mark.parametrize(
+    ("url", "path", "host"),
+    [
+        ("http://A.example:80", "/", "a.example"),
+        ("http://a.example/v 1/ü?q=a b%20c", "/v%201/%C3%BC?q=a%20b%20c", "a.example"),
+        ("https://bücher.example:443/v1", "/v1", "xn--bcher-kva.example"),
+        ("http://[::1]:8000/v1", "/v1", "[::1]:8000"),
+    ],
+)
+def test_addresses_are_sent_in_ascii(url: str, path: str, host: str) -> None:
+    request = request_of(url, {"A": "b"}, b"{}", {})
+    assert request.url.target.decode() == path
+    assert dict(request.headers)[b"host"].decode() == host
+    assert (request.method, dict(request.headers)[b"content-length"]) == (b"POST", b"2")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "localhost:8000",
+        "ftp://a/",
+        "http://",
+        "http://a:x/",
+        "http://a:99999/",
+        "http://a b/",
+        "http://a\n/",
+    ],
+)
+async def test_what_is_no_address_is_named(url: str) -> None:
+    with pytest.raises(AddressError):
+        request_of(url, {}, None, {})
+    with pytest.raises(ProviderError) as refused:
+        await transport.Transport(url, transport.Timeouts()).send(url, {})
+    assert "is not a base URL" in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("passed_by", "used"), [("", True), ("*", False), (".invalid", False), ("llm.invalid:81", True)]
+)
+def test_the_environment_decides_about_the_proxy(passed_by: str, used: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, HTTP_PROXY="proxy:3128", NO_PROXY=passed_by)
+    assert proxy_of("http://llm.invalid/v1") == ("http://proxy:3128" if used else None)
+    assert proxy_of("http://127.0.0.1:8000/v1") is None
+    assert proxy_of("https://llm.invalid/v1") is None
