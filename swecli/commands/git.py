@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 import shlex
@@ -78,11 +79,14 @@ class Git:
             raise GitError(f"swecli does not run git here on its own: {problem}. Paste a diff, or use !git diff.")
 
     async def __call__(self, *arguments: str) -> str:
-        """Output of git.
+        """Output of git, as text.
 
         Raises:
             GitError: it failed or took too long.
         """
+        return (await self._output(*arguments))[:MOST_BYTES].decode("utf-8", "replace")
+
+    async def _output(self, *arguments: str) -> bytes:
         process = await asyncio.create_subprocess_exec(
             *git_command(self._program, self._cwd, arguments),
             env=self._environment,
@@ -102,7 +106,16 @@ class Git:
         if process.returncode:
             why = err.decode("utf-8", "replace").strip().removeprefix("fatal: ").split("\n")[0]
             raise GitError(f"git {arguments[0]} failed: {why}")
-        return out[:MOST_BYTES].decode("utf-8", "replace")
+        return out
+
+    async def digest(self, *arguments: str) -> str:
+        """A hash of everything that ``git diff`` with these arguments shows, secrets and binary files included.
+
+        Raises:
+            GitError: it failed or took too long.
+        """
+        output = await self._output("diff", *_DIFF, "--full-index", "-U0", *arguments)
+        return hashlib.sha256(output).hexdigest()
 
     async def names(self, *arguments: str) -> tuple[str, ...]:
         """Output of git with ``-z``, split.
@@ -439,6 +452,8 @@ class Commit(Struct, frozen=True):
     under_way: str
     before: str
     """Hash of HEAD."""
+    state: tuple[str, ...]
+    """Identifies everything that goes into the commit."""
 
 
 async def _commit(git: Git, cwd: Path) -> Commit | str:
@@ -452,23 +467,68 @@ async def _commit(git: Git, cwd: Path) -> Commit | str:
     refused = _nothing_to_commit(tree)
     if refused and (tree.unmerged or under_way != "merge"):
         return refused
-    diff, secret = await git.diff("diff", *(("--cached",) if tree.staged else (base,)))
+    state = await _state(git, cwd, tree)
+    diff, secret = await git.diff("diff", *_content(tree, base))
     subjects = await git("log", "-8", "--format=%s") if base == "HEAD" else ""
+    return Commit(tree, diff, secret, subjects, under_way, _head(cwd), state)
+
+
+def _content(tree: GitStatus, base: str) -> tuple[str, ...]:
+    """Arguments of ``git diff`` for what the commit includes."""
+    return ("--cached",) if tree.staged else (base,)
+
+
+def _head(cwd: Path) -> str:
     facts = git_facts(cwd)
-    return Commit(tree, diff, secret, subjects, under_way, head_commit(facts) if facts is not None else "")
+    return head_commit(facts) if facts is not None else ""
+
+
+async def _state(git: Git, cwd: Path, tree: GitStatus) -> tuple[str, ...]:
+    facts = git_facts(cwd)
+    branch = facts.branch if facts is not None else None
+    content = await git.digest(*_content(tree, await git.base()))
+    return content, str(bool(tree.staged)), _under_way(git.folder), branch or "", _head(cwd)
+
+
+_CHANGED = "The files changed after they were shown; asking again."
 
 
 async def _run_commit(session: Session, arguments: str) -> CommandResult:
-    try:
-        git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots)
-        commit = await _commit(git, session.view.cwd)
-    except GitError as error:
-        return CommandResult.text(f"{error} Nothing was committed.", "error")
-    if isinstance(commit, str):
-        return CommandResult.text(commit, "warning")
-    tree, model = commit.tree, session.view.model
+    notes: list[str] = []
+    while True:
+        try:
+            git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots)
+            commit = await _commit(git, session.view.cwd)
+        except GitError as error:
+            return CommandResult.text(f"{error} Nothing was committed.", "error")
+        if isinstance(commit, str):
+            return CommandResult.text(commit, "warning")
+        result = await _propose(session, git, commit, arguments, notes)
+        if result is not None:
+            return result
+        session.notice(_CHANGED, "warning")
+
+
+async def _propose(
+    session: Session, git: Git, commit: Commit, arguments: str, notes: list[str]
+) -> CommandResult | None:
+    """Let the model write the message, ask, and commit; None if the files changed meanwhile. ``notes``, to which this
+    adds, tell the model about rejected messages."""
+    tree, model, cwd = commit.tree, session.view.model, session.view.cwd
     if model is None:
         return CommandResult.text("No model is connected to write the message. Nothing was committed.", "error")
+
+    lapsed = ""
+
+    async def outdated() -> str:
+        nonlocal lapsed
+        try:
+            same = await _state(git, cwd, await git.status()) == commit.state
+            lapsed = "" if same else "The files to commit changed after they were shown."
+        except GitError as error:
+            lapsed = str(error)
+        return lapsed
+
     facts = [
         f"The user says: {arguments}" if arguments else "",
         f"This commit continues a {commit.under_way}." if commit.under_way else "",
@@ -476,24 +536,25 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
         f"Also in the commit, not shown: {_listed(commit.secret)}" if commit.secret else "",
         f"The diff:\n{_cut(commit.diff, session, 'git diff')}",
     ]
-    place = git_facts(session.view.cwd)
+    place = git_facts(cwd)
     contents = _commit_question(commit, detached=place is not None and place.branch is None)
     asks = (Rule("ask", "Bash(git commit *)", "session", "/commit", contents),)
     while True:
-        answer = await session.ask_model(read_prompt("commit_system"), "\n\n".join(part for part in facts if part))
+        prompt = "\n\n".join(part for part in (*facts, *notes) if part)
+        answer = await session.ask_model(read_prompt("commit_system"), prompt)
         message = message_of(answer or "")
         if not message:
             return CommandResult.text("The model gave no message. Nothing was committed.", "error")
+        if await outdated():
+            return None
         proposed = message
         if session.view.attribution:
             message += f"\n\nAssisted-by: swecli ({model.ref})"
         command = f"git commit {'' if tree.staged else '-a '}-m {shlex.quote(message)}"
-        run = await session.run_tool("run_command", {"command": command}, rules=asks)
+        run = await session.run_tool("run_command", {"command": command}, rules=asks, outdated=outdated)
         if not run.said:
-            place = git_facts(session.view.cwd)
-            moved = place is not None and head_commit(place) != commit.before
-            return _committed(run, message, tree, moved=moved)
-        facts.append(f"You proposed this message:\n{proposed}\n\nThe user rejected it and says: {run.said}")
+            return None if lapsed else _committed(run, message, tree, moved=_head(cwd) != commit.before)
+        notes.append(f"You proposed this message:\n{proposed}\n\nThe user rejected it and says: {run.said}")
 
 
 def _commit_question(commit: Commit, *, detached: bool) -> str:

@@ -298,6 +298,58 @@ async def test_a_note_with_the_no_makes_the_proposal_anew(repository: Path) -> N
         assert "Add a long line\n\nThe user rejected it and says: shorter subject please" in said
 
 
+@pytest.mark.parametrize(
+    ("staged", "edited", "second"),
+    [
+        ((), "b.txt", "Commits a.txt, b.txt."),  # a file that the question did not name
+        ((), "a.txt", "Commits a.txt."),  # a file that it named, with another content
+        ((), ".env", "Commits .env, a.txt. May hold secrets: .env."),  # one whose content the diff leaves out
+        (("a.txt",), "a.txt", "Commits a.txt."),  # the index has changed
+    ],
+)
+async def test_what_changes_during_the_question_is_asked_about_again(
+    repository: Path, staged: tuple[str, ...], edited: str, second: str
+) -> None:
+    for name in ("b.txt", ".env"):
+        (repository / name).write_text("one\n")
+        git(repository, "add", "--force", name)
+    git(repository, "commit", "-qm", "More")
+    (repository / "a.txt").write_text("two\n")
+    if staged:
+        git(repository, "add", *staged)
+    answers = '[[step]]\ntext = "First"\n[[step]]\ntext = "Second"\n'
+    async with bench(answers, repository, tools=[RunCommand()]) as made:
+        running = asyncio.ensure_future(COMMIT.run(made.session, ""))
+        request = await made.asked()
+        assert request.reason == "Commits a.txt."
+        (repository / edited).write_text("three\n")
+        if staged:
+            git(repository, "add", *staged)
+        made.allow(request, "once")
+        await until(lambda: len(made.bodies(PermissionRequested)) == 2 or running.done())
+        assert git(repository, "log", "-1", "--format=%s").strip() == "More"
+        again = made.bodies(PermissionRequested)[1]
+        assert again.reason == second
+        assert again.item != request.item
+        made.allow(again, "once")
+        assert shown(await running) == "Committed: Second."
+        assert ("+three" in made.model.requests[1].messages[0].text) is (edited != ".env")
+        assert "The files changed after they were shown; asking again." in [one.text for one in made.bodies(Notice)]
+
+
+async def test_unrelated_changes_during_the_question_do_not_matter(repository: Path) -> None:
+    (repository / "a.txt").write_text("two\n")
+    git(repository, "add", "a.txt")
+    async with bench(ANSWERS, repository, tools=[RunCommand()]) as made:
+        running = asyncio.ensure_future(COMMIT.run(made.session, ""))
+        request = await made.asked()
+        (repository / "a.txt").write_text("three\n")  # not staged
+        (repository / "new.txt").write_text("new\n")
+        made.allow(request, "once")
+        assert "Committed: Add a line." in shown(await running)
+        assert len(made.bodies(PermissionRequested)) == 1
+
+
 async def test_a_failure_after_the_commit_is_not_called_a_failed_commit(repository: Path) -> None:
     (repository / "a.txt").write_text("two\n")
     hook = repository / ".git" / "hooks" / "post-commit"

@@ -52,6 +52,7 @@ from swecli.core.tools.bounding import bound_result
 from swecli.core.tools.edit_file import OutdatedChoice
 
 if TYPE_CHECKING:
+    from swecli.core.engine.model_call import Outdated
     from swecli.core.hooks.translation import ToolUse
 
 
@@ -210,7 +211,8 @@ class PreparedCall(Struct, frozen=True):
     """A validated call. ``part`` is the call as the model wrote it; everything else is as it would run. ``amended``
     precedes the result and informs the model of the user's changes, or that the user made the call. ``must_ask`` is a
     hook's reason why the user has to decide, ``told`` a hook's text for the model; all three are empty by default.
-    ``typed``: the user typed the content or question, which is consent unless something else changes it."""
+    ``typed``: the user typed the content or question, which is consent unless something else changes it. ``outdated``
+    tells whether a consent has lapsed since."""
 
     item: str
     part: ToolCallPart
@@ -224,6 +226,7 @@ class PreparedCall(Struct, frozen=True):
     must_ask: str = ""
     told: str = ""
     typed: bool = False
+    outdated: Outdated | None = None
 
     def use(self) -> ToolUse:
         """The call in the form for hooks."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from typing import TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -82,6 +83,11 @@ class _Running(Struct):
     ended: bool = False
 
 
+Outdated: TypeAlias = "Callable[[], Awaitable[str]]"
+"""Why an approval no longer covers what the call would do, as a sentence; empty if it does. For state beyond the files
+that the call itself names."""
+
+
 class Call(Struct, frozen=True):
     """A complete call of a complete answer, ready for the scheduler."""
 
@@ -93,6 +99,7 @@ class Call(Struct, frozen=True):
     """Additional permission rules for this call."""
     typed: bool = False
     """Whether the user typed the content or question."""
+    outdated: Outdated | None = None
 
 
 class Answer:

@@ -25,7 +25,7 @@ from swecli.core.engine.hooks import EndReason, SessionHooks
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch, run_shell
-from swecli.core.engine.model_call import Asking, Call, gateway_of
+from swecli.core.engine.model_call import Asking, Call, Outdated, gateway_of
 from swecli.core.engine.models import READY_SECONDS, ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools, SourceSize
 from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
@@ -682,11 +682,18 @@ class Session:
         return self._compactions.retention(client) if client is not None else ()
 
     async def run_tool(
-        self, name: str, arguments: Mapping[str, object], *, rules: Sequence[Rule] = (), typed: bool = False
+        self,
+        name: str,
+        arguments: Mapping[str, object],
+        *,
+        rules: Sequence[Rule] = (),
+        typed: bool = False,
+        outdated: Outdated | None = None,
     ) -> ToolRun:
         """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls, with
-        additional ``rules``. ``typed``: the user typed the content, which is consent. Only between turns. The call
-        belongs to no message, so the model never sees it."""
+        additional ``rules``. ``typed``: the user typed the content, which is consent; ``outdated`` is asked whether
+        consent still holds just before the call runs. Only between turns. The call belongs to no message, so the model
+        never sees it."""
         if self._work.busy:
             return ToolRun("A turn is running; try again when it ends.", is_error=True)
         before = len(self._recorder.ledger.changes)
@@ -694,7 +701,8 @@ class Session:
         part = ToolCallPart(item, name, json.dumps(arguments))
         self._recorder.emit(ItemStarted(item, "tool", name))
         self._recorder.emit(ItemCheckpointed(item, part))
-        task = self._work.begin(self._scheduler.run([Call(item, part, rules=tuple(rules), typed=typed)]))
+        call = Call(item, part, rules=tuple(rules), typed=typed, outdated=outdated)
+        task = self._work.begin(self._scheduler.run([call]))
         await asyncio.wait([task])
         for change in self._recorder.ledger.changes[before:]:
             if change.after is not None:  # files written by the user's own command count as the user's

@@ -152,6 +152,17 @@ def _require_folder(effects: Effects, ctx: ToolContext) -> None:
         raise ToolError(f"The working directory {ctx.cwd} no longer exists: it was moved or deleted. Nothing was done.")
 
 
+async def _require_current(call: PreparedCall) -> None:
+    """Refuse a call whose consent has lapsed.
+
+    Raises:
+        Rejected: it has.
+    """
+    why = await call.outdated() if call.outdated is not None else ""
+    if why:
+        raise Rejected(call.with_note(f"{why} Nothing was done."), "changed after it was shown")
+
+
 class ToolCalls:
     """Runs single calls for the scheduler."""
 
@@ -210,7 +221,19 @@ class ToolCalls:
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
         if self._agents is not None and tool.name == TaskTool.name:
             self._agents.expect(call.item)
-        return PreparedCall(call.item, part, tool, params, ctx, effects, title, call.note, call.rules, typed=call.typed)
+        return PreparedCall(
+            call.item,
+            part,
+            tool,
+            params,
+            ctx,
+            effects,
+            title,
+            call.note,
+            call.rules,
+            typed=call.typed,
+            outdated=call.outdated,
+        )
 
     def _context(self, item: str) -> ToolContext:
         workspace = self._services.workspace
@@ -272,6 +295,7 @@ class ToolCalls:
                     if current is not call or not await self._consents.holds(consent):
                         consent, call = None, current.as_proposed()
                         continue
+                    await _require_current(call)
                     outcome = None
                     running = True
                     started = self._services.monotonic()
