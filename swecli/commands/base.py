@@ -89,7 +89,7 @@ Run: TypeAlias = "Callable[[Session, str], Awaitable[CommandResult]]"
 
 
 class SlashCommand(Struct, frozen=True):
-    """One command. ``while_busy``: it may run during a turn."""
+    """One command. ``while_busy``: it may run during a turn, unless ``waits`` says otherwise for its arguments."""
 
     name: str
     summary: str
@@ -102,6 +102,11 @@ class SlashCommand(Struct, frozen=True):
     """Whether it waits for a model's answer outside a turn, which the user sees and may cancel."""
     own: bool = False
     """Whether it is the user's or the project's rather than swecli's."""
+    waits: Callable[[str], bool] = lambda arguments: False
+
+    def needs_rest(self, arguments: str) -> bool:
+        """Whether it cannot run during a turn with these arguments."""
+        return not self.while_busy or self.waits(arguments)
 
 
 def opens(screen: Screen, instead: str = "") -> Run:

@@ -120,6 +120,9 @@ def span(seconds: float) -> str:
     return ""
 
 
+_PLANNING = ("plan", "preview", "dry-run")
+
+
 async def _run_compact(session: Session, arguments: str) -> CommandResult:
     verb, _, rest = arguments.strip().partition(" ")
     item = rest.strip()
@@ -139,7 +142,7 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
             return _nothing_to_gain(plan) or _sent(session, command)
         case "history" if not item:
             return CommandResult.text(history_text(session))
-        case "plan" | "preview" | "dry-run" if not item:
+        case word if word in _PLANNING and not item:
             return replace(_plan(session), screen="compact") if not session.view.busy else _plan(session)
         case _:
             pass
@@ -238,6 +241,7 @@ COMPACT = SlashCommand(
     _run_compact,
     aliases=("compress", "summarize"),
     arguments="[focus | now | free | plan | history | undo [ID] | redo [ID]]",
+    waits=lambda words: words.strip().lower().lstrip("-") not in (*_PLANNING, "history"),
 )
 
 
@@ -288,6 +292,7 @@ CONTEXT = SlashCommand(
     _run_context,
     aliases=("tokens",),
     arguments="[words | items | text | ACTION ID]",
+    waits=lambda words: words.split(" ")[0].lower() in VERBS and len(words.split()) > 1,
 )
 
 

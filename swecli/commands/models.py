@@ -231,4 +231,4 @@ async def _list(session: Session, words: str) -> CommandResult:
     return CommandResult((model_table(found[:ROWS], "Models"), *lines))
 
 
-MODEL = SlashCommand("model", "Show, list or switch the model", _run_model, arguments="[provider/name]")
+MODEL = SlashCommand("model", "Show, list or switch the model", _run_model, arguments="[provider/name]", waits=bool)

@@ -51,6 +51,7 @@ SENTINEL = SlashCommand(
     "Suggest context improvements; take or silence them",
     _run_sentinel,
     arguments="[take | silence [KIND] | unsilence KIND | undo]",
+    waits=lambda words: words.strip().lower() in ("take", "undo"),
 )
 
 

@@ -538,8 +538,9 @@ class SwecliApp(App[int], inherit_bindings=False):
     def _recalled(self, message: Prompt.Recall) -> None:
         from swecli.core.protocol.commands import EditQueue
 
-        self.session.send(EditQueue(message.queued.id, None))
-        self.main.prompt.take_back((message.queued,))
+        if not self.session.later.take(message.queued.id):
+            self.session.send(EditQueue(message.queued.id, None))
+        self.session.take_back((message.queued,))
 
     @on(Prompt.Scroll)
     def _scrolled(self, message: Prompt.Scroll) -> None:

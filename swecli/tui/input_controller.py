@@ -22,8 +22,12 @@ from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_controller import SessionController
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+    from textual.worker import Worker
+
     from swecli.commands.registry import CommandCall
     from swecli.core.engine.session import Session
+    from swecli.core.protocol.events import TurnEnded
     from swecli.tui.prompt.editor import PromptEditor
 
 
@@ -87,7 +91,22 @@ def _waits_for_turn(meaning: Submission) -> bool:
         case None | Say() | NotSent():
             return False
         case _:
-            return not meaning.command.while_busy
+            return meaning.command.needs_rest(meaning.arguments)
+
+
+def _is_note(message: PromptEditor.Submitted) -> bool:
+    """Whether it is a line for the instructions rather than a message."""
+    from swecli.commands.memory import note_of
+
+    text = message.text
+    bare = not message.pastes and not message.images
+    return bare and text.lstrip().startswith("#") and bool(note_of(text))
+
+
+TYPING = 1.5
+"""Seconds without typing before a waiting line runs: what it opens would take the keys."""
+LOOK = 0.1
+"""Seconds between two looks at whether the session is free."""
 
 
 class InputController:
@@ -106,6 +125,12 @@ class InputController:
         """Held while a message is weighed or confirmed, so that no later one overtakes it."""
         self._beside: list[asyncio.Task[CommandResult]] = []
         """Pending side questions."""
+        self._look: Timer | None = None
+        """Looks whether the next waiting line can run."""
+        self._next: Worker[None] | None = None
+        """The waiting line that runs."""
+        self._ended: TurnEnded | None = None
+        """End of the newest turn when a line began to wait, or the previous one ran."""
 
     async def submit(self, text: str) -> None:
         """Execute the text."""
@@ -113,11 +138,15 @@ class InputController:
 
         await self.submit_message(PromptEditor.Submitted(text, text))
 
-    async def submit_message(self, message: PromptEditor.Submitted, most: float = 1.0) -> None:
+    async def submit_message(self, message: PromptEditor.Submitted, most: float = 1.0, *, waited: bool = False) -> None:
         """Execute the message, with the files mentioned in its typed part. Messages with images and queued ones wait
-        for the running turn to end. Above ``most`` of the window, ask first. Input sent while the session opens is
-        processed in order once it is open."""
+        for the running turn to end, and so do commands that cannot run during a turn, with everything sent after them.
+        Above ``most`` of the window, ask first. Input sent while the session opens is processed in order once it is
+        open. ``waited``: its turn has come."""
         session, meaning = self._session, interpret(message.text, self._actions.commands)
+        if session.later and not waited and (isinstance(meaning, Say) or self._needs_rest(message, meaning)):
+            self._wait(message, most)
+            return
         unknown = isinstance(meaning, NotSent) and message.text.lstrip().startswith("/")
         early = session.port is None and (unknown or _needs_session(meaning))
         if early:
@@ -134,6 +163,9 @@ class InputController:
                         await session.port.extensions_settled()
                     await self.own_commands()
                     meaning = interpret(message.text, self._actions.commands)
+            if not early and self._needs_rest(message, meaning) and session.busy:
+                self._wait(message, most, first=waited)
+                return
             async with self._weighing:
                 if session.port is None and _needs_session(meaning):  # an earlier line replaced it
                     await session.opened()
@@ -141,7 +173,7 @@ class InputController:
                     await self._say(message, most)
                     if early and session.view is not None and session.view.model is not None:
                         await session.begun()  # a command's output belongs below the earlier message
-            if early and _waits_for_turn(meaning) and await self._halted(message.text.strip()):
+            if early and not waited and _waits_for_turn(meaning) and await self._halted(message.text.strip()):
                 return
             match meaning:
                 case None | Say():
@@ -151,7 +183,40 @@ class InputController:
                 case NotSent(why):
                     self._screen.transcript.show((TextBlock(why, "warning"),))
                 case _:
-                    await self._run(meaning.command, meaning.arguments)
+                    await self._run(meaning.command, meaning.arguments, waited=waited)
+
+    def _needs_rest(self, message: PromptEditor.Submitted, meaning: Submission) -> bool:
+        """Whether a line cannot run during a turn."""
+        return _waits_for_turn(meaning) or (isinstance(meaning, Say) and _is_note(message))
+
+    def _wait(self, message: PromptEditor.Submitted, most: float, *, first: bool = False) -> None:
+        """Let a line wait for the session and for earlier lines, or before all of them (``first``)."""
+        session = self._session
+        session.later.add(message, most, first=first)
+        if self._look is None:
+            self._ended = session.state.ended
+            self._look = self._screen.set_interval(LOOK, self.run_later)
+
+    def run_later(self) -> None:
+        """Run the next waiting line if the session is free. After a failed turn the user decides."""
+        session = self._session
+        if not session.later and self._look is not None:
+            self._look.stop()
+            self._look = None
+        if not session.later or not self._is_free():
+            return
+        before, self._ended = self._ended, session.state.ended
+        if self._ended not in (None, before) and self._ended.outcome not in ("done", "limit"):
+            session.take_back(session.later.take_all())
+            return
+        line = session.later.next()
+        self._next = self._screen.run_worker(self.submit_message(line.message, line.most, waited=True), group="later")
+
+    def _is_free(self) -> bool:
+        """Whether nothing runs, no panel or list is open, and nobody is typing."""
+        screen, idle = self._screen, self._screen.prompt.idle
+        rests = screen.dock.panel is None and screen.list_view is None and (idle is None or idle >= TYPING)
+        return rests and not self._session.busy and (self._next is None or self._next.is_finished)
 
     async def _halted(self, line: str) -> bool:
         """Wait for the work of earlier lines that were sent while the session opened. True if the user interrupts it:
@@ -192,7 +257,7 @@ class InputController:
             self._actions.connect(waits=True)
             return
         bare = not message.pastes and not message.images
-        if bare and message.text.lstrip().startswith("#") and await self._noted(message.text):
+        if _is_note(message) and await self._noted(message.text):
             return
         text, mentions = message.text, None
         if not bare or "@" in text:
@@ -212,10 +277,6 @@ class InputController:
         note, port = note_of(text), self._session.port
         if not note or port is None:
             return False
-        if self._session.state.busy:
-            self._screen.prompt.put_back(text)
-            self._flash_busy("A note")
-            return True
         folders = {"here": port.view.cwd, "own": user_paths(os.environ).config}
         names = {key: str(instructions_file(folder)) for key, folder in folders.items()}
         own = short(Path(names["own"]), os.environ.get("HOME", ""))
@@ -268,24 +329,11 @@ class InputController:
         editor.restore(editor.attachments.back(message.typed, message.images), message.pastes)
         return None
 
-    def _flash_busy(self, what: str) -> None:
-        """Say that something in the prompt cannot be sent yet."""
-        state, port = self._session.state, self._session.port
-        compacts = any(running.kind == "compaction" for running in state.running.values())
-        work = "turn" if state.busy else "compaction" if compacts else "running command"
-        holds = (lambda: port.view.busy) if port is not None else None
-        self._screen.activity.flash(f"{what} waits until the {work} ends", holds=holds)  # how to stop is beside it
-
     async def _run_shell(self, shell: Shell) -> None:
-        """Run the user's command in the session, or in their terminal if it needs one; refused while a turn or another
-        command runs, because they would interfere."""
+        """Run the user's command in the session, or in their terminal if it needs one."""
         from swecli.tui.terminal_programs import needs_terminal
 
         command, own = shell.command, shell.in_terminal or needs_terminal(shell.command, os.environ)
-        if self._session.busy:
-            self._screen.prompt.put_back(f"!{'!' * shell.in_terminal}{command}")
-            self._flash_busy("Your command")
-            return
         view = self._session.view
         sent = RunShell(command)
         if view is not None and own:
@@ -296,15 +344,12 @@ class InputController:
                 pass
         self._session.send(sent)
 
-    async def _run(self, command: SlashCommand, arguments: str) -> None:
+    async def _run(self, command: SlashCommand, arguments: str, *, waited: bool) -> None:
+        """Run a slash command. One that ``waited`` does what it would offer: the user may be away."""
         title = f"/{command.name} {arguments}".rstrip()
         port = self._session.port
         if port is None:
             self._actions.open("quit")  # the one command that needs no session
-            return
-        if not command.while_busy and self._session.busy:
-            self._screen.prompt.put_back(title)
-            self._flash_busy(f"/{command.name}")
             return
         transcript, announced = self._screen.transcript, False
 
@@ -324,6 +369,9 @@ class InputController:
         self._screen.activity.refresh()  # a suggestion may be available now
         if result.blocks:
             transcript.show(result.blocks, "" if announced else title)
+        if result.offer is not None and waited:
+            self._session.send(result.offer.command)
+            return
         if result.offer is not None and result.screen is None:
             self._actions.offer(result.offer)
         if result.clip is not None:

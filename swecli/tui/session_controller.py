@@ -30,8 +30,10 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
+from swecli.safe_text import safe_line
 from swecli.tui import compat, session_state
 from swecli.tui.backend import OpenSession
+from swecli.tui.later import Later
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_state import UiState
 from swecli.tui.status_bar import STARTING, Facts
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.message_weight import WeighedMention, Weight
     from swecli.core.engine.session import Session
     from swecli.core.engine.session_view import SessionView
-    from swecli.core.protocol.events import ContextSuggested
+    from swecli.core.protocol.events import ContextSuggested, Queued
 
 FRAME = 1 / 30
 """Minimum seconds between two screen updates."""
@@ -213,6 +215,8 @@ class SessionController:
         self.port: Session | None = None
         self._detached: Session | None = None
         self.state = UiState()
+        self.later = Later(self.show)
+        """Lines that wait until the session is free."""
         self.spoke = False
         """Whether a session of this run had a conversation to continue."""
         self.continuable = False
@@ -421,8 +425,13 @@ class SessionController:
         waiting = () if self.view is None else self.view.queue
         for queued in waiting:
             self.send(EditQueue(queued.id, None))
-        if waiting:
-            self._screen.prompt.take_back(waiting)
+        self.take_back((*waiting, *self.later.take_all()))
+
+    def take_back(self, queue: Sequence[Queued]) -> None:
+        """Return unsent input to the prompt, in order."""
+        left_out = self._screen.prompt.take_back(queue) if queue else ()
+        if left_out:
+            self._screen.activity.flash(f"Not run: {safe_line(', '.join(left_out))} (Up recalls it)", 8.0)
 
     def answer(self, command: Command) -> None:
         """Send a reply and remove its request from the screen before the session confirms."""
@@ -496,7 +505,7 @@ class SessionController:
         screen.activity.show(state, starting=view is None)
         screen.status.show(facts)
         screen.todos.show(state.todos)
-        screen.prompt.show_session(view is not None, state.busy, state.queue, bool(state.running))
+        screen.prompt.show_session(view is not None, state.busy, state.queue, bool(state.running), self.later.queue)
         screen.dock.show_requests(state.requests)
         self._terminal.follow(state, facts, view, watched=app.app_focus, columns=app.size.width)
 

@@ -608,32 +608,6 @@ async def test_a_note_is_shown_above_the_call_that_writes_it(monkeypatch: pytest
         assert before[-1].title == "# use pytest -q"
 
 
-async def test_commands_that_need_a_free_session_wait() -> None:
-    async with running(WAITS) as it:
-        await it.say("begin")
-        await it.until(lambda: it.app.session.state.busy)
-        await it.say("/init")
-        await it.shows("/init waits until the turn ends")
-        assert it.text == "/init"
-        it.editor.put("")
-        await it.say("!ls -l")
-        await it.shows("Your command waits until the turn ends")
-        assert it.text == "!ls -l"
-        assert it.session.sent(RunShell) == []
-        it.editor.put("")
-        await it.say("/context now")
-        await it.shows("context got [now]")
-
-
-async def test_a_shell_command_waits_for_the_one_that_runs() -> None:
-    async with running() as it:
-        it.session.view.busy = True  # as during the first one, outside of turns
-        await it.say("!echo two")
-        await it.shows("Your command waits until the running command ends")
-        assert it.text == "!echo two"
-        assert it.session.sent(RunShell) == []
-
-
 async def test_mode_and_model_are_picked_from_a_list() -> None:
     async with running(models=lambda: ["openai/gpt", "anthropic/sonnet"]) as it:
         await it.say("/mode")

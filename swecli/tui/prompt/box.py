@@ -358,22 +358,23 @@ class Waiting(Static):
     def __init__(self) -> None:
         super().__init__("", id="queue", markup=False)
         self.queue: tuple[Queued, ...] = ()
-        self._after = ""
+        self._after: tuple[str, ...] = ()
 
-    def show(self, queue: tuple[Queued, ...], after: str) -> None:
-        """``after`` says what they wait for."""
+    def show(self, queue: tuple[Queued, ...], after: tuple[str, ...]) -> None:
+        """``after`` says what each of them waits for."""
         if (queue, after) != (self.queue, self._after):
             self.queue, self._after = queue, after
             self.fit()
 
-    def _line(self, entry: Queued) -> str:
-        steers = entry.steer and self._after == THIS_TURN
-        return f"{'↳ next step' if steers else f'⧗ after {self._after}'}: {safe_line(entry.text)}"
+    def _line(self, entry: Queued, after: str) -> str:
+        steers = entry.steer and after == THIS_TURN
+        when = "↳ next step" if steers else f"⧗ after {after}" if after else "⧗ next"
+        return f"{when}: {safe_line(entry.text)}"
 
     def fit(self) -> None:
         """Cut the lines to the current width."""
         queue = self.queue
-        lines = [Content(self._line(entry)) for entry in queue[-SHOWN:]]
+        lines = [Content(self._line(*entry)) for entry in [*zip(queue, self._after, strict=True)][-SHOWN:]]
         if len(queue) > SHOWN:
             lines.insert(0, Content(f"… {len(queue) - SHOWN} more"))
         width = max(1, self.app.size.width - 2)
@@ -564,11 +565,15 @@ class Prompt(Vertical):
         elif not text.startswith(("/", "!")):
             self.editor.retype(f"{self.editor.folded_back(text)}\n{self.editor.text}")
 
-    def take_back(self, queue: Sequence[Queued]) -> None:
-        """Put unsent messages with their images before the typed text."""
+    def take_back(self, queue: Sequence[Queued]) -> tuple[str, ...]:
+        """Put unsent messages with their images before the typed text. Returns commands, which stay in the history
+        only, because they do not go together with other text."""
         attachments, editor = self.editor.attachments, self.editor
-        texts = [editor.folded_back(attachments.back(queued.text, queued.images)) for queued in queue]
+        alone = len(queue) == 1 and not editor.text
+        back = [queued for queued in queue if alone or not queued.text.startswith(("/", "!"))]
+        texts = [editor.folded_back(attachments.back(queued.text, queued.images)) for queued in back]
         editor.retype("\n".join([*texts, *([editor.text] if editor.text else [])]))
+        return tuple(queued.text for queued in queue if queued not in back)
 
     def use_vim(self, on: bool) -> None:
         """Switch the editor between vim's and a shell's keys."""
@@ -608,13 +613,22 @@ class Prompt(Vertical):
         self.history.save()
         self._drafts.save(self.editor.text, self.editor.pastes.saved())
 
-    def show_session(self, opened: bool, busy: bool, queue: tuple[Queued, ...], other_work: bool = False) -> None:
-        """Update for the session's state. While it is busy, Tab queues. ``other_work``: a command runs."""
+    def show_session(
+        self,
+        opened: bool,
+        busy: bool,
+        queue: tuple[Queued, ...],
+        other_work: bool = False,
+        later: tuple[Queued, ...] = (),
+    ) -> None:
+        """Update for the session's state. While it is busy, Tab queues. ``other_work``: a command runs. ``later`` is
+        what runs once the session is free."""
         self._busy = busy
         self._invitation = (STEERING if busy else PLACEHOLDER) if opened else STARTING
         self._invite()
         idle = f"the next turn ({self.keymap.shown('older')} takes it back)"
-        self._waiting.show(queue, THIS_TURN if busy else "this command" if other_work else idle)
+        work = THIS_TURN if busy else "this command" if other_work else ""
+        self._waiting.show((*queue, *later), (*(work or idle for _ in queue), *(work for _ in later)))
 
     def _invite(self) -> None:
         """Set the empty prompt's placeholder in the longest form that fits."""
@@ -628,6 +642,11 @@ class Prompt(Vertical):
     def typed_at(self) -> float | None:
         """Clock time of the last typing at the draft; None without a draft."""
         return self._typed_at if self.editor.text else None
+
+    @property
+    def idle(self) -> float | None:
+        """Seconds since the last typing at the draft; None without a draft."""
+        return self._clock() - self._typed_at if self.editor.text and self._typed_at is not None else None
 
     def answered(self) -> None:
         """A panel was answered and the prompt returned. A repeat of the answering key is meant for the panel."""

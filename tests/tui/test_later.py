@@ -1,0 +1,159 @@
+"""Lines that cannot run during a turn wait, visibly and in order, and run once the session is free."""
+
+from __future__ import annotations
+
+import pytest
+
+from swecli.commands.base import CommandResult, Offer, SlashCommand
+from swecli.core.protocol.commands import Compact, EditQueue, RunShell, Steer, Submit
+from swecli.core.protocol.events import TurnEnded, TurnOutcome
+from tests.support.fake_session import WAIT_FOR_INTERRUPT, FakeSession
+from tests.tui.support import COMMANDS, Running, Session, running
+
+WAITS = (WAIT_FOR_INTERRUPT,)
+
+
+async def begin(it: Running) -> None:
+    await it.say("begin")
+    await it.until(lambda: it.app.session.state.busy)
+
+
+def end(it: Running, outcome: TurnOutcome = "done") -> None:
+    it.session.view.busy = False
+    it.session.emit(TurnEnded(outcome))
+
+
+def texts(session: Session) -> list[str]:
+    return [command.text for command in session.sent(Submit)]
+
+
+async def test_a_command_runs_when_the_turn_ends() -> None:
+    async with running(WAITS) as it:
+        await begin(it)
+        await it.say("/init")
+        await it.shows("⧗ after this turn: /init")
+        assert it.text == ""
+        await it.say("!ls -l")
+        await it.shows("⧗ after this turn: !ls -l")
+        await it.say("/context now")  # needs no rest
+        await it.shows("context got [now]")
+        assert "init got" not in it.screen()
+        assert it.session.sent(RunShell) == []
+        end(it)
+        await it.shows("init got []")
+        await it.until(lambda: it.session.sent(RunShell) == [RunShell("ls -l")])
+        await it.hides("⧗")
+
+
+async def test_a_message_behind_it_belongs_after_it() -> None:
+    new = Session(WAITS)
+
+    async def new_session() -> Session:
+        return new
+
+    async with running(WAITS, new_session=new_session) as it:
+        await begin(it)
+        await it.say("/clear")
+        await it.say("another task")
+        await it.shows("⧗ after this turn: /clear", "⧗ after this turn: another task")
+        end(it)
+        await it.until(lambda: texts(new) == ["another task"])
+        assert texts(it.session) == ["begin"]
+        assert it.session.sent(Steer) == []
+
+
+async def test_up_takes_the_newest_one_back() -> None:
+    async with running(WAITS) as it:
+        await begin(it)
+        await it.say("steer it")
+        await it.say("/init")
+        await it.shows("↳ next step: steer it", "⧗ after this turn: /init")
+        await it.press("up")
+        await it.until(lambda: it.text == "/init")
+        await it.hides("⧗")
+        assert it.session.sent(EditQueue) == []
+        assert not it.app.session.later
+
+
+async def test_an_interrupt_returns_messages_and_keeps_commands_in_the_history() -> None:
+    async with running(WAITS) as it:
+        await begin(it)
+        for line in ("/init", "then this", "and that"):
+            await it.say(line)
+        await it.shows("⧗ after this turn: and that")
+        await it.press("escape")
+        await it.until(lambda: it.text == "then this\nand that")
+        await it.shows("Not run: /init (Up recalls it)")
+        await it.hides("⧗")
+
+
+async def test_an_interrupt_returns_a_single_command() -> None:
+    async with running(WAITS) as it:
+        await begin(it)
+        await it.say("/init")
+        await it.shows("⧗ after this turn: /init")
+        await it.press("escape")
+        await it.until(lambda: it.text == "/init")
+
+
+@pytest.mark.parametrize(("outcome", "runs"), [("limit", True), ("error", False), ("blocked", False)])
+async def test_after_a_failed_turn_the_user_decides(outcome: TurnOutcome, runs: bool) -> None:
+    async with running(WAITS) as it:
+        await begin(it)
+        await it.say("/init")
+        await it.shows("⧗ after this turn: /init")
+        end(it, outcome)
+        if runs:
+            await it.shows("init got []")
+        else:
+            await it.until(lambda: it.text == "/init")
+
+
+async def test_it_waits_for_a_pause_in_typing_and_for_lists() -> None:
+    """What it opens would take the keys."""
+    async with running(WAITS) as it:
+        await begin(it)
+        await it.say("/init")
+        await it.shows("⧗ after this turn: /init")
+        await it.press(*"half")
+        end(it)
+        await it.shows("⧗ next: /init")
+        it.app.input.run_later()
+        assert it.app.session.later
+        it.clock.now += 2
+        await it.shows("init got []")
+        assert it.text == "half"
+
+
+async def test_another_command_waits_for_the_running_one() -> None:
+    async with running() as it:
+        it.session.view.busy = True  # as during the first one, outside of turns
+        await it.say("!echo two")
+        await it.shows("⧗ next: !echo two")
+        assert it.session.sent(RunShell) == []
+        it.session.view.busy = False
+        await it.until(lambda: it.session.sent(RunShell) == [RunShell("echo two")])
+
+
+async def test_what_a_waiting_command_would_offer_it_does() -> None:
+    async def run(port: FakeSession, words: str) -> CommandResult:
+        offer = Offer("Compact?", Compact(words), ("Apply", ""), ("Cancel", ""))
+        return CommandResult(screen="compact", offer=offer)
+
+    compact = SlashCommand("compact", "Compact", run, waits=lambda words: words != "plan")  # type: ignore[arg-type]
+    async with running(WAITS, commands=lambda: (*COMMANDS, compact)) as it:
+        await begin(it)
+        await it.say("/compact")
+        await it.shows("⧗ after this turn: /compact")
+        end(it)
+        await it.until(lambda: it.session.sent(Compact) == [Compact("")])
+        assert it.app.main.list_view is None
+
+
+async def test_a_note_waits_too() -> None:
+    async with running(WAITS) as it:
+        await begin(it)
+        await it.say("# use pytest -q")
+        await it.shows("⧗ after this turn: # use pytest -q")
+        end(it)
+        await it.shows("Add it to OPENCLI.md")
