@@ -94,6 +94,17 @@ def _waits_for_turn(meaning: Submission) -> bool:
             return meaning.command.needs_rest(meaning.arguments)
 
 
+def _sends(meaning: Submission) -> bool:
+    """Whether it sends a message, maybe that of one's own command."""
+    match meaning:
+        case Say():
+            return True
+        case None | Shell() | NotSent():
+            return False
+        case _:
+            return meaning.command.own
+
+
 def _is_note(message: PromptEditor.Submitted) -> bool:
     """Whether it is a line for the instructions rather than a message."""
     from swecli.commands.memory import note_of
@@ -144,7 +155,7 @@ class InputController:
         Above ``most`` of the window, ask first. Input sent while the session opens is processed in order once it is
         open. ``waited``: its turn has come."""
         session, meaning = self._session, interpret(message.text, self._actions.commands)
-        if session.later and not waited and (isinstance(meaning, Say) or self._needs_rest(message, meaning)):
+        if session.later and not waited and (_sends(meaning) or self._needs_rest(message, meaning)):
             self._wait(message, most)
             return
         unknown = isinstance(meaning, NotSent) and message.text.lstrip().startswith("/")

@@ -51,13 +51,20 @@ async def test_a_message_behind_it_belongs_after_it() -> None:
     async def new_session() -> Session:
         return new
 
-    async with running(WAITS, new_session=new_session) as it:
+    async def deploy(port: FakeSession, words: str) -> CommandResult:
+        assert port is new
+        return CommandResult.text("deployed")
+
+    own = SlashCommand("deploy", "Deploy", deploy, own=True)  # type: ignore[arg-type]
+    async with running(WAITS, new_session=new_session, commands=lambda: (*COMMANDS, own)) as it:
         await begin(it)
         await it.say("/clear")
+        await it.say("/deploy")
         await it.say("another task")
         await it.shows("⧗ after this turn: /clear", "⧗ after this turn: another task")
         end(it)
         await it.until(lambda: texts(new) == ["another task"])
+        await it.shows("deployed")
         assert texts(it.session) == ["begin"]
         assert it.session.sent(Steer) == []
 
