@@ -927,23 +927,37 @@ class Session:
         if self._closed:
             return
         self._closed = True
+        try:  # cancelled because it takes too long, it still leaves no process and no open record
+            try:
+                await self._end_work(reason)
+            finally:
+                await self._end_programs()
+            await self._end_storage()
+        finally:
+            await self._recorder.close()
+
+    async def _end_work(self, reason: EndReason) -> None:
         await self._work.stop()
         if self._agents is not None:
             await self._agents.close()
         await self.memory.keep()
-        await self.playbook.close()
         await self.hooks.end(reason)
+        await self.playbook.close()  # may wait for the model, which hooks must not
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._models.close()
         if self._services.project is not None and self._outer is None:
             await self._services.project.close()
         await self._sandbox.stop()
+
+    async def _end_programs(self) -> None:
         await self._jobs.close()
         if self._outer is None:
             await asyncio.to_thread(self._services.end_processes)
+
+    async def _end_storage(self) -> None:
+        if self._outer is None:
             await self.files.close()
         if self._outer is None or self._outer.locks is None:  # a subagent in its own work tree has its own locks
             await asyncio.to_thread(self._services.sandbox.close)
         await self._compactions.snapshots.close(self._connection.client)
         await self._connection.close()
-        await self._recorder.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +17,21 @@ from swecli.core.engine.hooks import CONTINUATIONS, EndReason
 from swecli.core.hooks.hook import Hook, HookEvent, workspace_scripts
 from swecli.core.hooks.runner import HookPlace, Hooks
 from swecli.core.permissions.types import Policy, Rule
-from swecli.core.protocol.commands import Compact, Interrupt, ReplyPermission, Steer, Submit
+from swecli.core.protocol.commands import Compact, Interrupt, ReplyPermission, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
     HookRan,
     HooksRunning,
     ItemCompleted,
+    JobChanged,
     Notice,
     PermissionRequested,
     Rewound,
 )
 from swecli.core.protocol.hook_words import hook_line
 from tests.core.engine.support import Bench, bench, call, until
+from tests.support.processes import ME, running_with
 from tests.support.waiting import PATIENCE
 
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -388,6 +392,25 @@ async def test_the_session_ends_with_its_hook(
         await it.session.close(reason)
     assert json.loads((tmp_path / "end.json").read_text())["reason"] == reason
     assert "never" not in os.listdir(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+async def test_a_session_that_ends_too_slowly_leaves_no_job_and_no_open_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swecli.core.engine.hooks.END_SECONDS", PATIENCE)
+    given = hooks(tmp_path, Hook("SessionEnd", "touch ending; sleep 1000"))
+    async with bench(ANSWER, tmp_path, **given) as it:
+        it.session.send(RunShell(f"sleep 7611.{ME} & echo mine"))
+        await until(lambda: bool(it.bodies(JobChanged)) and bool(running_with(f"7611.{ME}")))
+        events = it.session.subscribe()
+        closing = asyncio.ensure_future(it.session.close())
+        await until((tmp_path / "ending").exists)
+        closing.cancel()  # as by a front-end whose time is over
+        await asyncio.wait([closing])
+        assert running_with(f"7611.{ME}") == []
+        assert it.bodies(JobChanged)[-1].status == "killed"
+        assert [event async for event in events]  # they end: the record is closed
 
 
 async def test_one_that_nobody_waits_for_speaks_with_the_next_message(tmp_path: Path) -> None:
