@@ -36,7 +36,7 @@ class Startup(Struct, frozen=True):
         return (*self.loaded.pending, *self.hooks.pending)
 
     @property
-    def _keys(self) -> frozenset[str]:
+    def key_variables(self) -> frozenset[str]:
         """Variables that hold a provider's key according to the settings, whatever their names."""
         providers = self.loaded.settings.providers.values()
         return frozenset(one.api_key_env for one in providers if one.api_key_env)
@@ -44,14 +44,14 @@ class Startup(Struct, frozen=True):
     @property
     def child_environment(self) -> dict[str, str]:
         """Environment of programs that swecli starts."""
-        return scrubbed_environment(self.environment, keys=self._keys)
+        return scrubbed_environment(self.environment, keys=self.key_variables)
 
     @property
     def secrets(self) -> frozenset[str]:
         """Values that must never be written: secrets of the environment, and values of providers' headers."""
         providers = self.loaded.settings.providers.values()
         headers = (value for provider in providers for value in provider.headers.values())
-        return secret_values(self.environment, self._keys) | frozenset(headers)
+        return secret_values(self.environment, self.key_variables) | frozenset(headers)
 
 
 def read_startup(

@@ -39,6 +39,7 @@ def preferences(options: LaunchOptions) -> Preferences:
         density=ui.density,
         diff=ui.diff,
         editing=ui.editing,
+        key_variables=startup.key_variables,
         large_message=ui.large_message,
         forecast=ui.forecast,
         notify=ui.notify,

@@ -225,6 +225,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         compat.replace_bindings(self, keymap.everywhere(self.keymap))
         compat.replace_bindings(transcript, keymap.transcript(self.keymap))
         self.terminal.adopt(preferences)
+        self.input.key_variables = preferences.key_variables
         self.main.activity.keep_still(preferences.reduced_motion)
         self.main.activity.foresee = self.session.foresee if preferences.forecast else None
         self.main.activity.suggest = self._suggested

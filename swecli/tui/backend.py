@@ -50,6 +50,8 @@ class Preferences(Struct, frozen=True):
     density: Density = "usual"
     diff: DiffForm = "auto"
     editing: Editing = "usual"
+    key_variables: frozenset[str] = frozenset()
+    """Variables that hold keys according to the settings, whatever their names."""
     large_message: float = 0.25
     """Share of the window above which sending a message asks first."""
     forecast: bool = True

@@ -19,7 +19,7 @@ import tempfile
 import termios
 import time
 import tty
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -275,11 +275,11 @@ def _shown(command: str) -> str:
     return sanitise(command).replace("\n", "\r\n")
 
 
-def terminal_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Environment of a command that runs in the user's terminal."""
+def terminal_environment(environ: Mapping[str, str], keys: Collection[str] = ()) -> dict[str, str]:
+    """Environment of a command that runs in the user's terminal, without the variables ``keys``."""
     from swecli.core.workspace.process import scrubbed_environment
 
-    environment = scrubbed_environment(environ)
+    environment = scrubbed_environment(environ, keys=keys)
     for name in ("PAGER", "GIT_PAGER", "MANPAGER"):  # a user can page
         environment.pop(name)
         if name in environ:

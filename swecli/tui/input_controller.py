@@ -136,6 +136,8 @@ class InputController:
         """Held while a message is weighed or confirmed, so that no later one overtakes it."""
         self._beside: list[asyncio.Task[CommandResult]] = []
         """Pending side questions."""
+        self.key_variables: frozenset[str] = frozenset()
+        """Variables that commands do not get."""
         self._look: Timer | None = None
         """Looks whether the next waiting line can run."""
         self._next: Worker[None] | None = None
@@ -349,7 +351,9 @@ class InputController:
         sent = RunShell(command)
         if view is not None and own:
             try:
-                ran = await run_in_terminal(self._screen.app, command, view.cwd, terminal_environment(os.environ))
+                ran = await run_in_terminal(
+                    self._screen.app, command, view.cwd, terminal_environment(os.environ, self.key_variables)
+                )
                 sent = RunShell(command, ran.output, ran.exit_status, ran.duration)
             except NoTerminal:
                 pass

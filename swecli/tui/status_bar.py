@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -505,14 +505,15 @@ def document(facts: Facts, view: SessionView | None, columns: int) -> dict[str, 
 class StatusScript:
     """Runs the status command when the state has changed, one run at a time, without blocking.
 
-    ``show`` gets the output's first line, raw, or None for the usual bar; ``complain`` a sentence about the first
-    failure.
+    It does not get the variables ``keys``. ``show`` gets the output's first line, raw, or None for the usual bar;
+    ``complain`` a sentence about the first failure.
     """
 
     def __init__(
         self,
         command: str,
         timeout: float,
+        keys: Collection[str],
         show: Callable[[str | None], None],
         complain: Callable[[str], None],
         *,
@@ -521,6 +522,7 @@ class StatusScript:
     ) -> None:
         self._command = command
         self._timeout = timeout
+        self._keys = keys
         self._show = show
         self._complain = complain
         self._environ = environ
@@ -562,7 +564,7 @@ class StatusScript:
         from swecli.core.workspace.command_output import capture
         from swecli.core.workspace.process import scrubbed_environment
 
-        environment = scrubbed_environment(os.environ if self._environ is None else self._environ)
+        environment = scrubbed_environment(os.environ if self._environ is None else self._environ, keys=self._keys)
         environment["COLUMNS"] = str(state.get("columns", 80))
         text = json.dumps(state, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         try:

@@ -351,7 +351,7 @@ class TerminalStatus:
         self._complain = complain
         self._announcer = Announcer(os.environ, Path.cwd().name or "/")
         self._script: StatusScript | None = None
-        self._command: tuple[str, float] | None = None
+        self._command: tuple[str, float, frozenset[str]] | None = None
 
     def adopt(self, preferences: Preferences) -> None:
         self._write(self._announcer.farewell())
@@ -363,7 +363,7 @@ class TerminalStatus:
             progress=preferences.progress,
         )
         text = (preferences.status_line or "").strip()
-        command = (text, preferences.status_line_timeout) if text else None
+        command = (text, preferences.status_line_timeout, preferences.key_variables) if text else None
         if command != self._command:
             self._replace_script(command)
 
@@ -384,7 +384,7 @@ class TerminalStatus:
         """Sequence that restores the terminal's own title. Safe at any moment."""
         return self._announcer.farewell()
 
-    def _replace_script(self, command: tuple[str, float] | None) -> None:
+    def _replace_script(self, command: tuple[str, float, frozenset[str]] | None) -> None:
         from swecli.tui.status_bar import StatusScript
 
         if self._script is not None:

@@ -27,6 +27,7 @@ from swecli.core.protocol.messages import Usage
 from swecli.core.tools.run_command import RunCommand
 from swecli.core.validation import InvalidError, choices, default_of, fields_by_name, validated
 from swecli.launch import LaunchOptions
+from swecli.tui.backend import Preferences
 
 MODEL = "openai/gpt-6-sol"
 OTHER: dict[str, Any] = {
@@ -158,6 +159,14 @@ def preferences_of(place: Place) -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SWECLI_HOME", str(place.home))
         return preferences(place.options)
+
+
+def test_the_interface_knows_which_variables_hold_keys(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.write({"providers.gate.base_url": "http://127.0.0.1:1/v1", "providers.gate.api_key_env": "GATEWAY"})
+    found = preferences_of(place)
+    assert isinstance(found, Preferences)
+    assert found.key_variables == {"GATEWAY"}
 
 
 def test_the_screen_says_of_each_setting_when_it_counts(tmp_path: Path) -> None:

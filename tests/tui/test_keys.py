@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import TextPart
 from swecli.tui import session_controller
 from swecli.tui.backend import Preferences
+from swecli.tui.external import Ran
 from swecli.tui.transcript.blocks import ShownBlock
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.scenes import ASK, TODOS, tool
@@ -606,6 +608,23 @@ async def test_a_note_is_shown_above_the_call_that_writes_it(monkeypatch: pytest
         assert it.screen().count("# use pytest -q") == 1
         assert isinstance(before[-1], ShownBlock)
         assert before[-1].title == "# use pytest -q"
+
+
+async def test_a_command_with_the_terminal_gets_no_key_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Mapping[str, str]] = []
+
+    async def run(app: object, command: str, cwd: Path, environment: Mapping[str, str]) -> Ran:
+        given.append(environment)
+        return Ran("", 0, 0.1)
+
+    monkeypatch.setattr("swecli.tui.input_controller.run_in_terminal", run)
+    monkeypatch.setenv("GATEWAY", "sk-secret")
+    monkeypatch.setenv("OTHER", "kept")
+    async with running(preferences=lambda: Preferences(key_variables=frozenset({"GATEWAY"}))) as it:
+        await it.say("!!ls")
+        await it.until(lambda: given)
+    assert "GATEWAY" not in given[0]
+    assert given[0]["OTHER"] == "kept"
 
 
 async def test_mode_and_model_are_picked_from_a_list() -> None:

@@ -20,6 +20,7 @@ CASES: dict[str, tuple[Any, Callable[[Running], object]]] = {
     "density": ("full", lambda it: it.app.main.transcript.density),
     "diff": ("unified", lambda it: it.app.main.transcript.page.palette.split_from),
     "editing": ("vim", lambda it: it.app.main.prompt.editing),
+    "key_variables": (frozenset({"GATEWAY"}), lambda it: it.app.input.key_variables),
     "large_message": (0.5, lambda it: it.app._preferences.large_message),
     "notify": ("off", lambda it: it.app.terminal._announcer._notify),
     "mouse": (False, lambda it: it.app.mouse),

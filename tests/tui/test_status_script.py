@@ -22,13 +22,15 @@ class Seen:
         self.told: list[str] = []
 
     def script(self, command: str, timeout: float = 10.0) -> StatusScript:
-        environ = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "sk-secret"}
-        return StatusScript(command, timeout, self.lines.append, self.told.append, environ=environ, pause=0.0)
+        environ = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "sk-secret", "GATEWAY": "sk-other"}
+        return StatusScript(
+            command, timeout, {"GATEWAY"}, self.lines.append, self.told.append, environ=environ, pause=0.0
+        )
 
 
 async def test_it_gets_the_state_and_no_keys(tmp_path: Path) -> None:
     seen = Seen()
-    script = seen.script('cat > state.json; echo "first $OPENAI_API_KEY|$COLUMNS"; echo second')
+    script = seen.script('cat > state.json; echo "first $OPENAI_API_KEY$GATEWAY|$COLUMNS"; echo second')
     facts = Facts("plan", "a/b", None, 0.5, Decimal("0.25"), "main*")
     script.update(document(facts, None, 99), tmp_path)
     await until(lambda: seen.lines)
