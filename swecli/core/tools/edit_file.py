@@ -137,7 +137,7 @@ def read_target(path: Path, ctx: ToolContext) -> tuple[bytes, FileState] | None:
         ToolError: it is not a regular file, too large, or unreadable.
     """
     try:
-        data, state = read_bytes(path, MAX_FILE)
+        data, state = read_bytes(path, MAX_FILE, exact=True)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -259,7 +259,7 @@ def read_page(
         ToolError: the line does not exist, or is too far into a large file.
         OSError: the file can't be read.
     """
-    with open_regular(path) as (descriptor, status):
+    with open_regular(path, exact=True) as (descriptor, status):
         head = os.read(descriptor, 8_192)
         os.lseek(descriptor, 0, os.SEEK_SET)
         media = image_type(head)

@@ -109,7 +109,7 @@ def _allowed(places: Sequence[CodePlace], ctx: ToolContext, rules: ReadRules) ->
 
 def _text(path: Path, ctx: ToolContext) -> str:
     try:
-        return decode(read_bytes(path, _MAX_FILE)[0]).text
+        return decode(read_bytes(path, _MAX_FILE, exact=True)[0]).text
     except OSError as error:
         raise explained(error, path, ctx) from error
 

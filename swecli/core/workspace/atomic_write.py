@@ -20,10 +20,7 @@ from types import TracebackType
 
 from msgspec import Struct
 
-from swecli.core.workspace.text_file import READ_FLAGS, read_all, require_regular
-
-_PATH_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
-_AT = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd
+from swecli.core.workspace.text_file import READ_FLAGS, open_folder, read_all, require_regular
 
 
 class Folder:
@@ -38,19 +35,7 @@ class Folder:
         self._descriptor: int | None = None
 
     def __enter__(self) -> Folder:
-        if not _AT:
-            return self
-        descriptor = os.open(self.path.anchor, _PATH_FLAGS)
-        try:
-            for part in self.path.parts[1:]:
-                deeper = os.open(part, _PATH_FLAGS, dir_fd=descriptor)
-                os.close(descriptor)
-                descriptor = deeper
-        except OSError as error:
-            os.close(descriptor)
-            error.filename = str(self.path)
-            raise
-        self._descriptor = descriptor
+        self._descriptor = open_folder(self.path)
         return self
 
     def __exit__(

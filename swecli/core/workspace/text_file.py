@@ -21,6 +21,8 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _NON_BLOCK = getattr(os, "O_NONBLOCK", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 READ_FLAGS = os.O_RDONLY | _NO_FOLLOW | _NON_BLOCK | _BINARY | getattr(os, "O_CLOEXEC", 0)
+_FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
+_AT = os.open in os.supports_dir_fd and os.rename in os.supports_dir_fd
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -73,9 +75,32 @@ def require_regular(path: Path | str, status: os.stat_result) -> None:
         raise NotRegularError(path, kind)
 
 
+def open_folder(path: Path) -> int | None:
+    """A descriptor for naming a directory's entries; None where the platform has no such calls. ``path`` must be
+    resolved: each component is opened from its parent without following links.
+
+    Raises:
+        OSError: it can't be opened, or a component is a link.
+    """
+    if not _AT:
+        return None
+    descriptor = os.open(path.anchor, _FOLDER_FLAGS)
+    try:
+        for part in path.parts[1:]:
+            deeper = os.open(part, _FOLDER_FLAGS, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = deeper
+    except OSError as error:
+        os.close(descriptor)
+        error.filename = str(path)
+        raise
+    return descriptor
+
+
 @contextmanager
-def open_regular(path: Path) -> Generator[tuple[int, os.stat_result]]:
-    """A file descriptor for reading, and its status. ``path`` must be resolved.
+def open_regular(path: Path, *, exact: bool = False) -> Generator[tuple[int, os.stat_result]]:
+    """A file descriptor for reading, and its status. ``path`` must be resolved. ``exact``: a folder of the path that
+    has become a link since is an error, too.
 
     Opening neither blocks on a pipe nor follows a link at the end of the path.
 
@@ -83,8 +108,14 @@ def open_regular(path: Path) -> Generator[tuple[int, os.stat_result]]:
         NotRegularError: not a regular file.
         OSError: it can't be opened.
     """
-    require_regular(path, os.lstat(path))
-    descriptor = os.open(path, READ_FLAGS)
+    folder = open_folder(path.parent) if exact else None
+    name = path.name if folder is not None else path
+    try:
+        require_regular(path, os.stat(name, dir_fd=folder, follow_symlinks=False))
+        descriptor = os.open(name, READ_FLAGS, dir_fd=folder)
+    finally:
+        if folder is not None:
+            os.close(folder)
     try:
         status = os.fstat(descriptor)
         require_regular(path, status)
@@ -102,15 +133,15 @@ def read_all(descriptor: int, size: int) -> bytes:
         return b"".join(pieces)
 
 
-def read_bytes(path: Path, limit: int) -> tuple[bytes, FileState]:
-    """The whole file and its state.
+def read_bytes(path: Path, limit: int, *, exact: bool = False) -> tuple[bytes, FileState]:
+    """The whole file and its state; ``exact`` as for ``open_regular``.
 
     Raises:
         NotRegularError: not a regular file.
         TooLargeError: more than ``limit`` bytes.
         OSError: it can't be read.
     """
-    with open_regular(path) as (descriptor, status):
+    with open_regular(path, exact=exact) as (descriptor, status):
         if status.st_size > limit:
             raise TooLargeError(path, status.st_size, limit)
         data = read_all(descriptor, status.st_size)

@@ -134,6 +134,22 @@ async def test_special_places(bench: ToolBench) -> None:
             await bench.call("read_file", path=path)
 
 
+@pytest.mark.parametrize("tool", ["read_file", "edit_file"])
+async def test_a_folder_that_becomes_a_link_leads_nowhere(bench: ToolBench, tool: str) -> None:
+    """As by a background job, after the path was judged."""
+    bench.file("src/api/notes.txt", "public\n")
+    (bench.folder / "elsewhere" / "api").mkdir(parents=True)
+    (bench.folder / "elsewhere" / "api" / "notes.txt").write_text("secret\n")
+    edit = {"old_string": "secret", "new_string": "x"} if tool == "edit_file" else {}
+    found, params = bench.parsed(tool, path="src/api/notes.txt", **edit)
+    assert found.effects(params, bench.context).reads == (str(bench.folder / "src/api/notes.txt"),)
+    (bench.folder / "src").rename(bench.folder / "src2")
+    (bench.folder / "src").symlink_to(bench.folder / "elsewhere")
+    with pytest.raises(ToolError):
+        await found.run(params, bench.context)
+    assert (bench.folder / "elsewhere" / "api" / "notes.txt").read_text() == "secret\n"
+
+
 async def test_effects_and_title_name_the_real_file(bench: ToolBench) -> None:
     target = bench.file("target.txt")
     (bench.folder / "link").symlink_to(target)
