@@ -214,7 +214,8 @@ def write_notes(folder: Path, before: Lines, now: Lines, title: str) -> bool:
             raise NotesError(f"{path} passes a link, so no notes are written there.")
         with one_writer(folder / f".{NOTES}"):
             present = read_text(path, MAX_BYTES)
-            if present is None and path.exists():
+            lossy = present is not None and any("\ud800" <= char <= "\udfff" for char in present)
+            if lossy or (present is None and path.exists()):
                 raise NotesError(f"{path} is not text of at most {MAX_BYTES:,} bytes, so no notes are written there.")
             if present is None and not any(now.values()):
                 return False

@@ -193,3 +193,11 @@ def test_a_fence_that_nothing_closes_hides_no_section(tmp_path: Path) -> None:
     text = (tmp_path / NOTES).read_text()
     assert text.startswith("# Mine\n```\nnever closed\n\n### Current Goal\nGoal 2\n")
     assert (text.count("### Current Goal"), text.count("swecli notes")) == (1, 1)
+
+
+@pytest.mark.parametrize("data", [b"# caf\xc3\xa9, na\xc3\xafve \xff\n", b"a\0b"])
+def test_notes_that_are_not_text_stay_as_they_are(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / NOTES).write_bytes(data)
+    with pytest.raises(NotesError, match="is not text"):
+        write_notes(tmp_path, {}, {TASK: ("Fix the parser",)}, "work")
+    assert (tmp_path / NOTES).read_bytes() == data
