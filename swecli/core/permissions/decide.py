@@ -384,7 +384,9 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
             return Decision("ask", f"This command may leave the workspace: {why}.", evidence=evidence, git_knows=knows)
         return Decision("deny", f"Plan mode runs only read-only commands: {why}.", evidence=evidence)
     rules = active_rules(policy, "allow")
-    if judgement.dangers and not lifted(rules, judgement):
+    edits = mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement)
+    dangers = [danger for danger in judgement.dangers if not (edits and danger.edits)]
+    if dangers and not lifted(rules, judgement):
         return _dangerous(policy, call, judgement, evidence)
     if judgement.unread is not None:
         return _asked(
@@ -395,9 +397,9 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     rule = allowed_by(rules, policy, call, judgement)
     if rule is not None:
         return _by_rule(rule)
-    if judgement.dangers:
+    if dangers:
         return _dangerous(policy, call, judgement, evidence)
-    if mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement):
+    if edits:
         return Decision("allow", f"Mode {mode} allows file changes inside the workspace.", evidence=evidence)
     if mode == "auto":
         uncontained = _uncontained(policy, call, judgement)

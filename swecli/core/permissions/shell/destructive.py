@@ -65,13 +65,15 @@ _FIND_ACTIONS = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir"))
 
 class Danger(Struct, frozen=True):
     """``reason`` is a sentence. ``refuse``: no rule or mode lifts it. ``spelled``: only an allow rule beginning with
-    these very words lifts it. ``loss`` is the predicted loss, if known."""
+    these very words lifts it. ``loss`` is the predicted loss, if known. ``edits``: it only changes the content of
+    files, which a command proven to be an edit may."""
 
     reason: str
     refuse: bool = False
     evidence: tuple[str, ...] = ()
     spelled: tuple[str, ...] = ()
     loss: Loss | None = None
+    edits: bool = False
 
 
 class Place(Struct, frozen=True):
@@ -153,8 +155,9 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
         yield from _remover(item, item.words[1:], place)
     if _conditional(item, lists.conditional.get(item.name, ())):
         does = "can destroy work or change what other programs do"
-        reason = f"{item.name} -i rewrites files in place." if item.name in _IN_PLACE else f"{_shown(item)} {does}."
-        yield Danger(reason, loss=_loss(item, place))
+        edits = item.name in _IN_PLACE
+        reason = f"{item.name} -i rewrites files in place." if edits else f"{_shown(item)} {does}."
+        yield Danger(reason, loss=_loss(item, place), edits=edits)
     if lists.interpreters.fullmatch(item.name):
         yield from _interpreter(item, lists.code)
     yield from _protected(item, place)

@@ -1,13 +1,14 @@
 """Commands that are edits: they change workspace files as the file tools do, and start nothing else.
 
-``mkdir``, ``touch``, ``cp``, ``mv``, ``ln -s`` and formatters. Excluded is anything that would lose a file's content,
-touch protected or secret names, or lead outside.
+``mkdir``, ``touch``, ``cp``, ``mv``, ``ln -s``, formatters, and ``sed -i`` that replaces literal text. Excluded is
+anything that would lose a file's content, touch protected or secret names, or lead outside.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Literal, cast
@@ -18,11 +19,12 @@ from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import inside, is_own, is_secret_in
 from swecli.core.permissions.protected import installed_reason, protected_name, protected_reason
 from swecli.core.permissions.shell.expand import Situation
+from swecli.core.permissions.shell.programs import replaces_literally
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import Options
 
-EditKind = Literal["folder", "file", "name", "format"]
-"""New folders; new empty files; renames or copies; formatted content."""
+EditKind = Literal["folder", "file", "name", "format", "text"]
+"""New folders; new empty files; renames or copies; formatted content; replaced text."""
 
 
 class _Tables(Struct, frozen=True):
@@ -61,6 +63,8 @@ def edit_kind(arguments: Sequence[str | None], situation: Situation) -> tuple[Ed
     try:
         if words[0] in _tables().files:
             return _of_files(words[0], words[1:], situation), ""
+        if words[0] == "sed":
+            return _of_sed(words[1:], situation), ""
         return _of_formatter(words, situation), ""
     except _NoEdit as error:
         return None, str(error)
@@ -186,6 +190,50 @@ def _check_link(operands: Sequence[str], options: frozenset[str], situation: Sit
         raise _NoEdit
     _check_new(link, operands[1], situation)
     _check_new(target, operands[0], situation)
+
+
+# --- sed -------------------------------------------------------------------------------------------------------------
+
+_IN_PLACE = frozenset(("-i", "--in-place", "-Ei", "-ri"))
+_EXTENDED = frozenset(("-E", "-r", "--regexp-extended", "-Ei", "-ri"))
+_OTHER_SED = frozenset(("-s", "--separate", "-u", "--unbuffered", "--sandbox"))
+
+
+def _of_sed(rest: Sequence[str], situation: Situation) -> EditKind:
+    """``sed -i`` on named files that only replaces text which the command spells out, as ``edit_file`` does."""
+    if sys.platform != "linux":  # elsewhere -i takes the script for the suffix of a copy
+        raise _NoEdit
+    scripts: list[str] = []
+    operands: list[str] = []
+    options: set[str] = set()
+    words = list(rest)
+    while words:
+        word = words.pop(0)
+        if word == "--":
+            operands += words
+            break
+        if word in ("-e", "--expression") and words:
+            scripts.append(words.pop(0))
+        elif word.startswith("--expression="):
+            scripts.append(word.partition("=")[2])
+        elif word in _IN_PLACE or word in _EXTENDED or word in _OTHER_SED:
+            options.add(word)
+        elif word.startswith("-"):
+            raise _NoEdit
+        else:
+            operands.append(word)
+    if not scripts and operands:
+        scripts.append(operands.pop(0))
+    literal = all(replaces_literally(script, extended=bool(options & _EXTENDED)) for script in scripts)
+    if not options & _IN_PLACE or not scripts or not operands or not literal:
+        raise _NoEdit
+    if situation.facts.program_problem("sed", situation.cwds[0], situation.roots) is not None:
+        raise _NoEdit
+    for path, operand in zip(_absolute(operands, situation), operands, strict=True):
+        _check_new(path, operand, situation)
+        if posixpath.normpath(path) != situation.facts.resolve(path) or situation.facts.kind(path) != "file":
+            raise _NoEdit
+    return "text"
 
 
 # --- formatters ----------------------------------------------------------------------------------------------------

@@ -99,6 +99,43 @@ def _substitution(script: str, at: int) -> re.Match[str] | None:
     return re.compile(rf"{part}{quoted}{text}{quoted}[gpiI0-9]*\s*").match(script, at + 2)
 
 
+_DELIMITERS = "/|,#@!:%~_="
+_LITERALS = {
+    False: r"(?:(?!{d})[^\n\\.*\[\]^$]|\\[.*\[\]^$\\/b<>])",
+    True: r"(?:(?!{d})[^\n\\.*\[\]^$+?(){{}}|]|\\[.*\[\]^$\\/b<>+?(){{}}|])",
+}
+"""A character that a regular expression matches literally, or a word boundary; by whether it is an extended one."""
+_INSERTION = lazy_pattern(r"[ai][ \t]*[^\s\\\n][^\\\n]*")
+
+
+def replaces_literally(script: str, *, extended: bool) -> bool:
+    """Whether a script of GNU sed only inserts lines and replaces text that it spells out, so that nothing is lost
+    which it does not name: ``s`` without classes, dots and repetitions, ``a`` and ``i``, with any addresses."""
+    at, found = 0, False
+    while True:
+        prefix = _PREFIX.match(script, at)
+        at = prefix.end() if prefix else at
+        if at >= len(script):
+            return found and not (prefix and prefix[0].strip())
+        if script[at] in "ai":  # its text extends to the end
+            return _INSERTION.fullmatch(script, at) is not None
+        delimiter = script[at + 1 : at + 2]
+        if script[at] != "s" or not delimiter or delimiter not in _DELIMITERS:
+            return False
+        quoted = re.escape(delimiter)
+        literal = _LITERALS[extended].format(d=quoted)
+        text = _TEXT.replace("{d}", quoted)
+        pattern = rf"(?!{quoted})\^?{literal}*\$?{quoted}{text}{quoted}[gI0-9]*\s*"
+        match = re.compile(pattern).match(script, at + 2)
+        if match is None:
+            return False
+        at, found = match.end(), True
+        if at < len(script):
+            if script[at] != ";":
+                return False
+            at += 1
+
+
 _EFFECT = lazy_pattern(
     r"system|getline|close|fflush|ENVIRON|ARG[VC]|ARGIND|PROCINFO|SYMTAB|FUNCTAB|extension|load|include|eval|exec|@|\\\n|&\||\|&"
 )

@@ -38,6 +38,18 @@ EDITS = (
     *("mkdir -p lib && mv a.py lib/", "mkdir -p lib && mv a.py lib", "ln -s a.py current.py", "cd src && touch z.py"),
     *("ruff format .", "ruff format --check src", "ruff check --fix src", "black -q a.py", "gofmt -w src"),
     *("npx prettier --write web/x.ts", "node_modules/.bin/prettier --write .", "ruff format a.py && touch ok"),
+    *("sed -i s/a/b/ a.py", "sed -i 's/old name/new & name/g' a.py b.py", r"sed -i 's/v1\.2/v1.3/' a.py && touch ok"),
+    *(
+        "sed -i -e 's|/usr/a|/opt/b|' -e '3,5s/x/y/2' a.py",
+        "sed -Ei 's/f\\(x\\)/g(x)/gI' a.py",
+        "sed -i '1i import os' a.py",
+    ),
+    *(
+        "sed -i 's/^/# /; /x/s/$/;/' a.py",
+        r"sed -i 's/\bfoo\b/bar/g' a.py",
+        "cd web && sed -i s/a/b/ x.ts",
+        "sed -i s/a/b/ *.py",
+    ),
     *("cargo fmt", "mkdir x && ls x"),
 )
 ASK = (
@@ -66,7 +78,65 @@ ASK = (
     *("ruff format /tmp", "ruff format ../x", "gofmt -cpuprofile x -w .", "npx eslint --fix .", "npx cowsay x"),
     *("python3 -m black .", "uv run ruff format", "cargo fmt -- --config-path /x", "./ruff format .", "prettier -w ."),
     *("mkdir x; rm a.py", "touch x && python3 a.py", "mkdir $X", "touch $(ls)", "X=1 mkdir x", "touch x > y"),
-    *("rm a.py", "sed -i s/a/b/ a.py", "chmod +x a.py", "echo x > a.py", "tee x", "sudo mkdir x", "env mkdir x"),
+    # sed: text that the command does not spell out, other commands, copies, links, other places
+    *(
+        "sed -i 's/.*//' a.py",
+        "sed -i 's/a*/b/' a.py",
+        "sed -i 's/[a-z]/b/' a.py",
+        "sed -i s/a.b/c/ a.py",
+        "sed -i d a.py",
+    ),
+    *(r"sed -i 's/a\{1,\}/b/' a.py", r"sed -i 's/a\+/b/' a.py", "sed -Ei 's/a+/b/' a.py", "sed -Ei 's/(a|)/b/' a.py"),
+    *(
+        r"sed -i 's/a\|b//' a.py",
+        "sed -i 's|a\\|b|c|' a.py",
+        r"sed -i 's/\w//g' a.py",
+        "sed -i 's//x/' a.py",
+        "sed -ie s/a/b/ a.py",
+    ),
+    *(
+        "sed -i s/a/b/e a.py",
+        "sed -i 's/a/b/w x' a.py",
+        "sed -i 'e ls' a.py",
+        "sed -i 'r .env' a.py",
+        "sed -i 'w x' a.py",
+    ),
+    *(
+        "sed -i 's/a/b/;w x' a.py",
+        "sed -i '1c x' a.py",
+        "sed -i 3q a.py",
+        "sed -n -i s/a/b/ a.py",
+        "sed -i.bak s/a/b/ a.py",
+    ),
+    *(
+        "sed -i '/a/d' a.py",
+        "sed -i 's/a/b/m' a.py",
+        "sed -i 's/a/b/\ne ls' a.py",
+        "sed -i -f x.sed a.py",
+        "sed -i s/a/b/",
+    ),
+    *(
+        "sed --in-place=.. s/a/b/ a.py",
+        "sed -i '' s/a/b/ a.py",
+        "sed -i s/a/b/ missing.py",
+        "sed -i s/a/b/ src",
+        "sed s/a/b/ -i",
+    ),
+    *("sed -i s/a/b/ .env", "sed -i s/a/b/ ../x", "sed -i s/a/b/ .git/config", "sed -i s/a/b/ node_modules/x.js"),
+    *(
+        "sed -i s/a/b/ link",
+        "sed -i s/a/$X/ a.py",
+        "sed -i s/a/b/ $(ls)",
+        "sed -i s/a/b/ a.py > x",
+        "X=1 sed -i s/a/b/ a.py",
+    ),
+    *(
+        "perl -pi -e s/a/b/ a.py",
+        "find . -exec sed -i s/a/b/ {} +",
+        "sudo sed -i s/a/b/ a.py",
+        "sed -i s/a/b/ a.py; rm b.py",
+    ),
+    *("rm a.py", "chmod +x a.py", "echo x > a.py", "tee x", "sudo mkdir x", "env mkdir x"),
 )
 
 
