@@ -60,7 +60,7 @@ MEMORY = SlashCommand(
     _run,
     aliases=("memories", "notes"),
     arguments="[path | edit | write | delete | undo | on]",
-    while_busy=False,
+    waits=lambda words: words.split(" ")[0].lower() in ("edit", "write", "add", "delete", "undo", "on"),
 )
 
 

@@ -354,6 +354,7 @@ PLAN = SlashCommand(
     "Plan mode (read-only); go: carry out the plan",
     _run_plan,
     arguments="[TASK | show | edit | go [accept-edits]]",
+    waits=lambda words: words.strip() not in ("", "show", "edit"),
 )
 
 

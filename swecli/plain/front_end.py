@@ -561,7 +561,7 @@ class LinearFrontEnd:
             await self._say(text)
         elif not isinstance(found, CommandCall):
             self._output.say([found.message])
-        elif self._busy and not found.command.while_busy:
+        elif self._busy and found.command.needs_rest(found.arguments):
             self._output.say([f"/{found.command.name} must wait for the turn to end; Ctrl+C interrupts it."])
         else:
             # A command may ask for consent, and its answer must be read meanwhile.

@@ -91,3 +91,20 @@ def test_hints_and_words_for_habits_name_only_commands_that_there_are() -> None:
     named = {name for text in told for name in re.findall(r"(?:^|[\s(])/([a-z][a-z-]*)", text)}
     assert len(named) > 15
     assert named <= known
+
+
+@pytest.mark.parametrize(
+    ("line", "waits"),
+    [
+        *(("/compact", True), ("/compact the parser", True), ("/compact undo", True), ("/compact plan", False)),
+        *(("/compact plan for the parser", True), ("/compact history", False), ("/context", False)),
+        *(("/context drop m3", True), ("/context items", False), ("/model", False), ("/model sonnet", True)),
+        *(("/plan", False), ("/plan show", False), ("/plan go", True), ("/plan fix the parser", True)),
+        *(("/memory", False), ("/memory notes.md", False), ("/memory delete notes.md", True), ("/sentinel", False)),
+        *(("/sentinel take", True), ("/clear", True), ("/commit", True), ("/effort high", False), ("/btw why", False)),
+    ],
+)
+def test_what_cannot_run_during_a_turn_waits(line: str, waits: bool) -> None:
+    found = parse(line)
+    assert isinstance(found, CommandCall)
+    assert found.command.needs_rest(found.arguments) is waits
