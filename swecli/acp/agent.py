@@ -67,6 +67,7 @@ from swecli.acp.words import clean, one_line
 from swecli.commands.registry import COMMANDS, commands_of
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.events import Mode
+from swecli.core.sessions.store import SessionError
 from swecli.core.workspace.text_file import usable_folder
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -131,17 +132,13 @@ class Stored(Struct, frozen=True):
 OpenSession = Callable[[LaunchOptions, EditorFiles | None], Awaitable["Session"]]
 
 
-class NotDeleted(Exception):
-    """A stored session could not be deleted; the message gives the reason."""
-
-
 class StoredSessions(Struct, frozen=True):
     """Access to stored sessions. Both functions block: for a thread."""
 
     of: Callable[[Path | None], Sequence[Stored]]
     """Sessions of a folder, or of all; newest first."""
     delete: Callable[[str], Sequence[str]]
-    """Delete one, which may be gone already. Returns sentences about remaining data; raises ``NotDeleted``."""
+    """Delete one, which may be gone already. Returns sentences about remaining data; raises ``SessionError``."""
 
 
 class SwecliAgent:
@@ -357,7 +354,7 @@ class SwecliAgent:
         try:
             for trouble in await asyncio.to_thread(self._stored.delete, session_id):
                 self._log(trouble)
-        except NotDeleted as error:
+        except SessionError as error:
             raise RequestError(INVALID_REQUEST, str(error)) from None
 
     # --- in a session ---

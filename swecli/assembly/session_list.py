@@ -132,13 +132,12 @@ class SessionList:
         Raises:
             ValueError: it is open, or its database can't be written; nothing was deleted.
         """
-        path = self._database_of(session)
-        found = [one for one in folder_of(path).sessions if one.id == session.id]
+        name = session.title or session.id
         try:
-            troubles = remove(self._paths, path, found)
-        except (SessionError, sqlite3.Error) as error:
+            troubles = delete_session(self._paths, session.id, self._database_of(session))
+        except SessionError as error:
             raise ValueError(f"The session could not be deleted: {error}") from error
-        return " ".join((f"Deleted: {session.title or session.id}", *troubles))
+        return f"Already deleted: {name}" if troubles is None else " ".join((f"Deleted: {name}", *troubles))
 
     def _database_of(self, session: StoredSession) -> Path:
         path = self._data / "workspaces" / workspace_key(Path(session.folder)) / DATABASE
@@ -271,6 +270,24 @@ def remove(paths: Paths, database: Path, sessions: Sequence[SessionInfo], *, vac
         except OSError as error:
             troubles.append(f"Could not delete the log {log} ({error.strerror}).")
     return troubles
+
+
+def delete_session(paths: Paths, session_id: str, database: Path | None = None) -> Sequence[str] | None:
+    """Delete a stored session of any folder, looked for in ``database`` first. Returns sentences about data that could
+    not be deleted; None if there is no such session.
+
+    Raises:
+        SessionError: it is open, or the disk fails; nothing was deleted.
+    """
+    likely = [] if database is None else [database]
+    for place in dict.fromkeys(likely + databases(paths.data)):
+        found = [one for one in folder_of(place).sessions if one.id == session_id]
+        if found:
+            try:
+                return remove(paths, place, found)
+            except sqlite3.Error as error:
+                raise SessionError(str(error)) from error
+    return None
 
 
 MOST_AT_ONCE = 50

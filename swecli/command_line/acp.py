@@ -51,7 +51,7 @@ async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
     return await serve(
         options,
         lambda wanted, editor: open_session(wanted, editor=editor),
-        StoredSessions(lambda folder: stored_sessions(options, folder), delete_session),
+        StoredSessions(lambda folder: stored_sessions(options, folder), deleted),
         streams,
         stop,
     )
@@ -66,28 +66,16 @@ def stored_sessions(options: LaunchOptions, folder: Path | None) -> list[Stored]
     return [Stored(each.id, each.title, each.folder, each.updated) for each in found if each.messages]
 
 
-def delete_session(session_id: str) -> Sequence[str]:
+def deleted(session_id: str) -> Sequence[str]:
     """Delete a stored session of any folder. Returns sentences about data that could not be deleted.
 
     Raises:
-        NotDeleted: it is open in another swecli, or the disk fails.
+        SessionError: it is open in another swecli, or the disk fails.
     """
-    import sqlite3
-
-    from swecli.acp.agent import NotDeleted
-    from swecli.assembly.session_list import databases, folder_of, remove
+    from swecli.assembly.session_list import delete_session
     from swecli.core.config.paths import user_paths
-    from swecli.core.sessions.store import SessionError
 
-    paths = user_paths(os.environ)
-    for database in databases(paths.data):
-        found = [one for one in folder_of(database).sessions if one.id == session_id]
-        if found:
-            try:
-                return remove(paths, database, found)
-            except (SessionError, sqlite3.Error) as error:
-                raise NotDeleted(str(error)) from error
-    return ()
+    return delete_session(user_paths(os.environ), session_id) or ()
 
 
 def _login() -> int:

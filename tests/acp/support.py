@@ -28,7 +28,7 @@ from acp.schema import (
 
 from swecli.acp.agent import StoredSessions, SwecliAgent
 from swecli.app import open_session
-from swecli.command_line.acp import delete_session, stored_sessions
+from swecli.command_line.acp import deleted, stored_sessions
 from swecli.launch import LaunchOptions
 from tests.support.waiting import PATIENCE
 
@@ -152,7 +152,7 @@ async def bench(
     agent = SwecliAgent(
         launch,
         lambda wanted, files: open_session(wanted, editor=files),
-        StoredSessions(lambda place: stored_sessions(launch, place), delete_session),
+        StoredSessions(lambda place: stored_sessions(launch, place), deleted),
         editor.log.append,
         lambda: None,
     )

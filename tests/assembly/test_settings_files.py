@@ -196,6 +196,7 @@ def test_a_session_of_any_folder_is_deleted_unless_it_is_open(place: Place, tmp_
     for session in sessions.read():
         if session.id != kept:
             assert sessions.delete(session) == f"Deleted: {session.title}"
+            assert sessions.delete(session) == f"Already deleted: {session.title}"
     assert [session.id for session in sessions.read()] == [kept]
     assert {here, there}.isdisjoint(sessions.search("answer"))
     store = SessionStore(open_database(user_paths(place.environment).workspace_data(place.folder) / DATABASE))
