@@ -94,13 +94,15 @@ async def test_an_interrupt_returns_messages_and_keeps_commands_in_the_history()
         await it.hides("⧗")
 
 
-async def test_an_interrupt_returns_a_single_command() -> None:
+async def test_an_interrupt_returns_the_first_of_several_commands() -> None:
     async with running(WAITS) as it:
         await begin(it)
         await it.say("/init")
-        await it.shows("⧗ after this turn: /init")
+        await it.say("!ls")
+        await it.shows("⧗ after this turn: !ls")
         await it.press("escape")
         await it.until(lambda: it.text == "/init")
+        await it.shows("Not run: !ls (Up recalls it)")
 
 
 @pytest.mark.parametrize(("outcome", "runs"), [("limit", True), ("error", False), ("blocked", False)])

@@ -566,11 +566,12 @@ class Prompt(Vertical):
             self.editor.retype(f"{self.editor.folded_back(text)}\n{self.editor.text}")
 
     def take_back(self, queue: Sequence[Queued]) -> tuple[str, ...]:
-        """Put unsent messages with their images before the typed text. Returns commands, which stay in the history
-        only, because they do not go together with other text."""
+        """Put unsent messages with their images before the typed text; without any text, the first command. Returns the
+        other commands, which stay in the history only, because they do not go together with other text."""
         attachments, editor = self.editor.attachments, self.editor
-        alone = len(queue) == 1 and not editor.text
-        back = [queued for queued in queue if alone or not queued.text.startswith(("/", "!"))]
+        back = [queued for queued in queue if not queued.text.startswith(("/", "!"))]
+        if not back and not editor.text:
+            back = [*queue[:1]]
         texts = [editor.folded_back(attachments.back(queued.text, queued.images)) for queued in back]
         editor.retype("\n".join([*texts, *([editor.text] if editor.text else [])]))
         return tuple(queued.text for queued in queue if queued not in back)
