@@ -231,4 +231,10 @@ async def _list(session: Session, words: str) -> CommandResult:
     return CommandResult((model_table(found[:ROWS], "Models"), *lines))
 
 
-MODEL = SlashCommand("model", "Show, list or switch the model", _run_model, arguments="[provider/name]", waits=bool)
+MODEL = SlashCommand(
+    "model",
+    "Show, list or switch the model",
+    _run_model,
+    arguments="[provider/name]",
+    waits=lambda words: words.partition(" ")[0] not in ("", "list"),
+)

@@ -99,6 +99,7 @@ def test_hints_and_words_for_habits_name_only_commands_that_there_are() -> None:
         *(("/compact", True), ("/compact the parser", True), ("/compact undo", True), ("/compact plan", False)),
         *(("/compact plan for the parser", True), ("/compact history", False), ("/context", False)),
         *(("/context drop m3", True), ("/context items", False), ("/model", False), ("/model sonnet", True)),
+        ("/model list gpt", False),
         *(("/plan", False), ("/plan show", False), ("/plan go", True), ("/plan fix the parser", True)),
         *(("/memory", False), ("/memory notes.md", False), ("/memory delete notes.md", True), ("/sentinel", False)),
         *(("/sentinel take", True), ("/clear", True), ("/commit", True), ("/effort high", False), ("/btw why", False)),
