@@ -187,7 +187,20 @@ def image_type(head: bytes) -> str | None:
 def binary_kind(head: bytes) -> str:
     if head[4:8] == b"ftyp":
         return "MP4 or similar media"
+    if codec := _unmarked(head):
+        return f"{codec} text without a byte order mark"
     return next((kind for magic, kind in _KINDS if head.startswith(magic)), "unknown binary data")
+
+
+_PRINTABLE = frozenset(b"\t\n\r") | frozenset(range(32, 127))
+
+
+def _unmarked(head: bytes) -> str:
+    """The encoding of UTF-16 in ASCII characters without a mark; empty for anything else."""
+    for codec, zeros, letters in (("UTF-16LE", head[1::2], head[::2]), ("UTF-16BE", head[::2], head[1::2])):
+        if len(head) > 3 and not any(zeros) and _PRINTABLE.issuperset(letters):
+            return codec
+    return ""
 
 
 def is_binary(head: bytes) -> bool:
@@ -268,6 +281,8 @@ def read_page(
         if is_binary(head):
             kind, size = binary_kind(head), readable_size(status.st_size)
             hint = " Try pdftotext with run_command." if head.startswith(b"%PDF-") else ""
+            if codec := _unmarked(head):
+                hint = f" Try iconv -f {codec} -t UTF-8 with run_command."
             text = f"{path.name} is a binary file ({size}, {kind}) and was not read.{hint}"
             return ToolOutcome(text, (TextBlock(text, "dim"),), f"binary, {size}")
         seen: tuple[SeenFile, ...] = ()
