@@ -6,7 +6,8 @@ from typing import Literal
 
 ThinkTags = Literal["keep", "split", "opened"]
 """Handling of ``<think>`` or ``<thought>`` in an answer: leave it in the text; extract a leading block as reasoning;
-extract it if the prompt template has already written the opening tag."""
+extract it if the prompt template has already written the opening tag. Unless tags stay, an answer that begins with a
+channel of gpt-oss is split into its channels."""
 
 _ThinkState = Literal["start", "thinking", "gap", "text"]
 
@@ -55,14 +56,20 @@ class ThinkSplitter:
         self._ends = tuple(self._TAGS.values())
         """Possible ends of the block: any closing tag if the template wrote the opening one."""
         self._held = ""
+        self._channels: ChannelSplitter | None = None
 
     def feed(self, text: str) -> tuple[str, str]:
         """The reasoning and answer text that ``text`` completes."""
+        if self._channels is not None:
+            return self._channels.feed(text)
         if self._state == "text":
             return "", text
         self._held += text
         if self._state == "start" and not self._started():
             return "", ""
+        if self._channels is not None:
+            held, self._held = self._held, ""
+            return self._channels.feed(held)
         reasoning = self._reasoning() if self._state == "thinking" else ""
         if self._state == "gap":
             self._held = self._held.lstrip("\r\n")
@@ -74,6 +81,8 @@ class ThinkSplitter:
         return reasoning, answer
 
     def end(self) -> tuple[str, str]:
+        if self._channels is not None:
+            return self._channels.end()
         held, self._held = self._held, ""
         return (held, "") if self._state == "thinking" else ("", held)
 
@@ -84,7 +93,9 @@ class ThinkSplitter:
             self._state, self._held = "thinking", lead[len(opened) :]
             self._ends = (self._TAGS[opened],)
             return True
-        if any(tag.startswith(lead) for tag in self._TAGS):
+        if lead.startswith(_STARTS):
+            self._channels, self._held = ChannelSplitter(), lead
+        elif any(tag.startswith(lead) for tag in (*self._TAGS, *_STARTS)):
             return False
         self._state = "text"
         return True
@@ -99,6 +110,70 @@ class ThinkSplitter:
         cut = len(self._held) - max(_overlap(self._held, end) for end in self._ends)
         reasoning, self._held = self._held[:cut], self._held[cut:]
         return reasoning
+
+
+_STARTS = ("<|channel|>", "<|start|>assistant")
+_MESSAGE = "<|message|>"
+_STOPS = ("<|end|>", "<|return|>", "<|start|>")
+_LONGEST_HEADER = 300
+
+
+class ChannelSplitter:
+    """Splits an answer of gpt-oss whose server leaves the channels in the text.
+
+    Messages of the channel ``analysis`` are reasoning, all others are answer text; their headers are removed. From a
+    message to a tool on, everything is text, because calls are read from there.
+    """
+
+    def __init__(self) -> None:
+        self._state: Literal["header", "reasoning", "text", "rest"] = "header"
+        self._held = ""
+        self._thought = self._said = False
+
+    def feed(self, text: str) -> tuple[str, str]:
+        """The reasoning and answer text that ``text`` completes."""
+        self._held += text
+        reasoning = answer = ""
+        while True:
+            state = self._state
+            piece = self._header() if state == "header" else self._body()
+            if "reasoning" in (state, self._state):
+                reasoning += piece
+            else:
+                answer += piece
+            if self._state == state:
+                return reasoning, answer
+
+    def end(self) -> tuple[str, str]:
+        held, self._held = self._held, ""
+        return (held, "") if self._state == "reasoning" else ("", held)
+
+    def _header(self) -> str:
+        """Read the header of a message. Returns the gap between its text and that of earlier ones."""
+        header, mark, rest = self._held.partition(_MESSAGE)
+        if not mark and len(header) <= _LONGEST_HEADER:
+            return ""
+        if not mark or "to=" in header:
+            self._state = "rest"
+            return ""
+        self._held = rest
+        if header.partition("<|channel|>")[2].strip().startswith("analysis"):
+            self._state, before, self._thought = "reasoning", self._thought, True
+        else:
+            self._state, before, self._said = "text", self._said, True
+        return "\n\n" if before else ""
+
+    def _body(self) -> str:
+        """The certain text of the running message."""
+        found = [(at, stop) for stop in _STOPS if self._state != "rest" and (at := self._held.find(stop)) >= 0]
+        if found:
+            at, stop = min(found)
+            piece, self._held = self._held[:at], self._held[at:].removeprefix("" if stop == "<|start|>" else stop)
+            self._state = "header"
+            return piece
+        cut = len(self._held) - max(_overlap(self._held, stop) for stop in _STOPS) * (self._state != "rest")
+        piece, self._held = self._held[:cut], self._held[cut:]
+        return piece
 
 
 def _overlap(text: str, tag: str) -> int:

@@ -2,249 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Literal
 
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
-from swecli.core.llm.json_values import JsonObject, compact, is_list, is_object, is_too_deep, parse_json, parse_object
+from swecli.core.llm.json_values import JsonObject, compact
 from swecli.core.llm.protocols.arguments import arguments_object
 from swecli.core.llm.protocols.base import new_call_id
+from swecli.core.llm.text_calls import (
+    CLOSE,
+    END_FUNCTION,
+    FENCE,
+    FUNCTION,
+    MARKS,
+    OPEN,
+    TextCall,
+    block_calls,
+    function_calls,
+    read_calls,
+    split_calls,
+)
 from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta
 from swecli.core.protocol.messages import Message, Part, Stop, TextPart, ToolCallPart
-from swecli.lazy_pattern import lazy_pattern
-
-OPEN, CLOSE = "<tool_call>", "</tool_call>"
-"""Of Hermes, Qwen and many others, and of swecli's own description."""
-FUNCTION, END_FUNCTION = "<function=", "</function>"
-"""Of Qwen Coder (with a tag for each parameter) and Llama (with JSON)."""
-MISTRAL, LLAMA = "[TOOL_CALLS]", "<|python_tag|>"
-"""From these on the rest of the answer is calls."""
-FENCE = "```"
-
-_NAMES = ("name", "tool", "tool_name", "function")
-_ARGUMENTS = ("arguments", "parameters", "args", "input")
-_OTHERS = ("id", "type")
-_MARKS = (OPEN, FUNCTION, MISTRAL, LLAMA)
-_FUNCTION = lazy_pattern(r"\s*<function=([^>\s]{1,100})>")
-_PARAMETER = lazy_pattern(r"<parameter=([^>\s]{1,100})>")
-_NAMED = lazy_pattern(r"\s*(?:\[TOOL_CALLS\])?\s*([A-Za-z_][\w.-]{0,99})(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{)")
-_BETWEEN = " \t\r\n;,"
-_AFTER_CALLS = lazy_pattern(r"(?:\s|<\|(?:eom|eot)_id\|>|</s>)*\Z")
-_FENCE_START = lazy_pattern(r"^```[\w-]*[ \t]*\n", re.MULTILINE)
-_MAX_ENDS = 50
-"""Candidate ends of a block that are tried, because its JSON may contain similar text."""
-_MAX_MARKS = 500
-"""Marks without a call behind them after which the rest is text."""
-
-
-class TextCall(Struct, frozen=True):
-    """``arguments`` is the text of a JSON object."""
-
-    name: str
-    arguments: str
-
-
-class Split(Struct, frozen=True):
-    """The remaining text, and the calls extracted from it."""
-
-    text: str
-    calls: tuple[TextCall, ...]
-
-
-def split_calls(text: str, tools: Collection[str]) -> Split | None:
-    """Extract the calls from an answer; None if it has none."""
-    return _tagged(text, tools) or _fenced(text, tools) or _alone(text, tools)
-
-
-def read_calls(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
-    """The calls in a piece of JSON; empty if it is anything else."""
-    try:
-        value = parse_json(text)
-    except ValueError:
-        return ()
-    calls = [_call(item, tools) for item in (value if is_list(value) else [value])]
-    return tuple(call for call in calls if call is not None) if all(calls) else ()
-
-
-def _tagged(text: str, tools: Collection[str]) -> Split | None:
-    kept: list[str] = []
-    calls: list[TextCall] = []
-    position = failed = 0
-    while failed < _MAX_MARKS:
-        places = [(at, mark) for mark in _MARKS if (at := text.find(mark, position)) >= 0]
-        if not places:
-            break
-        start, mark = min(places)
-        found, end = _marked(text, start, mark, tools)
-        failed += not found
-        kept.append(text[position : start if found else start + len(mark)])
-        calls.extend(found)
-        position = end if found else start + len(mark)
-    if not calls:
-        return None
-    return Split(_joined([*kept, text[position:]]), tuple(calls))
-
-
-def _marked(text: str, start: int, mark: str, tools: Collection[str]) -> tuple[tuple[TextCall, ...], int]:
-    """The calls behind the mark at ``start``, and where they end."""
-    inside = start + len(mark)
-    if mark == MISTRAL:
-        return _listed(text[inside:], tools), len(text)
-    if mark == LLAMA:
-        return _sequence(text[inside:], tools), len(text)
-    if mark == FUNCTION:
-        for _, after in _ends(text, inside, END_FUNCTION):
-            if found := _functions(text[start:after], tools):
-                rest = text[after:]
-                stray = len(rest) - len(rest.lstrip().removeprefix(CLOSE)) if rest.lstrip().startswith(CLOSE) else 0
-                return found, after + stray
-        return (), inside
-    for stop, after in _ends(text, inside, CLOSE):
-        if found := _block(text[inside:stop], tools):
-            return found, after
-    return (), inside
-
-
-def _ends(text: str, start: int, close: str) -> Iterator[tuple[int, int]]:
-    """Possible ends of a block, and where the rest begins. A model may omit the closing tag."""
-    position = start
-    for _ in range(_MAX_ENDS):
-        stop = text.find(close, position)
-        if stop < 0:
-            break
-        position = stop + len(close)
-        yield stop, position
-    yield len(text), len(text)
-
-
-def _block(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
-    return read_calls(text, tools) or _functions(text, tools)
-
-
-def _functions(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
-    """``<function=NAME>`` with JSON or parameters, once or several times, and nothing else."""
-    calls: list[TextCall] = []
-    while (head := _FUNCTION.match(text)) is not None and head[1] in tools:
-        stop = text.find(f"{END_FUNCTION}\n{FUNCTION}", head.end())
-        whole = text[head.end() : stop if stop >= 0 else len(text)].strip()
-        body = whole.removesuffix(END_FUNCTION).strip()
-        arguments = parse_object(body) if body.startswith("{") else _parameters(body)
-        if arguments is None or not whole:
-            return ()
-        calls.append(TextCall(head[1], compact(arguments)))
-        text = text[stop + len(END_FUNCTION) :] if stop >= 0 else ""
-    return tuple(calls) if not text.strip() else ()
-
-
-def _parameters(body: str) -> JsonObject | None:
-    """Parameters as tags, their values as text: the tools correct numbers and lists written so."""
-    heads = list(_PARAMETER.finditer(body))
-    ends = [*(head.start() for head in heads[1:]), len(body)]
-    out: JsonObject = {}
-    for head, end in zip(heads, ends, strict=False):
-        value = body[head.end() : end].rstrip()
-        if not value.endswith(_END_PARAMETER):
-            return None
-        out[head[1]] = value.removesuffix(_END_PARAMETER).removeprefix("\n").removesuffix("\n")
-    return out if not body[: heads[0].start() if heads else len(body)].strip() else None
-
-
-_END_PARAMETER = "</parameter>"
-
-
-def _listed(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
-    """Mistral's calls: JSON, or a name before each object of arguments."""
-    calls: list[TextCall] = []
-    position = 0
-    while (head := _NAMED.match(text, position)) is not None and head[1] in tools:
-        value, position = _leading(text, head.end())
-        if not is_object(value):
-            return ()
-        calls.append(TextCall(head[1], compact(value)))
-    if not calls:
-        return _sequence(text, tools)
-    return tuple(calls) if _AFTER_CALLS.match(text, position) else ()
-
-
-def _sequence(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
-    """JSON calls one after the other, and nothing else."""
-    calls: list[TextCall] = []
-    position = 0
-    while True:
-        while position < len(text) and text[position] in _BETWEEN:
-            position += 1
-        if _AFTER_CALLS.match(text, position) is not None:
-            return tuple(calls)
-        value, end = _leading(text, position)
-        made = [_call(item, tools) for item in (value if is_list(value) else [value])]
-        if end == position or not all(made):
-            return ()
-        calls += [call for call in made if call is not None]
-        position = end
-
-
-def _leading(text: str, start: int) -> tuple[object, int]:
-    """The JSON value at ``start`` and its end; ``start`` itself if there is none."""
-    try:
-        value, end = _JSON.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None, start
-    return (None, start) if is_too_deep(text[start:end]) else (value, end)
-
-
-_JSON = json.JSONDecoder()
-
-
-def _fenced(text: str, tools: Collection[str]) -> Split | None:
-    body, calls = text.rstrip(), list[TextCall]()
-    while body.endswith(FENCE):
-        inside = body[: -len(FENCE)]
-        starts = list(_FENCE_START.finditer(inside))[-_MAX_ENDS:]
-        hit = next(
-            ((match.start(), found) for match in starts if (found := read_calls(inside[match.end() :], tools))), None
-        )
-        if hit is None:
-            break
-        body, calls = body[: hit[0]].rstrip(), [*hit[1], *calls]
-    return Split(body, tuple(calls)) if calls else None
-
-
-def _alone(text: str, tools: Collection[str]) -> Split | None:
-    if not text.lstrip().startswith(("{", "[")):
-        return None
-    calls = read_calls(text, tools) or _sequence(text, tools)
-    return Split("", calls) if calls else None
-
-
-def _joined(pieces: list[str]) -> str:
-    filled = [piece.strip("\n") for piece in pieces]
-    return "\n".join(piece for piece in filled if piece.strip()).rstrip()
-
-
-def _call(value: object, tools: Collection[str]) -> TextCall | None:
-    if not is_object(value) or not value.keys() <= {*_NAMES, *_ARGUMENTS, *_OTHERS}:
-        return None
-    names = [value[key] for key in _NAMES if key in value]
-    if len(names) != 1:
-        return None
-    if is_object(names[0]):  # the format of the native protocol
-        return _call(names[0], tools) if not any(key in value for key in _ARGUMENTS) else None
-    given = [value[key] for key in _ARGUMENTS if key in value]
-    arguments = _object(given[0]) if given else {}
-    if len(given) > 1 or arguments is None or not isinstance(names[0], str) or names[0] not in tools:
-        return None
-    return TextCall(names[0], compact(arguments))
-
-
-def _object(value: object) -> JsonObject | None:
-    if isinstance(value, str):
-        return parse_object(value)
-    return value if is_object(value) else None
-
 
 _Read = Callable[[str, Collection[str]], tuple[TextCall, ...]]
 _State = Literal["start", "text", "tag", "fence", "code", "hold"]
@@ -342,9 +123,9 @@ class _Text(Struct):
         if self.state == "text":
             return self._in_text()
         if self.state == "tag" and self.held.startswith(OPEN):
-            return self._ended(CLOSE, len(OPEN), _block)
+            return self._ended(CLOSE, len(OPEN), block_calls)
         if self.state == "tag":
-            return self._ended(END_FUNCTION, 0, _functions)
+            return self._ended(END_FUNCTION, 0, function_calls)
         if self.state == "fence":
             return self._in_fence()
         if self.state == "code":
@@ -354,7 +135,7 @@ class _Text(Struct):
     def _in_text(self) -> int | None:
         if not self.held:
             return None
-        marks = (*_MARKS, FENCE)
+        marks = (*MARKS, FENCE)
         starts = [(self.held.find(mark), mark) for mark in marks]
         found = min(((at, mark) for at, mark in starts if at >= 0), default=None)
         if found is not None:
@@ -395,6 +176,8 @@ class _Text(Struct):
 
 def _overlap(text: str, mark: str) -> int:
     """Length of the longest prefix of ``mark`` at the end of ``text``."""
+    if mark[0] not in text[1 - len(mark) :]:
+        return 0
     return next((size for size in range(min(len(mark) - 1, len(text)), 0, -1) if text.endswith(mark[:size])), 0)
 
 

@@ -530,6 +530,13 @@ async def test_a_stream_that_stays_open_after_its_finish_reason_is_complete(mode
         await server.disconnected.wait()
 
 
+@pytest.mark.parametrize("model", FINISHED)
+async def test_a_connection_that_breaks_after_the_finish_reason_cost_nothing(model: str) -> None:
+    torn = say(head(content_length="9999"), FINISHED[model])
+    async with serve(torn) as server, client_of(server.url, model) as client:
+        assert text_of([event async for event in client.stream(REQUEST)]) == "Hello"
+
+
 async def test_usage_and_text_after_the_finish_reason_are_waited_for() -> None:
     usage = b'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1}}\n\n'
     more = b'data: {"choices":[{"delta":{"content":" there"}}]}\n\n'

@@ -348,18 +348,18 @@ def test_fields_of_gemini_that_are_null_are_missing() -> None:
     assert (got["text"], [call["name"] for call in got["tool_calls"]]) == ("a", ["f"])
 
 
-def test_an_answer_of_anthropic_that_ends_with_the_mark_of_openai_is_whole() -> None:
+@pytest.mark.parametrize("mark", ["", "data: [DONE]\n\n"])
+def test_an_answer_of_anthropic_without_message_stop_is_whole_after_its_stop_reason(mark: str) -> None:
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {}},
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "x", "name": "f"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"a":1}'}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 7}},
     ]
-    bodies = ["".join(f"data: {json.dumps(event)}\n\n" for event in events[:count]) for count in (2, 3)]
-    assert [outcome("anthropic-messages", f"{body}data: [DONE]\n\n")["outcome"] for body in bodies] == [
-        "truncated",
-        "completed",
-    ]
-    assert outcome("anthropic-messages", bodies[1])["outcome"] == "truncated"
+    bodies = ["".join(f"data: {json.dumps(event)}\n\n" for event in events[:count]) for count in (2, 3, 4)]
+    got = [outcome("anthropic-messages", f"{body}{mark}") for body in bodies]
+    assert [one["outcome"] for one in got] == ["truncated", "truncated", "completed"]
+    assert [call["arguments"] for call in got[-1]["tool_calls"]] == [{"a": 1}]
 
 
 @pytest.mark.parametrize(("given", "pieces"), [('{"a":1}', []), ({}, [{"a": 1}])])

@@ -47,6 +47,30 @@ def split(tags: ThinkTags, text: str, size: int) -> tuple[str, str]:
         ("split", "<thoughtful> a", "", "<thoughtful> a"),
         ("opened", "plan</thought>answer</think>", "plan", "answer</think>"),
         ("keep", "<think>a</think>b", "", "<think>a</think>b"),
+        (
+            "split",
+            "<|channel|>analysis<|message|>plan <|<|end|><|start|>assistant<|channel|>final<|message|>answer<|return|>",
+            "plan <|",
+            "answer",
+        ),
+        (
+            "split",
+            "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|>"
+            "<|start|>assistant<|channel|>analysis<|message|>b<|start|>assistant<|channel|>final<|message|>c",
+            "a\n\nb",
+            "I look.\n\nc",
+        ),
+        (
+            "split",
+            "<|channel|>analysis<|message|>a<|end|>"
+            "<|start|>assistant<|channel|>commentary to=functions.f<|message|>{}<|call|>",
+            "a",
+            "<|start|>assistant<|channel|>commentary to=functions.f<|message|>{}<|call|>",
+        ),
+        ("split", "<|channel|>analysis<|message|>a<|en", "a<|en", ""),
+        ("split", "<|chan", "", "<|chan"),
+        ("split", "<|channel|> is a token" + "!" * 400, "", "<|channel|> is a token" + "!" * 400),
+        ("keep", "<|channel|>final<|message|>a", "", "<|channel|>final<|message|>a"),
     ],
 )
 def test_think_tags(tags: ThinkTags, text: str, reasoning: str, answer: str, size: int) -> None:

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm.text_tools import TextCallStream, as_text, split_calls, with_calls
+from swecli.core.llm.text_calls import split_calls
+from swecli.core.llm.text_tools import TextCallStream, as_text, with_calls
 from swecli.core.llm.types import (
     Failed,
     Finished,
@@ -39,6 +40,7 @@ TOOLS = ("read_file", "write_file")
 READ = '{"name": "read_file", "arguments": {"path": "a"}}'
 NESTED = json.dumps({"name": "write_file", "arguments": {"path": "a.md", "content": "```py\nx\n```\n</tool_call>\n"}})
 A = {"path": "a"}
+SLOT = "parameter"
 CODER = "<function=read_file>\n<parameter=path>\na\n</parameter>\n</function>"
 
 
@@ -88,6 +90,76 @@ def found(text: str) -> tuple[str, list[tuple[str, Any]]] | None:
             "",
             [("read_file", A), ("read_file", {})],
         ),
+        # DeepSeek: two older forms, and tags
+        (
+            "I look.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read_file\n```json\n"
+            '{"path": "a"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>read_file\n'
+            "```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>",
+            "I look.",
+            [("read_file", A), ("read_file", {})],
+        ),
+        (
+            '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜>'
+            '<｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": "a"}',
+            "",
+            [("read_file", A)] * 2,
+        ),
+        *(
+            (
+                f'I look.\n\n<{d}{wrapper}>\n<{d}invoke name="write_file">\n'
+                f'<{d}{SLOT} name="path" string="true">a</{d}{SLOT}>\n'
+                f'<{d}{SLOT} name="content" string="true">\n1</{d}{SLOT}>\n</{d}{SLOT}>\n'
+                f'<{d}{SLOT} name="mode" string="false">[7]</{d}{SLOT}>\n</{d}invoke>\n'
+                f'<{d}invoke name="read_file">\n</{d}invoke>\n</{d}{wrapper}>',
+                "I look.",
+                [("write_file", {"path": "a", "content": f"\n1</{d}{SLOT}>\n", "mode": [7]}), ("read_file", {})],
+            )
+            for d, wrapper in (
+                ("｜DSML｜", "function_calls"),
+                ("｜｜DSML｜｜", "tool_calls"),
+                ("", "minimax:tool_call"),
+                ("", "function_calls"),
+            )
+        ),
+        (
+            f'<invoke name="read_file">\n<{SLOT} name="path">a</{SLOT}>\n</invoke>\nand so on',
+            "and so on",
+            [("read_file", A)],
+        ),
+        # Kimi
+        (
+            "I look.<|tool_calls_section_begin|><|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>"
+            '{"path": "a"}<|tool_call_end|><|tool_call_begin|>functions.read_file:1<|tool_call_argument_begin|>{}'
+            "<|tool_call_end|><|tool_calls_section_end|><|tool_calls_section_end|>",
+            "I look.",
+            [("read_file", A), ("read_file", {})],
+        ),
+        # GLM
+        (
+            "<tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</tool_call>",
+            "",
+            [("read_file", A)],
+        ),
+        (
+            "I look.<tool_call>write_file<arg_key>path</arg_key><arg_value>a</arg_value><arg_key>content</arg_key>"
+            "<arg_value></tool_call>\n</arg_value></tool_call><tool_call>read_file</tool_call>",
+            "I look.",
+            [("write_file", {"path": "a", "content": "</tool_call>\n"}), ("read_file", {})],
+        ),
+        # gpt-oss
+        (
+            "I look.<|start|>assistant<|channel|>commentary to=functions.read_file <|constrain|>json<|message|>"
+            '{"path": "a"}<|call|>',
+            "I look.",
+            [("read_file", A)],
+        ),
+        (
+            '<|start|>assistant to=functions.read_file<|channel|>analysis code<|message|>\n{"path": "a"}<|call|>'
+            "<|start|>assistant<|channel|>commentary to=read_file<|message|>{}",
+            "",
+            [("read_file", A), ("read_file", {})],
+        ),
+        (' to=functions.read_file<|channel|>commentary json<|message|>{"path": "a"}', "", [("read_file", A)]),
     ],
 )
 def test_calls_are_found(text: str, kept: str, calls: list[tuple[str, Any]]) -> None:
@@ -121,6 +193,22 @@ def test_calls_are_found(text: str, kept: str, calls: list[tuple[str, Any]]) -> 
         f"[TOOL_CALLS]{READ} and so on",
         '[TOOL_CALLS]read_file[ARGS]["a"]',
         "[TOOL_CALLS]" * 2_000,
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>delete_everything<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜>',
+        '<｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": <｜tool▁call▁end｜>',
+        "<｜tool▁call▁begin｜>" * 2_000,
+        f'<invoke name="read_file"><{SLOT} name="path">a</invoke>',
+        f'<invoke name="read_file"><{SLOT} name="path">a</{SLOT}> and',
+        f'<function_calls><invoke name="other"><{SLOT} name="path">a</{SLOT}></invoke></function_calls>',
+        "Write `<invoke name=...>` within `<function_calls>`.",
+        "<function_calls>" * 2_000,
+        f'<invoke name="read_file"><{SLOT} name="path">' * 2_000,
+        "<|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>a<|tool_call_end|>",
+        "<tool_call>read_file\n<arg_key>path</arg_key>\n</tool_call>",
+        "<tool_call>read_file, please</tool_call>",
+        "<|channel|>commentary<|message|>a<|end|>",
+        "<|channel|>commentary to=functions.other<|message|>{}<|call|>",
+        "Write to=functions.read_file",
+        "<|channel|>" * 2_000,
         "<function=read_file>" * 2_000,
     ],
 )
@@ -165,6 +253,10 @@ PIECES = st.sampled_from(
         "</function>",
         "[TOOL_CALLS]",
         "<|python_tag|>",
+        '<｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜>',
+        f'<invoke name="read_file"><{SLOT} name="path">a</{SLOT}>',
+        "</invoke>",
+        '<|channel|>commentary to=functions.read_file<|message|>{"path": "a"}',
         "<",
         "{",
         "`",
@@ -194,6 +286,12 @@ def test_what_is_shown_is_the_final_text_whatever_the_cuts(text: str, cuts: list
         CODER,
         f"[TOOL_CALLS][{READ}]",
         f"<|python_tag|>{READ}",
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{"path": "a"}<｜tool▁call▁end｜>',
+        f'<｜DSML｜tool_calls><｜DSML｜invoke name="read_file"><｜DSML｜{SLOT} name="path" string="true">a'
+        f"</｜DSML｜{SLOT}></｜DSML｜invoke></｜DSML｜tool_calls>",
+        '<|tool_call_begin|>functions.read_file:0<|tool_call_argument_begin|>{"path": "a"}<|tool_call_end|>',
+        "<tool_call>read_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</tool_call>",
+        '<|start|>assistant<|channel|>commentary to=functions.read_file<|message|>{"path": "a"}<|call|>',
     ],
 )
 def test_a_call_is_not_shown_and_everything_else_is_at_once(size: int, call: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.providers import ProviderConfig, resolve
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent, StreamNotice, TextDelta, ToolSchema
-from swecli.core.protocol.messages import Message, TextPart, ToolCallPart
+from swecli.core.protocol.messages import Message, ReasoningPart, TextPart, ToolCallPart
 from tests.core.llm.raw_server import Answer, RawServer, head, say, serve
 
 TOOL = ToolSchema("read_file", "Reads.", {"type": "object"})
@@ -112,4 +112,22 @@ async def test_thoughts_of_a_local_model_are_no_answer() -> None:
         last = (await ask(client))[-1]
         assert isinstance(last, Finished)
         assert last.message.text == "answer"
+        await client.close()
+
+
+async def test_channels_of_gpt_oss_are_reasoning_text_and_calls() -> None:
+    thought = "<~channel~>analysis<~message~>plan<~end~>"
+    said = "<~start~>assistant<~channel~>commentary<~message~>I look.<~end~>"
+    call = '<~start~>assistant<~channel~>commentary to=functions.read_file json<~message~>{"path": "a"}<~call~>'
+    pieces = [{"choices": [{"delta": {"content": char}}]} for char in (thought + said + call).replace("~", "|")]
+    pieces.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+    async with serve(say(head(), *(f"data: {json.dumps(piece)}\n\n".encode() for piece in pieces))) as server:
+        client = client_of(server)
+        events = await ask(client)
+        assert calls(events) == [("read_file", '{"path":"a"}')]
+        last = events[-1]
+        assert isinstance(last, Finished)
+        assert last.message.text == "I look."
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "I look."
+        assert [part.text for part in last.message.parts if isinstance(part, ReasoningPart)] == ["plan"]
         await client.close()

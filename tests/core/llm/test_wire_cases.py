@@ -87,7 +87,7 @@ def may_be_complete(case: WireCase, body: bytes) -> bool:
         reasons = re.search(r'"finish_reason":"\w+"', text)
         return "[DONE]" in text or reasons is not None
     ends = {
-        "anthropic-messages": '"message_stop"',
+        "anthropic-messages": '"message_stop"|"stop_reason":"',
         "openai-responses": '"response.completed"|"response.incomplete"',
         "gemini-generate": '"finishReason"|"blockReason"',
         "ollama-chat": '"done":true',

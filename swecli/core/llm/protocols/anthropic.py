@@ -298,7 +298,13 @@ class AnthropicDecoder(Decoder):
         self.on_whole()
 
     def on_done(self) -> None:
-        if self.answer.stop_raw is not None:  # gateways end with OpenAI's mark, some instead of ``message_stop``
+        """Handle OpenAI's mark, with which some gateways end a stream."""
+        self.on_end()
+
+    def on_end(self) -> None:
+        """Handle a stream without ``message_stop``: its stop reason says that the model was done. Some proxies leave
+        the event out, and Anthropic's SDKs don't miss it."""
+        if self.answer.stop_raw is not None:
             self.on_whole()
 
     def on_whole(self) -> None:

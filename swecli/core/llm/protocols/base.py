@@ -537,7 +537,10 @@ class Decoder(ABC):
         return self.end()
 
     def abort(self, error: ProviderError) -> list[StreamEvent]:
-        """Handle a transport failure; the ``Failed`` event keeps the received part."""
+        """Handle a transport failure; the ``Failed`` event keeps the received part. After the stop reason the answer is
+        whole."""
+        if self.stopped and error.kind == "network":
+            return self.end_open()
         if not self.closed and not error.hint:
             other = ", or choose another model with /model or -m" if error.kind == "stalled" else ""
             error = dataclasses.replace(error, hint=f"{self._kept()} Try again{other}.")
