@@ -401,6 +401,8 @@ class Ledger:
         self._redo = ViewStack()
         self._rewinds: dict[str, Views] = {}
         """Views before each rewind, for an undo."""
+        self.rewound: frozenset[str] = frozenset()
+        """Entries that a rewind, or its undo, took back."""
         self._edits: list[ViewEntry] = []
         """The user's choices for single items, in order."""
         self._edits_in: dict[str, int] = {}
@@ -475,9 +477,9 @@ class Ledger:
                 self.stored.update((offloaded.item, offloaded.ref) for offloaded in items)
             case Rewound(item=item, scope=scope, name=name) if scope != "files":
                 if name:
-                    self._rewinds[name] = Views(
-                        self.view, self._undo.copy(), self._redo.copy(), len(self._edits), dict(self._edits_in)
-                    )
+                    undo, redo = self._undo.copy(), self._redo.copy()
+                    edits, edits_in, known = len(self._edits), dict(self._edits_in), len(self.entries)
+                    self._rewinds[name] = Views(self.view, undo, redo, edits, edits_in, self.rewound, known)
                 self._rewind(item)
             case RewindUndone(name=name) if name in self._rewinds:
                 self._unwind(name)
@@ -615,6 +617,7 @@ class Ledger:
             return
         cut = next((number for number, entry in enumerate(self.view) if entry.id == item), 0)
         order = {entry: number for number, entry in enumerate(self.entries)}
+        self.rewound |= {name for name, number in order.items() if number >= order.get(item, len(order))}
         kept = [(done, before) for done, view in self._undo.all() if (before := _before(view, item, order)) is not None]
         view = _before(self.view, item, order)
         if view is None:
@@ -645,6 +648,7 @@ class Ledger:
         for later in [later for later in self._rewinds if _number_of(later) > _number_of(name)]:
             del self._rewinds[later]
         self._undo, self._redo = views.undo, views.redo
+        self.rewound = views.rewound.union(list(self.entries)[views.known :])
         self._edits_in.update(views.edits_in)
         self._set_view(self._with_choices(views.view, views.edits))
 

@@ -292,11 +292,14 @@ class Recall:
     # --- documents --------------------------------------------------------------------------------------------
 
     def _documents(self, unread: dict[str, str]) -> Iterable[Document]:
-        """All searchable documents; adds unreadable stored results and the reasons to ``unread``."""
+        """All searchable documents, without what the user took back by a rewind; adds unreadable stored results and the
+        reasons to ``unread``."""
         ledger = self._ledger
         states = gone(ledger, ledger.view)
         stored = dict(ledger.stored)
         for entry in list(ledger.entries.values()):
+            if entry.id in ledger.rewound:
+                continue
             state = states.get(entry.id)
             ref = stored.get(entry.item) if entry.kind in STORED else None
             whole = self._stored_text(ref, unread)

@@ -106,3 +106,6 @@ class Views(Struct, frozen=True):
     edits: int
     """Number of the user's choices contained in it."""
     edits_in: Mapping[str, int]
+    rewound: frozenset[str]
+    known: int
+    """Number of entries at that moment."""

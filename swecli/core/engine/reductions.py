@@ -126,6 +126,7 @@ class _LedgerFields(msgspec.Struct):
     _view: list[ViewEntry]
     _undo: ViewStack
     _redo: ViewStack
+    rewound: frozenset[str]
     _rewinds: dict[str, Views]
     _edits: list[ViewEntry]
     _edits_in: dict[str, int]

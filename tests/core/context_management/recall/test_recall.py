@@ -21,6 +21,7 @@ from swecli.core.protocol.events import (
     ItemStarted,
     ModelResponded,
     Offloaded,
+    RewindUndone,
     Rewound,
     ViewEntry,
 )
@@ -93,13 +94,29 @@ def test_what_the_model_still_sees_is_not_found(said: Said) -> None:
     assert recall.search("database port", 5) == []
 
 
-def test_cleared_and_rewound_entries_are_found(said: Said) -> None:
+def test_cleared_entries_are_found_but_what_a_rewind_took_back_is_not(said: Said) -> None:
     view = [ViewEntry("stub", e.id, "cleared") if e.id == "t2.result" else e for e in said.ledger.view]
     said.emit(CompactionCompleted("k4", tuple(view), 0, 0, 0, 0, ("clearing",)))
     recall = Recall(said.ledger)
     assert recall.search("E771", 5)[0].about.endswith("cleared")
+    said.emit(Rewound("t2", name="w1"))
+    assert recall.search("E771", 5) == []
+    assert recall.search("decide", 5) == []
+    assert "decide" in (recall.text("u3") or "")  # the transcript still shows it
+    said.user("u4", "We decided nothing.")
+    assert recall.search("decide", 5) == []
+    said.emit(RewindUndone("w1"))
+    assert recall.search("E771", 5)[0].about.endswith("cleared")
+    assert recall.search("decided nothing", 5) == []
+
+
+def test_stored_results_of_rewound_turns_are_not_found(said: Said) -> None:
+    said.tool("t4", "make", "[run_command: 9,000 bytes]")
+    said.emit(ItemsOffloaded((Offloaded("t4", "r1", 9, "large"),)))
+    recall = Recall(said.ledger, Blobs(r1=b"undefined symbol quux\n"))
+    assert recall.search("quux", 5)
     said.emit(Rewound("u3"))
-    assert recall.search("decide", 5)[0].about.endswith("dropped")
+    assert recall.search("quux", 5) == []
 
 
 def test_what_three_compactions_summarised_is_found_and_every_id_resolves(said: Said) -> None:
@@ -187,5 +204,6 @@ def test_in_the_context_or_gone_and_never_both(data: st.DataObject) -> None:
     for entry in said.ledger.entries.values():
         if entry.kind in ("user", "result"):
             word = WORDS[int(entry.item[1:])]
-            assert [hit.item for hit in recall.search(word, 3)] == ([entry.id] if entry.id in left else [])
+            found = entry.id in left and entry.id not in said.ledger.rewound
+            assert [hit.item for hit in recall.search(word, 3)] == ([entry.id] if found else [])
             assert word in (recall.text(entry.id) or "")
