@@ -35,13 +35,14 @@ class WireSection(Struct, frozen=True):
 
 class WireRequest(Struct, frozen=True):
     """``body`` is the JSON text of the whole request, ``exact`` whether it is sent byte for byte; a model without a
-    network connection has swecli's own form."""
+    network connection has swecli's own form. ``compared``: this run has sent a request before it."""
 
     url: str
     body: str
     sections: tuple[WireSection, ...]
     exact: bool
     tokens: int
+    compared: bool
 
 
 def compact_json(value: object) -> str:

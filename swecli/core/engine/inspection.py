@@ -173,13 +173,12 @@ class Inspection:
             old = client.wire_request(before).body if before is not None else None
             sections = sections_of(wire.body, sizes.text, old)
             sections = adding_up(sections, prepared.budget.used)
-            return WireRequest(
-                client.config.shown_url + wire.path, clean(compact(wire.body)), sections, True, prepared.budget.used
-            )
+            url, text = client.config.shown_url + wire.path, clean(compact(wire.body))
+            return WireRequest(url, text, sections, True, prepared.budget.used, before is not None)
         body = neutral_body(request)
         sections = sections_of(body, sizes.text, neutral_body(before) if before is not None else None)
         sections = adding_up(sections, prepared.budget.used)
-        return WireRequest("", compact_json(body), sections, False, prepared.budget.used)
+        return WireRequest("", compact_json(body), sections, False, prepared.budget.used, before is not None)
 
     def masked(self, text: str) -> str:
         """A text with the connection's keys, and anything that looks like a key, masked."""

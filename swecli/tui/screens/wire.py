@@ -126,6 +126,8 @@ class WireBoard(Board):
         changed = sum(one.change != "same" for one in wire.sections)
         differ = f" · {plural(changed, 'section')} differ{'s' if changed == 1 else ''}"
         kept = sum(one.tokens for one in self._unchanged())
+        first = ("First request of this run: nothing to compare with", palette.dim)
+        alone = ("Shares nothing with the previous request", palette.warning) if wire.compared else first
         head = [
             text_line(("Wire ", palette.heading), (f"the next request · {size}", palette.text)),
             text_line((to, palette.dim)),
@@ -137,7 +139,7 @@ class WireBoard(Board):
                         (differ, palette.warning if changed else palette.dim),
                     )
                     if kept
-                    else (("Nothing of it was sent before in this run", palette.warning),)
+                    else (alone,)
                 ),
                 (" · ┃ cache breakpoint", palette.dim),
             ),

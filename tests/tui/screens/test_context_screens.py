@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 from textual import events
 
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.inspection import Inspection
+from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, ContextChange, ContextEdited, ViewEntry
 from swecli.core.protocol.messages import Usage
@@ -428,6 +430,17 @@ async def test_the_wire_view_follows_the_conversation_and_keeps_its_place() -> N
         inspected.said.user("What came meanwhile")
         await it.until(lambda: any("What came meanwhile" in one.text for one in board._rows))
         assert board._rows[board._at].name == chosen
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_the_wire_view_tells_a_first_request_from_one_that_shares_nothing(
+    monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    before = None if first else ModelRequest((), (), (), max_output_tokens=1)
+    monkeypatch.setattr(ContextManager, "newest_request", property(lambda self: before))
+    async with running(session=prepared(Inspected().fill(4))) as it:
+        await wire(it)
+        await it.shows("First request of this run" if first else "Shares nothing with the previous request")
 
 
 async def test_a_click_below_the_list_of_the_wire_view_selects_nothing() -> None:
