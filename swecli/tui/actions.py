@@ -725,7 +725,7 @@ class Actions:
 
         port = self._session.port
         if port is not None:
-            self._screen.open_list(PlaybookPage(port.playbook, self.flash), words)
+            self._screen.open_list(PlaybookPage(port.playbook, self.flash, self.ask), words)
 
     def show_context(self, words: str = "") -> None:
         from swecli.tui.screens.inspector import Inspector

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from swecli.commands.playbook import NONE, bullet_details, state_of
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.tui.screens.list_screen import Entry, ListPage, heading
+from swecli.safe_text import safe_line
+from swecli.tui.screens.list_screen import Ask, Entry, ListPage, heading
 
 if TYPE_CHECKING:
     from swecli.core.engine.playbook import SessionPlaybook, ShownBullet
@@ -26,17 +27,18 @@ _ACTIONS = (
     ("freeze", "freeze or release", "neither outcomes nor time change a frozen one"),
     ("off", "switch off", "the model does not see it"),
     ("on", "switch on", "the model sees it where it applies"),
-    ("delete", "delete", "swecli does not learn it again"),
+    ("delete", "delete", "swecli does not learn it again; not undoable"),
 )
 
 
 class PlaybookPage(ListPage):
-    """``notify`` gets a sentence for the user."""
+    """``notify`` gets a sentence for the user, ``ask`` confirms before a deletion by one key."""
 
-    def __init__(self, playbook: SessionPlaybook, notify: Callable[[str], None]) -> None:
+    def __init__(self, playbook: SessionPlaybook, notify: Callable[[str], None], ask: Ask) -> None:
         super().__init__("Playbook (off for this session)" if playbook.paused else "Playbook")
         self._playbook = playbook
         self._notify = notify
+        self._ask = ask
         self._shown: dict[str, ShownBullet] = {}
         self._read_once = False
 
@@ -69,8 +71,14 @@ class PlaybookPage(ListPage):
         self.view.enter(ActionsPage(self._shown[entry.name], self._act))
 
     def remove(self, entry: Entry | None) -> None:
-        if entry is not None and entry.name in self._shown:
-            self.view.start(lambda: self._act(entry.name, "delete", ""))
+        one = self._shown.get(entry.name) if entry is not None else None
+        if one is not None:
+            name = one.bullet.id
+            self._ask(
+                f"Delete {safe_line(one.bullet.content)}?",
+                ("Delete it", "swecli does not learn it again; not undoable"),
+                lambda: self.view.start(lambda: self._act(name, "delete", "")),
+            )
 
     async def _act(self, name: str, action: str, text: str) -> str:
         from swecli.core.playbook.changes import ChangeRefused
