@@ -24,6 +24,8 @@ from swecli.core.protocol.commands import Answer, Interrupt, ReplyPermission, Ru
 from swecli.core.protocol.events import (
     MAIN,
     Event,
+    ItemCheckpointed,
+    ItemCompleted,
     PermissionRequested,
     PermissionResolved,
     Question,
@@ -35,6 +37,7 @@ from swecli.core.protocol.events import (
     hunk_texts,
 )
 from swecli.event_lines import EventLines
+from swecli.figures import duration
 from swecli.stopping import Stop
 
 if TYPE_CHECKING:
@@ -251,6 +254,8 @@ EARLY = "That line was typed before the question appeared; please answer again."
 
 READY = "Ready. Type a message, /help for commands, Ctrl+D to leave."
 LEAVING = "Press Ctrl+C again to leave."
+PATIENCE = (10.0, 60.0, 300.0)
+"""Seconds of silence from the model after which a line in a terminal says so; from then on as often as the last."""
 
 OpenSession: TypeAlias = "Callable[[], Awaitable[Session]]"
 
@@ -268,6 +273,7 @@ class LinearFrontEnd:
         first_prompt: str = "",
         source: TextIO = sys.stdin,
         target: TextIO = sys.stdout,
+        patience: Sequence[float] = PATIENCE,
     ) -> None:
         self._open = open_session
         self._new = new_session
@@ -276,6 +282,7 @@ class LinearFrontEnd:
         self._first = first_prompt
         self._source = source
         self._target = target
+        self._patience = patience
         self._output = EventLines(self._write)
         self._by_hand = False
         self._works: Callable[[], bool] = lambda: False
@@ -304,6 +311,10 @@ class LinearFrontEnd:
         self._left = asyncio.Event()
         self._changed = asyncio.Event()
         """Set at each event."""
+        self._heard = asyncio.Event()
+        """Set at each event, for the lines about silence."""
+        self._executing: set[str] = set()
+        """Calls and commands that run: then the model is not what is waited for."""
 
     async def run(self) -> int:
         """Run until the user leaves. Returns the exit code."""
@@ -327,11 +338,13 @@ class LinearFrontEnd:
         self._unshown.clear()
         self._choice = None
         self._busy = False
+        self._executing.clear()
         if self._stop.code is None:
             self._left.clear()
         events = asyncio.create_task(self._events(session))
         typed = asyncio.create_task(self._lines(lines))
         leaving = asyncio.create_task(self._left.wait())
+        watching = asyncio.create_task(self._watch()) if lines.by_hand else leaving
         self._first_sent, self._first = bool(self._first), ""
         if first.lstrip().startswith("/"):
             self._beginning = asyncio.create_task(self._do(first))
@@ -342,9 +355,31 @@ class LinearFrontEnd:
         finally:
             left = self._left.is_set() and self._stop.code is None
             await session.close("clear" if self._again else "prompt_input_exit" if left else "other")
-            for task in (typed, leaving, *self._tasks, *((self._beginning,) if self._beginning is not None else ())):
+            for task in (
+                typed,
+                leaving,
+                watching,
+                *self._tasks,
+                *((self._beginning,) if self._beginning is not None else ()),
+            ):
                 task.cancel()
-            await asyncio.gather(events, typed, leaving, return_exceptions=True)
+            await asyncio.gather(events, typed, leaving, watching, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        """Say from time to time that the model is silent, for how long, and how to stop."""
+        since, said = time.monotonic(), 0
+        while True:
+            later = said - len(self._patience) + 1
+            limit = self._patience[min(said, len(self._patience) - 1)] + max(0, later) * self._patience[-1]
+            try:
+                await asyncio.wait_for(self._heard.wait(), max(0.0, since + limit - time.monotonic()))
+            except TimeoutError:
+                said += 1
+                if self._busy and not self._requests and not self._executing:
+                    self._output.say([f"Nothing from the model for {duration(limit)}. Ctrl+C interrupts."])
+            else:
+                self._heard.clear()
+                since, said = time.monotonic(), 0
 
     async def _events(self, session: Session) -> None:
         greeted = False
@@ -371,7 +406,12 @@ class LinearFrontEnd:
     def _note(self, event: Event) -> None:
         body = event.body
         self._changed.set()
+        self._heard.set()
         match body:
+            case ItemCheckpointed(item=item, running=True):
+                self._executing.add(item)
+            case ItemCompleted(item=item):
+                self._executing.discard(item)
             case TurnStarted() | TurnEnded() if event.agent != MAIN:
                 pass
             case TurnStarted():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import queue
 from pathlib import Path
 
 import pytest
@@ -31,7 +33,7 @@ from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart,
 from swecli.core.workspace.jobs import JobInfo
 from swecli.event_lines import MAX_EARLIER_LINES
 from swecli.plain.front_end import GRACE, Line, LinearFrontEnd
-from tests.support.fake_session import FakeSession
+from tests.support.fake_session import WAIT_FOR_INTERRUPT, FakeSession
 from tests.support.waiting import until
 
 EDIT = DiffBlock("shop/pricing.py", "a\n", "b\n")
@@ -133,6 +135,47 @@ async def test_a_first_message_of_the_command_line_starts_at_once() -> None:
     assert session.commands[0] == Submit("go")
     assert session.commands[1] == ReplyPermission("p1", "reject", "do it otherwise")
     assert lines.count("You: go") <= 1
+
+
+class Keyboard(io.StringIO):
+    """A terminal at which somebody types a line and then waits."""
+
+    def __init__(self, first: str) -> None:
+        super().__init__()
+        self.typed: queue.Queue[str] = queue.Queue()
+        self.typed.put(first)
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, size: int | None = -1, /) -> str:
+        return self.typed.get()
+
+
+@pytest.mark.parametrize("running", [False, True])
+async def test_a_silent_model_is_told_in_a_terminal(running: bool) -> None:
+    call = ToolCallPart("t1", "run_command", "{}")
+    work = (ItemStarted("t1", "tool", "run_command"), ItemCheckpointed("t1", call, "make", running=True))
+    session = FakeSession([*(work if running else ()), WAIT_FOR_INTERRUPT])
+    keyboard, target = Keyboard("go\n"), io.StringIO()
+
+    async def opened() -> FakeSession:
+        return session
+
+    front_end = LinearFrontEnd(opened, opened, source=keyboard, target=target, patience=(0.01, 0.02, 0.03))
+    task = asyncio.create_task(front_end.run())
+    said = "Nothing from the model for 0 s. Ctrl+C interrupts."
+    if running:
+        await until(lambda: "Started: run command make" in target.getvalue())
+        before = target.getvalue().count(said)
+        await asyncio.sleep(0.1)
+        assert target.getvalue().count(said) == before
+    else:
+        await until(lambda: target.getvalue().count(said) > 3)
+    session.send(Interrupt())
+    await until(lambda: target.getvalue().count("Ready.") > 1)
+    keyboard.typed.put("")
+    assert await task == 0
 
 
 async def test_an_input_that_ends_allows_nothing() -> None:
