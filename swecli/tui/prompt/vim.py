@@ -13,6 +13,8 @@ Mode = Literal["insert", "normal", "visual", "visual line"]
 Ask = Literal["", "older", "newer", "search", "no command"]
 """Request to the prompt: another history message, its search, or a notice that the key does nothing."""
 
+INDENT = "    "
+"""What > adds to a line and < removes."""
 FAR = 1_000_000_000
 """Column that ``$`` sets for j and k."""
 
@@ -143,6 +145,31 @@ def word_back(text: str, at: int, big: bool) -> int:
     return max(0, place)
 
 
+def word_end_back(text: str, at: int, big: bool) -> int:
+    """Last character of the word that ends before ``at``."""
+    place, kind = at - 1, _kind(text[at], big) if at < len(text) else 0
+    while place > 0 and kind and _kind(text[place], big) == kind:
+        place -= 1
+    while place > 0 and text[place].isspace() and not _empty_line(text, place):
+        place -= 1
+    return max(0, place)
+
+
+def matching_bracket(text: str, at: int) -> int | None:
+    """Place of the bracket that belongs to the first one from ``at`` on in its line."""
+    first = next((place for place in range(at, line_end(text, at)) if text[place] in "()[]{}"), None)
+    if first is None:
+        return None
+    pair = next(pair for pair in ("()", "[]", "{}") if text[first] in pair)
+    step, depth, place = (1 if text[first] == pair[0] else -1), 0, first
+    while 0 <= place < len(text):
+        depth += (text[place] == pair[0]) - (text[place] == pair[1])
+        if depth == 0:
+            return place
+        place += step
+    return None
+
+
 def _times(step: Callable[[str, int, bool], int], text: str, at: int, big: bool, count: int) -> int:
     for _ in range(min(count, len(text) + 1)):
         at = step(text, at, big)
@@ -179,7 +206,33 @@ def text_object(text: str, at: int, name: str, count: int = 1) -> tuple[int, int
         return _quoted(text, at, what, around)
     if what in _PAIRS:
         return _bracketed(text, at, _PAIRS[what], around, count)
-    return None
+    return _paragraph_object(text, at, around)
+
+
+def _paragraph_object(text: str, at: int, around: bool) -> tuple[int, int]:
+    """The lines with text around the cursor, or the blank ones; ``around``: with the blank lines behind or before."""
+
+    def is_blank(place: int) -> bool:
+        return not text[line_start(text, place) : line_end(text, place)].strip()
+
+    def end_of_run(place: int) -> int:
+        blank, end = is_blank(place), line_end(text, place)
+        while end < len(text) and is_blank(end + 1) == blank:
+            end = line_end(text, end + 1)
+        return end
+
+    def start_of_run(place: int) -> int:
+        blank, start = is_blank(place), line_start(text, place)
+        while start > 0 and is_blank(start - 1) == blank:
+            start = line_start(text, start - 1)
+        return start
+
+    start, end = start_of_run(at), end_of_run(at)
+    if around and end < len(text):
+        end = end_of_run(end + 1)
+    elif around and start > 0:
+        start = start_of_run(start - 1)
+    return start, end
 
 
 def _word_object(text: str, at: int, around: bool, big: bool) -> tuple[int, int] | None:
@@ -237,12 +290,15 @@ def _bracketed(text: str, at: int, pair: str, around: bool, count: int) -> tuple
 # --- motions ---
 
 _LETTER_MOTIONS = frozenset("fFtT")
-_MOTIONS = frozenset((*"hlwWbBeE0^$jkG{};, ", "backspace", "gg"))
-_OPERATORS = frozenset("dcy")
+_MOTIONS = frozenset((*"hlwWbBeE0^$jkG{};, %_+-", "backspace"))
+_OPERATORS = frozenset((*"dcy<>", "gu", "gU", "g~"))
 _SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy", "delete": "dl"}
 """Abbreviations of an operator with a motion."""
 _SIMPLE = frozenset((*"pPu~iIaAoOJvV./", "ctrl+r"))
-_VISUAL = frozenset((*"dxXDcsSCyYpPuU~JoOvV",))
+_VISUAL = frozenset((*"dxXDcsSCyYpPuU~JoOvV<>",))
+_WHOLE_LINES = frozenset("XDSCY<>")
+"""Commands of visual mode for all lines of the selection."""
+_OBJECTS = frozenset((*"wWp\"'`", *_PAIRS))
 
 
 def _span(at: int, place: int) -> Target:
@@ -282,14 +338,23 @@ def motion(buffer: Buffer, vim: Vim, command: Command) -> Target | None:
         case "f" | "F" | "t" | "T" | ";" | ",":
             return _to_letter(text, at, vim, command)
         case "j" | "k":
-            return _lines_away(text, at, vim, count if name == "j" else -count, bool(command.operator))
+            return _lines_away(text, at, vim, count if name == "j" else -count)
+        case "_" | "+" | "-":
+            down = count - 1 if name == "_" else count if name == "+" else -count
+            target = _lines_away(text, at, vim, down) if down else _span(at, at)
+            return target and replace(target, cursor=first_letter(text, target.cursor), lines=True)
+        case "ge" | "gE":
+            return _upto(at, _times(word_end_back, text, at, name == "gE", count)) if at else None
+        case "%":
+            bracket = matching_bracket(text, at)
+            return None if bracket is None else _upto(at, bracket)
         case "G" | "gg":
             return _to_line(text, at, command)
         case "{" | "}":
             return _span(at, _paragraph(text, at, name, count))
         case _:
             found = text_object(text, at, name, count) if len(name) == 2 else None
-            return None if found is None else Target(found[0], *found)
+            return None if found is None else Target(found[0], *found, lines=name[1] == "p")
 
 
 def _words(text: str, at: int, command: Command) -> Target:
@@ -320,13 +385,13 @@ def _to_letter(text: str, at: int, vim: Vim, command: Command) -> Target | None:
     return _upto(at, place) if kind in "ft" else _span(at, place)
 
 
-def _lines_away(text: str, at: int, vim: Vim, count: int, operated: bool) -> Target | None:
+def _lines_away(text: str, at: int, vim: Vim, count: int) -> Target | None:
     column = at - line_start(text, at) if vim.wish is None else vim.wish
     place = at
     for moved in range(abs(count)):
         edge = line_end(text, place) + 1 if count > 0 else line_start(text, place) - 1
         if not 0 <= edge <= len(text):
-            if moved == 0 or operated:
+            if moved == 0:
                 return None
             break
         place = edge
@@ -367,23 +432,23 @@ def read(keys: tuple[str, ...], *, visual: bool = False) -> Command | Literal["m
     if not visual and key in _SHORT:
         return _ended(Command(_SHORT[key][1], _SHORT[key][0], "", count), rest)
     operator = ""
-    if not visual and key in _OPERATORS:
-        operator = key
+    if not visual and (key in _OPERATORS or key + "".join(rest[:1]) in _OPERATORS):
+        operator, rest = (key, rest) if key in _OPERATORS else (key + rest[0], rest[1:])
         more, rest = _number(rest)
         if not rest:
             return "more"
         count = None if count is None and more is None else (count or 1) * (more or 1)
         key, rest = rest[0], rest[1:]
-        if key == operator:
-            return _ended(Command(key, operator, "", count), rest)
+        if key == operator[-1]:
+            return _ended(Command(operator, operator, "", count), rest)
     if key == "g":
-        return "more" if not rest else Command("gg", operator, "", count) if rest == ("g",) else "none"
+        return "more" if not rest else Command(key + rest[0], operator, "", count) if rest[0] in "geE" else "none"
     if key in _LETTER_MOTIONS or (key == "r" and not operator):
         return "more" if not rest else Command(key, operator, rest[0], count) if len(rest[0]) == 1 else "none"
     if key in "ia" and (operator or visual):
         if not rest:
             return "more"
-        return Command(key + rest[0], operator, "", count) if rest[0] in "wW\"'`" or rest[0] in _PAIRS else "none"
+        return Command(key + rest[0], operator, "", count) if rest[0] in _OBJECTS else "none"
     if key in _MOTIONS or (not operator and key in (_VISUAL if visual else _SIMPLE)):
         return _ended(Command(key, operator, "", count), rest)
     return "none"
@@ -493,7 +558,7 @@ def _move(vim: Vim, buffer: Buffer, command: Command) -> Step:
 
 
 def _operate(vim: Vim, buffer: Buffer, command: Command) -> Step:
-    """d, c or y with a motion, a text object or whole lines."""
+    """An operator with a motion, a text object or whole lines."""
     text, at = buffer.text, buffer.cursor
     if command.motion == command.operator:
         place = at
@@ -519,12 +584,14 @@ def _on_span(vim: Vim, buffer: Buffer, command: Command, target: Target) -> Step
         start, end = line_start(text, start), line_end(text, end)
     elif command.operator != "y":
         start, end = _whole(buffer, start, end)
+    if command.operator not in ("d", "c", "y"):
+        return _rewritten(replace(vim, mode="normal"), buffer, command, start, end)
     register = text[start:end] + ("\n" if target.lines else "")
     if register:
         vim = replace(vim, register=register, whole_lines=target.lines)
     vim = replace(vim, mode="normal", wish=None)
     if command.operator == "y":
-        keeps = target.lines and line_start(text, buffer.cursor) == start
+        keeps = target.lines and command.motion[0] not in "ia" and line_start(text, buffer.cursor) == start
         return Step(vim, replace(buffer, cursor=buffer.cursor if keeps else settled(text, start)))
     if command.operator == "c":
         step = _changed(vim, buffer, command, start, end, "", start)
@@ -540,6 +607,34 @@ def _on_span(vim: Vim, buffer: Buffer, command: Command, target: Target) -> Step
     step = _changed(vim, buffer, command, start, end, "", start)
     place = min(start + (end == len(text) and start > 0), len(step.buffer.text))
     return replace(step, buffer=replace(step.buffer, cursor=first_letter(step.buffer.text, place)))
+
+
+def _rewritten(vim: Vim, buffer: Buffer, command: Command, start: int, end: int, times: int = 1) -> Step:
+    """Shift the lines of a span so many times, or change its case."""
+    if command.operator in ("<", ">"):
+        start, end = line_start(buffer.text, start), line_end(buffer.text, end)
+        lines = [_shifted(line, command.operator, times) for line in buffer.text[start:end].split("\n")]
+        step = _changed(vim, buffer, command, start, end, "\n".join(lines), start)
+        return replace(step, buffer=replace(step.buffer, cursor=first_letter(step.buffer.text, start)))
+    return _changed(vim, buffer, command, start, end, _cased(buffer, start, end, command.operator[1]), start)
+
+
+def _shifted(line: str, way: str, times: int) -> str:
+    if way == ">":
+        return INDENT * times + line if line else line
+    for _ in range(times):
+        line = line[1:] if line.startswith("\t") else line[min(len(INDENT), len(line) - len(line.lstrip(" "))) :]
+    return line
+
+
+def _cased(buffer: Buffer, start: int, end: int, how: str) -> str:
+    """The span in lower case (u), upper case (U) or swapped (~), with its atoms unchanged."""
+    out, place = "", start
+    for left, right in (*(atom for atom in buffer.atoms if start <= atom[0] and atom[1] <= end), (end, end)):
+        part = buffer.text[place:left]
+        out += part.lower() if how == "u" else part.upper() if how == "U" else part.swapcase()
+        out, place = out + buffer.text[left:right], right
+    return out
 
 
 def _whole(buffer: Buffer, start: int, end: int) -> tuple[int, int]:
@@ -650,8 +745,8 @@ def selected(vim: Vim, buffer: Buffer) -> tuple[int, int]:
 
 def _in_visual(vim: Vim, buffer: Buffer, command: Command) -> Step:
     """Run a visual mode command: move the selection's end, or change the selected text."""
-    start, end = selected(vim, buffer)
-    lines = vim.mode == "visual line"
+    lines = vim.mode == "visual line" or command.motion in _WHOLE_LINES
+    start, end = selected(replace(vim, mode="visual line") if lines else vim, buffer)
     normal = replace(vim, mode="normal")
     match command.motion:
         case "v" | "V":
@@ -663,9 +758,7 @@ def _in_visual(vim: Vim, buffer: Buffer, command: Command) -> Step:
             operator = {"x": "d", "X": "d", "D": "d", "s": "c", "S": "c", "C": "c", "Y": "y"}.get(
                 command.motion, command.motion
             )
-            step = _on_span(
-                normal, buffer, Command("l", operator), Target(start, start, end, lines or command.motion in "XDSCY")
-            )
+            step = _on_span(normal, buffer, Command("l", operator), Target(start, start, end, lines))
             return replace(step, vim=replace(step.vim, change=vim.change)) if operator != "c" else step
         case "p" | "P":
             if not vim.register:
@@ -679,8 +772,10 @@ def _in_visual(vim: Vim, buffer: Buffer, command: Command) -> Step:
         case "r":
             text = "".join(char if char == "\n" else command.target for char in buffer.text[start:end])
         case "~" | "u" | "U":
-            part = buffer.text[start:end]
-            text = part.swapcase() if command.motion == "~" else part.lower() if command.motion == "u" else part.upper()
+            text = _cased(buffer, start, end, command.motion)
+        case "<" | ">":
+            step = _rewritten(normal, buffer, Command("l", command.motion), start, end, command.times)
+            return replace(step, vim=replace(step.vim, change=vim.change))
         case "J":
             joined = _join(
                 normal, replace(buffer, cursor=start), Command("J"), max(1, buffer.text[start:end].count("\n"))
@@ -694,9 +789,12 @@ def _in_visual(vim: Vim, buffer: Buffer, command: Command) -> Step:
 
 def _extend(vim: Vim, buffer: Buffer, command: Command) -> Step:
     """Move the end of the selection; a text object replaces the selection."""
-    if len(command.motion) == 2 and command.motion != "gg":
+    if command.motion[0] in "ia":
         found = text_object(buffer.text, buffer.cursor, command.motion, command.times)
         if found is None:
             return Step(vim, buffer)
-        return Step(replace(vim, anchor=found[0]), replace(buffer, cursor=max(found[0], found[1] - 1)))
+        lines = command.motion[1] == "p"
+        end = settled(buffer.text, found[1]) if lines else max(found[0], found[1] - 1)
+        mode: Mode = "visual line" if lines else vim.mode
+        return Step(replace(vim, mode=mode, anchor=found[0]), replace(buffer, cursor=end))
     return _move(vim, buffer, command)

@@ -65,6 +65,21 @@ def shown(step: Step) -> str:
         ("|one\nlonger", "$j", "one\nlonge|r"),
         ("o|ne\n\ntwo", "}", "one\n|\ntwo"),
         ("|one", "fz", "|one"),
+        ("f(a, (b|, [c]))", "%", "f(a, (b, [c|]))"),
+        ("|f(a, (b))", "%", "f(a, (b)|)"),
+        ("f(a, (b)|)", "%", "f|(a, (b))"),
+        ("  {\n  x(\n|)\n}", "%", "  {\n  x|(\n)\n}"),
+        ("a |} {b}", "%", "a |} {b}"),
+        ("on|e (\n)", "j%", "one |(\n)"),
+        ("one two|.three", "ge", "one tw|o.three"),
+        ("one two.thr|ee", "gE", "on|e two.three"),
+        ("x\n\n|\ny", "ge", "x\n|\n\ny"),
+        ("|one", "ge", "|one"),
+        ("one\n  two|\n  three", "_", "one\n  |two\n  three"),
+        ("o|ne\n  two\n  three", "2_", "one\n  |two\n  three"),
+        ("o|ne\n  two\n  three", "+", "one\n  |two\n  three"),
+        ("  one\ntwo\nth|ree", "2-", "  |one\ntwo\nthree"),
+        ("o|ne\ntwo\nthree", "9j", "one\ntwo\nt|hree"),
     ],
 )
 def test_motions(before: str, keys: str, after: str) -> None:
@@ -125,6 +140,28 @@ def test_motions(before: str, keys: str, after: str) -> None:
         ("|one\ntwo", "onew<esc>", "one\nne|w\ntwo"),
         ("one\n|two", "Onew<esc>", "one\nne|w\ntwo"),
         ("|one", "3ix<esc>", "xx|xone"),
+        ("f(|a, (b)) c", "d%", "f(|) c"),
+        ("|one\ntwo\nthree", "9dd", "|"),
+        ("one\n|two\nthree", "d9j", "|one"),
+        ("one\ntwo\nth|ree", "d9k", "|"),
+        ("one tw|o", "dge", "o|n"),
+        ("o|ne\n  two\nthree", "d+", "|three"),
+        ("o|ne\n  two\n\nthree", "3>>", "    |one\n      two\n\nthree"),
+        ("  o|ne\n\ttwo\n        three", "2<<.", "|one\ntwo\n        three"),
+        ("o|ne\n  two", ">j", "    |one\n      two"),
+        ("o|ne\ntwo\n\nthree", "Vj2>", "        |one\n        two\n\nthree"),
+        ("one\n|\n\ntwo", "vj>", "one\n|\n\ntwo"),
+        ("o|ne\ntwo\n\nthree", ">ip", "    |one\n    two\n\nthree"),
+        ("one\ntw|o\n\n\nthree", "dap", "|three"),
+        ("one\n\n|two\nthree", "dap", "|one"),
+        ("one\ntw|o\n\nthree", "dip", "|\nthree"),
+        ("one\n\n|\nthree", "dip", "one\n|three"),
+        ("one\ntw|o\n\nthree", "cipx<esc>", "|x\n\nthree"),
+        ("one\ntw|o\n\nthree", "vapd", "|three"),
+        ("one tw|o", "gUiw", "one |TWO"),
+        ("o|ne\ntwo", "gUU", "|ONE\ntwo"),
+        ("One |Two", "g~$", "One |tWO"),
+        ("ONE |TWO", "gub", "|one TWO"),
         ("|", "dd", "|"),
         ("|", "x", "|"),
     ],
@@ -212,13 +249,18 @@ def test_the_placeholder_of_a_paste_goes_whole() -> None:
     assert step.buffer.text == "see  now"
     step = press(Vim("normal", keys=("r",)), buffer, "z")
     assert step.buffer.text == text
+    for keys in ("gUU", "VU"):
+        step = Step(Vim("normal"), buffer)
+        for key in keys:
+            step = press(step.vim, step.buffer, key)
+        assert step.buffer.text == "SEE [Pasted text #1: 9 lines] NOW"
 
 
 def test_keys_at_random_never_leave_the_text() -> None:
     import random
 
     chosen = random.Random(7)
-    keys = [*"hjklwbeWBE0^$GgfFtT;,xXdcypPr~uiIaAoO.JvVDCYsS123 ({}\"'", "escape", "ctrl+r", "backspace", "日"]
+    keys = [*"hjklwbeWBE0^$GgfFtT;,xXdcypPr~uiIaAoO.JvVDCYsS123 ({}\"'%_+-<>U", "escape", "ctrl+r", "backspace", "日"]
     step = Step(Vim("normal"), Buffer('one two\n\n  three(four) "five"\nlast', 3, ((4, 7),)))
     for _ in range(20_000):
         key = chosen.choice(keys)
