@@ -54,7 +54,8 @@ class Ecosystems(Struct, frozen=True):
     dependency_lines: dict[str, str]
     name_lines: dict[str, str]
     folders: dict[Literal["generated", "often_generated", "hidden"], frozenset[str]]
-    words: dict[Literal["file_endings", "programs", "interpreters"], frozenset[str]]
+    words: dict[Literal["file_endings", "programs", "interpreters", "runners", "preparations"], frozenset[str]]
+    ci: str
     languages: tuple[Language, ...]
 
 

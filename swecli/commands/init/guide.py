@@ -165,7 +165,7 @@ def _values(project: Project, prose: Prose, today: str) -> dict[str, list[str]]:
         "name": [project.name],
         "project": [line for line in (" ".join(described.split()), "", languages) if line or described],
         "overview": prose.overview.splitlines(),
-        "commands": [*defined, *([f"- Also: {others}"] if others else [])],
+        "commands": [*defined, *([f"- Also: {others}"] if others else []), *_of_ci(project)],
         "rules": [*(f"- {rule}" for rule in prose.rules), *_pointers(project.agent_files)],
         "key_files": [f"- `{path}`: {why}" for path, why in [*{**project.key_files, **prose.key_files}.items()][:16]],
         "patterns": [f"- {name}: {where}" for name, where in (prose.patterns or project.patterns).items()],
@@ -173,6 +173,13 @@ def _values(project: Project, prose: Prose, today: str) -> dict[str, list[str]]:
         "structure": [f"- {line}" for line in project.scan.structure()],
         "current_state": [state + (f" of branch {project.branch}." if project.branch and project.commit else ".")],
     }
+
+
+def _of_ci(project: Project) -> Iterator[str]:
+    """A line for each file of continuous integration with commands that no line above has."""
+    for source in dict.fromkeys(command.source for command in project.ci):
+        run = ", ".join(f"`{command.command}`" for command in project.ci if command.source == source)
+        yield f"- CI also runs: {run} (from `{source}`)"
 
 
 def _pointers(agent_files: Iterable[str]) -> Iterator[str]:

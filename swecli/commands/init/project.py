@@ -20,6 +20,7 @@ from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text
 from swecli.lazy_pattern import lazy_pattern
 
 _MAX_KEY_FILES = 14
+_MAX_CI = 6
 _README_CHARS = 3_000
 _NODE = ("npm", "yarn", "pnpm", "bun")
 _AGENT_FILES = (
@@ -36,6 +37,9 @@ _AGENT_FOLDERS = (".cursor/rules", ".windsurf/rules", ".clinerules")
 _OPERATORS = lazy_pattern(r"[;|<>`$\\{}]|(?<!&)&(?!&)")
 _SPAN = lazy_pattern(r"`([^`\n]+)`")
 _PATH = lazy_pattern(r"(?<![\w/.:@-])((?:\.{0,2}/)?(?:[\w.@-]+/)+[\w.@-]*|[\w-]+\.[A-Za-z]\w{0,5})(?![\w/(])")
+_CI_KEY = lazy_pattern(r"^([ \t]*)(-[ \t]+)?(?:run|script|command):[ \t]*(.*)$")
+_CI_ELSEWHERE = lazy_pattern(r"^[ \t]*(?:-[ \t]+)?working[-_]directory:", re.MULTILINE)
+_CI_STEP = lazy_pattern(r"^(?=[ \t]*-[ \t]+[\w-]+:)", re.MULTILINE)
 _NO_PROSE = r"^(```|~~~).*?^\1|^[=\-~*`#]{3,}$|<[^>]+>|!?\[!\[[^\n]*|!\[[^\]]*\]\([^)]*\)"
 
 
@@ -50,9 +54,10 @@ class ProjectCommand(NamedTuple):
 class Project:
     """One project, read once: its files, its manifests and git's.
 
-    ``commands`` has at most one for each purpose, the project's own tasks first, and ``others`` the rest; ``tasks`` has
-    all tasks of each runner. ``key_files``, ``dependencies`` and ``patterns`` map a path or name to a reason, version
-    or place; ``agent_files`` are instruction files of other agents.
+    ``commands`` has at most one for each purpose, the project's own tasks first, and ``others`` the rest; ``ci`` has
+    further ones that continuous integration runs; ``tasks`` has all tasks of each runner. ``key_files``,
+    ``dependencies`` and ``patterns`` map a path or name to a reason, version or place; ``agent_files`` are instruction
+    files of other agents.
     """
 
     def __init__(self, root: Path) -> None:
@@ -94,6 +99,12 @@ class Project:
         plain = [command.command.removeprefix(f"{runner} ") for command in unique]
         evident = dict.fromkeys([*(command.command for command in unique), *plain])
         self._evident = [words for command in evident if (words := _words(command))]
+        self.ci: list[ProjectCommand] = []
+        for path, command in _of_ci(scan):
+            if command not in evident and command not in [one.command for one in self.ci] and self._runs(command):
+                self.ci.append(ProjectCommand("run", command, path))
+        del self.ci[_MAX_CI:]
+        self._evident += [words for command in self.ci if (words := _words(command.command))]
         self._named = re.compile(rf"\b({'|'.join(known.commands)})\b")
 
     def has(self, path: str) -> bool:
@@ -129,7 +140,18 @@ class Project:
             begun = any(evident[: len(words)] == words for evident in self._evident)
             if not begun and not self.has_command(command):
                 yield command
-        for path in _PATH.findall(plain):
+        yield from self._unknown_paths(plain)
+
+    def _runs(self, command: str) -> bool:
+        """Whether a command of continuous integration can be run from here, as far as the files tell."""
+        program = command.partition(" ")[0]
+        named = program in self.tasks or program in _NODE or program in ecosystems().words["runners"]
+        return self.has_command(command) or not (
+            named or _OPERATORS.search(command) or any(self._unknown_paths(command))
+        )
+
+    def _unknown_paths(self, text: str) -> Iterator[str]:
+        for path in _PATH.findall(text):
             is_path = "/" in path or path.rpartition(".")[2] in ecosystems().words["file_endings"]
             if is_path and not self._has_path(path):
                 yield path
@@ -223,6 +245,41 @@ def _usual(runner: str, path: str, names: Iterable[str]) -> Iterator[ProjectComm
         for name in [plain[word] for word in words if word in plain]:
             short = name == "test" and runner in ("npm run", "yarn run", "pnpm run")
             yield ProjectCommand(purpose, f"{runner.removesuffix(' run') if short else runner} {name}", path)
+
+
+def _of_ci(scan: Scan) -> Iterator[tuple[str, str]]:
+    """Commands of continuous integration with their files, without preparations and what runs in another folder."""
+    for match in scan.matching(ecosystems().ci):
+        before, *steps = _CI_STEP.split(scan.text(match[0]))
+        for step in () if _CI_ELSEWHERE.search(before) else (before, *steps):
+            for line in () if _CI_ELSEWHERE.search(step) else _scripts(step):
+                for command in line.split("&&"):
+                    words = command.split()
+                    prepares = ecosystems().words["preparations"].intersection(words[:4])
+                    whole = bool(_words(command)) and not _OPERATORS.search(command)
+                    if whole and _is_command(words[0]) and not prepares:
+                        yield match[0], " ".join(words)
+                    elif words[:1] == ["cd"]:
+                        break
+
+
+def _scripts(text: str) -> Iterator[str]:
+    """Lines of shell in a piece of YAML: values of ``run``, ``script`` and ``command``, whatever their form."""
+    lines = text.replace("\\\n", " ").split("\n")
+    for number, line in enumerate(lines):
+        key = _CI_KEY.match(line)
+        if key is None:
+            continue
+        indent, value = len(key[1]) + len(key[2] or ""), key[3].strip()
+        if value and value[0] not in "|>":
+            yield value.strip("\"'")
+            continue
+        for below in lines[number + 1 :]:
+            inside = len(below) - len(below.lstrip())
+            if below.strip() and (inside < indent or (inside == indent and not below.lstrip().startswith("- "))):
+                break
+            if value or below.lstrip().startswith("- "):
+                yield below.strip() if value else below.strip().removeprefix("- ").strip("\"' ")
 
 
 def _runner(scan: Scan, language: Language) -> str:

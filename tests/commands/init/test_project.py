@@ -214,6 +214,72 @@ def test_only_commands_that_exist_are_known(tmp_path: Path) -> None:
         assert not project.has_command(command), command
 
 
+GITHUB = """
+on: push
+jobs:
+  a:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - name: Set up
+        run: pip install -e .
+      - run: python scripts/check.py --strict
+      - run: |
+          cd web && make test
+          echo done
+          hatch run typing
+          pytest \\
+            -x tests
+          python scripts/gone.py
+          make gone
+          pytest ${{ matrix.args }} | tee log
+      - name: In a folder
+        working-directory: web
+        run: hatch run web
+  b:
+    steps:
+    - run: "go vet ./..."
+    - name: last
+      run: >
+        hatch run docs
+"""
+GITLAB = """
+test:
+  before_script:
+    - pip install tox
+  script:
+    - hatch run unit
+    - 'ruff check src'
+  image: python
+lint:
+  script: mypy src
+"""
+
+
+def test_commands_of_continuous_integration_are_read_if_they_can_run(tmp_path: Path) -> None:
+    files = {
+        "scripts/check.py": "",
+        "tests/test_a.py": "",
+        "src/a.py": "",
+        "web/a.js": "",
+        "pyproject.toml": "[project]",
+    }
+    workflows = {".github/workflows/test.yml": GITHUB, ".github/workflows/release.yml": "run: hatch run release"}
+    project = Project(write(tmp_path / "github", {**files, **workflows}))
+    assert [command.command for command in project.ci] == [
+        "python scripts/check.py --strict",
+        "hatch run typing",
+        "pytest -x tests",
+        "go vet ./...",
+        "hatch run docs",
+    ]
+    assert {command.source for command in project.ci} == {".github/workflows/test.yml"}
+    assert project.has_command("hatch run typing")
+    assert not project.has_command("hatch run web")
+    project = Project(write(tmp_path / "gitlab", {**files, ".gitlab-ci.yml": GITLAB}))
+    assert [command.command for command in project.ci] == ["hatch run unit", "ruff check src", "mypy src"]
+
+
 def test_branch_and_commit_come_from_gits_files(tmp_path: Path) -> None:
     commit = "0123456789abcdef0123456789abcdef01234567"
     write(tmp_path, {"a.txt": "", ".git/HEAD": "ref: refs/heads/work\n", ".git/refs/heads/work": commit + "\n"})
