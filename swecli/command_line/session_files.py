@@ -79,7 +79,8 @@ def import_session(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="swecli sessions import",
         description="Store a session from a file in this folder: swecli's own JSON export, or a session file of "
-        "Claude Code (~/.claude/projects), Codex (~/.codex/sessions) or pi (~/.pi/agent/sessions). "
+        "Claude Code (~/.claude/projects), Codex (~/.codex/sessions), pi (~/.pi/agent/sessions), Gemini CLI "
+        "(~/.gemini/tmp/*/chats) or opencode (opencode export). "
         "Permissions, waiting messages and model addresses are not imported.",
     )
     parser.add_argument("file")

@@ -1,18 +1,15 @@
-"""Sessions of other agents with publicly known files: Claude Code, Codex and pi, one JSON object per line.
+"""Sessions of other agents with publicly known files.
 
-Unknown lines are counted and left out, because these formats change. Only messages and tool results are imported: no
-permissions, settings, commands to run, or data that only its provider understands.
+Claude Code, Codex and pi write one JSON object per line and are read here, Gemini CLI and opencode in
+``foreign_documents.py``. Unknown lines are counted and left out, because these formats change. Only messages and tool
+results are imported: no permissions, settings, commands to run, or data that only its provider understands.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final, cast
-
-from msgspec import Struct, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, cast
 
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import (
@@ -38,41 +35,23 @@ from swecli.core.protocol.messages import (
     ToolResultPart,
 )
 from swecli.core.sessions.portable import Portable, PortableError, bounded
-from swecli.core.sessions.store import LATEST
-
-Line = Mapping[str, Any]
+from swecli.export.foreign_documents import gemini, opencode
+from swecli.export.foreign_parts import (
+    NOT_UNDERSTOOD,
+    OF_BRANCHES,
+    OF_SUBAGENTS,
+    SUMMARIES,
+    Foreign,
+    Line,
+    Said,
+    image_of,
+    object_of,
+    string_in,
+    texts_of,
+    when,
+)
 
 NO_RESULT: Final = "The imported session has no result for this call."
-
-
-class Said(Struct, frozen=True):
-    """Part of a foreign session, in order. ``answer`` groups the parts of one response."""
-
-    part: Part
-    at: float
-    answer: str = ""
-    """Empty for user messages and results."""
-
-
-class Foreign(Struct):
-    """Content of a file. ``left_out`` counts omitted lines by reason, without lines that carry no content."""
-
-    agent: str
-    cwd: str = ""
-    model: str = ""
-    title: str = ""
-    said: list[Said] = field(default_factory=list[Said])
-    left_out: Counter[str] = field(default_factory=Counter[str])
-
-    def add(self, part: Part, at: float, answer: str = "") -> None:
-        if not isinstance(part, TextPart) or part.text.strip():
-            self.said.append(Said(part, at, answer))
-
-
-NOT_UNDERSTOOD: Final = "not understood"
-OF_SUBAGENTS: Final = "of subagents"
-OF_BRANCHES: Final = "of abandoned branches"
-SUMMARIES: Final = "summaries of existing entries"
 
 
 def read_foreign(text: str) -> Foreign:
@@ -81,6 +60,28 @@ def read_foreign(text: str) -> Foreign:
     Raises:
         PortableError: it belongs to none of these agents, or is an empty session.
     """
+    whole = object_of(text)
+    lines, broken = ([whole], 0) if isinstance(whole.get("messages"), list) else _lines(text)
+    try:
+        bounded(whole)
+    except ValueError as error:
+        raise PortableError(str(error)) from None
+    kind = _kind(lines)
+    if not kind:
+        raise PortableError(
+            "it is neither swecli's own JSON export nor a session file of Claude Code, Codex, pi, Gemini CLI or "
+            "opencode"
+        )
+    found = _READERS[kind](lines)
+    if broken:
+        found.left_out[NOT_UNDERSTOOD] += broken
+    if not any(isinstance(one.part, TextPart) for one in found.said):
+        raise PortableError(f"it is a session file of {found.agent}, but contains no messages")
+    return found
+
+
+def _lines(text: str) -> tuple[list[Line], int]:
+    """The objects of a file with one per line, and the number of other lines."""
     lines: list[Line] = []
     broken = 0
     for raw in text.split("\n"):
@@ -96,23 +97,17 @@ def read_foreign(text: str) -> Foreign:
             lines.append(cast("Line", value))
         else:
             broken += 1
-    kind = _kind(lines)
-    if not kind:
-        raise PortableError(
-            "it is neither swecli's own JSON export nor a session file of Claude Code, Codex or pi (JSON lines)"
-        )
-    found = _READERS[kind](lines)
-    if broken:
-        found.left_out[NOT_UNDERSTOOD] += broken
-    if not any(isinstance(one.part, TextPart) for one in found.said):
-        raise PortableError(f"it is a session file of {found.agent}, but contains no messages")
-    return found
+    return lines, broken
 
 
 def _kind(lines: Sequence[Line]) -> str:
     """The agent behind a file, from its first lines; empty if unknown."""
     for line in lines[:200]:
         kind = line.get("type")
+        if isinstance(line.get("messages"), list) and isinstance(line.get("info"), dict):
+            return "opencode"
+        if isinstance(line.get("sessionId"), str) and ("projectHash" in line or isinstance(line.get("messages"), list)):
+            return "gemini"
         if kind == "session" and isinstance(line.get("cwd", ""), str) and "id" in line:
             return "pi"
         if kind in ("session_meta", "response_item", "turn_context", "event_msg") and isinstance(
@@ -149,6 +144,7 @@ class _Builder:
         self._at = next((one.at for one in found.said if one.at > 0), 0.0)
         self._open: dict[str, tuple[str, ToolCallPart]] = {}
         """Items and new calls by the original id of the call."""
+        self._results = {one.part.call_id for one in found.said if isinstance(one.part, ToolResultPart)}
         self._answer: list[tuple[str, Said]] = []
         self._outcome = False
 
@@ -164,9 +160,11 @@ class _Builder:
                 case TextPart() | ImagePart() if not one.answer:
                     self._user(one.part)
                 case _:
+                    if not self._answer:
+                        self._settle(self._open.keys() - self._results)
                     self._part(one)
         self._respond()
-        self._settle()
+        self._settle(self._open)
         self._end_turn()
 
     def _emit(self, body: Body) -> None:
@@ -182,7 +180,8 @@ class _Builder:
             self.events.pop()
             self._emit(ItemCompleted(newest.item, "ok", (*newest.parts, part)))
             return
-        self._settle()
+        self._respond()
+        self._settle(self._open)
         self._end_turn()
         self._turn += 1
         item = self._item("u")
@@ -228,13 +227,11 @@ class _Builder:
         blocks = (TerminalBlock(_command(call), result.text),) if call.name == "run_command" else ()
         self._emit(ItemCompleted(item, "error" if result.is_error else "ok", (part,), blocks))
 
-    def _settle(self) -> None:
+    def _settle(self, calls: Collection[str]) -> None:
         """Close calls without a result in the file."""
-        self._respond()
-        for item, call in self._open.values():
+        for item, call in [self._open.pop(name) for name in list(self._open) if name in calls]:
             part = ToolResultPart(call.call_id, call.name, NO_RESULT, is_error=True)
             self._emit(ItemCompleted(item, "interrupted", (part,), (), "no result"))
-        self._open.clear()
 
     def _end_turn(self) -> None:
         if self._outcome:
@@ -253,35 +250,47 @@ def _item_kind(part: Part) -> tuple[ItemKind, str]:
 
 
 def _command(call: ToolCallPart) -> str:
-    return str(_object(call.arguments).get("command", ""))
+    return str(object_of(call.arguments).get("command", ""))
 
 
 # --- tools by another name -------------------------------------------------------------------------------------
 
+_PATHS: Final = dict.fromkeys(("file_path", "filePath", "absolute_path", "path"), "path")
+_READ: Final = {**_PATHS, "offset": "offset", "limit": "limit"}
+_WRITE: Final = {**_PATHS, "content": "content"}
+_EDIT: Final = {
+    **_PATHS,
+    **dict.fromkeys(("old_string", "oldString", "oldText"), "old_string"),
+    **dict.fromkeys(("new_string", "newString", "newText"), "new_string"),
+    **dict.fromkeys(("replace_all", "replaceAll", "allow_multiple"), "replace_all"),
+    "edits": "edits",
+}
+_SEARCH: Final = {
+    "pattern": "pattern",
+    **dict.fromkeys(("path", "dir_path"), "path"),
+    **dict.fromkeys(("glob", "include", "include_pattern"), "glob"),
+}
+_LIST: Final = {"path": "path", "dir_path": "path"}
 _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "bash": ("run_command", {"command": "command", "cmd": "command", "timeout": ""}),
     "shell": ("run_command", {"command": "command", "cmd": "command"}),
     "shell_command": ("run_command", {"command": "command", "cmd": "command"}),
     "local_shell": ("run_command", {"command": "command"}),
     "exec_command": ("run_command", {"cmd": "command", "command": "command"}),
-    "read": ("read_file", {"file_path": "path", "path": "path", "offset": "offset", "limit": "limit"}),
-    "write": ("write_file", {"file_path": "path", "path": "path", "content": "content"}),
-    "edit": (
-        "edit_file",
-        {
-            "file_path": "path",
-            "path": "path",
-            "old_string": "old_string",
-            "new_string": "new_string",
-            "oldText": "old_string",
-            "newText": "new_string",
-            "replace_all": "replace_all",
-            "edits": "edits",
-        },
-    ),
-    "grep": ("search", {"pattern": "pattern", "path": "path", "glob": "glob"}),
-    "ls": ("list_files", {"path": "path"}),
-    "apply_patch": ("apply_patch", {"patch": "patch", "input": "patch"}),
+    "run_shell_command": ("run_command", {"command": "command"}),
+    "read": ("read_file", _READ),
+    "read_file": ("read_file", _READ),
+    "write": ("write_file", _WRITE),
+    "write_file": ("write_file", _WRITE),
+    "edit": ("edit_file", _EDIT),
+    "replace": ("edit_file", _EDIT),
+    "grep": ("search", _SEARCH),
+    "search_file_content": ("search", _SEARCH),
+    "grep_search": ("search", _SEARCH),
+    "ls": ("list_files", _LIST),
+    "list": ("list_files", _LIST),
+    "list_directory": ("list_files", _LIST),
+    "apply_patch": ("apply_patch", {"patch": "patch", "input": "patch", "patchText": "patch"}),
 }
 """Equivalents of other agents' tools: swecli's name, and the names of arguments. A model repeats the names in a
 conversation."""
@@ -290,7 +299,7 @@ conversation."""
 def translated(name: str, arguments: str) -> tuple[str, str, str]:
     """Name and arguments of a call, converted to swecli's own tool if there is one; and its target."""
     known = _TOOLS.get(name.lower())
-    given = _object(arguments)
+    given = object_of(arguments)
     if known is None:
         text = arguments if given else json.dumps({"input": arguments} if arguments else {}, ensure_ascii=False)
         target = given.get("description") or given.get("file_path") or given.get("path") or given.get("query") or ""
@@ -344,23 +353,23 @@ def _claude(lines: Sequence[Line]) -> Foreign:
     for line in lines:
         kind = line.get("type")
         if kind == "summary":
-            found.title = _string(line, "summary") or found.title
+            found.title = string_in(line, "summary") or found.title
         elif kind in ("custom-title", "ai-title"):
-            found.title = _string(line, "customTitle") or _string(line, "aiTitle") or found.title
+            found.title = string_in(line, "customTitle") or string_in(line, "aiTitle") or found.title
         if kind in ("user", "assistant") and isinstance(line.get("message"), dict):
-            found.cwd = found.cwd or _string(line, "cwd")
+            found.cwd = found.cwd or string_in(line, "cwd")
             if line.get("isSidechain") is True:
                 found.left_out[OF_SUBAGENTS] += 1
             else:
                 turns.append(line)
-        elif _string(line, "type") not in _CLAUDE_ASIDE:
+        elif string_in(line, "type") not in _CLAUDE_ASIDE:
             found.left_out[NOT_UNDERSTOOD] += 1
     on_way = _on_claude_way(turns)
     for number, line in enumerate(turns):
         if number not in on_way:
             found.left_out[OF_BRANCHES] += 1
             continue
-        message, at = cast("Line", line["message"]), _when(line.get("timestamp"))
+        message, at = cast("Line", line["message"]), when(line.get("timestamp"))
         if line.get("type") == "assistant":
             _claude_answer(found, line, message, at)
         elif line.get("isCompactSummary") is True and found.said:
@@ -391,18 +400,20 @@ def _on_claude_way(turns: Sequence[Line]) -> set[int]:
     answers = {_answer_of(turns[number]) for number in way} - {""}
     way |= {number for number, line in enumerate(turns) if _answer_of(line) in answers}
     calls = {
-        _string(block, "id") for number in way for block in _blocks(turns[number]) if block.get("type") == "tool_use"
+        string_in(block, "id") for number in way for block in _blocks(turns[number]) if block.get("type") == "tool_use"
     }
     for number, line in enumerate(turns):
         results = [block for block in _blocks(line) if block.get("type") == "tool_result"]
-        if results and all(_string(block, "tool_use_id") in calls for block in results):
+        if results and all(string_in(block, "tool_use_id") in calls for block in results):
             way.add(number)
     return way
 
 
 def _answer_of(line: Line) -> str:
     message = line.get("message")
-    return _string(cast("Line", message), "id") if isinstance(message, dict) and line.get("type") == "assistant" else ""
+    return (
+        string_in(cast("Line", message), "id") if isinstance(message, dict) and line.get("type") == "assistant" else ""
+    )
 
 
 def _blocks(line: Line) -> list[Line]:
@@ -416,10 +427,10 @@ def _blocks(line: Line) -> list[Line]:
 
 
 def _claude_answer(found: Foreign, line: Line, message: Line, at: float) -> None:
-    model = _string(message, "model")
+    model = string_in(message, "model")
     if model and not model.startswith("<"):  # "<synthetic>": written by the program
         found.model = model
-    answer = _string(message, "id") or _string(line, "uuid") or f"a{len(found.said)}"
+    answer = string_in(message, "id") or string_in(line, "uuid") or f"a{len(found.said)}"
     content = message.get("content")
     if isinstance(content, str):
         found.add(TextPart(content), at, answer)
@@ -427,15 +438,15 @@ def _claude_answer(found: Foreign, line: Line, message: Line, at: float) -> None
     for block in _blocks(line):
         match block.get("type"):
             case "text":
-                found.add(TextPart(_string(block, "text")), at, answer)
+                found.add(TextPart(string_in(block, "text")), at, answer)
             case "thinking":
-                if text := _string(block, "thinking"):
+                if text := string_in(block, "thinking"):
                     found.add(ReasoningPart(text), at, answer)
             case "redacted_thinking":
                 pass
             case "tool_use":
                 arguments = json.dumps(block.get("input", {}), ensure_ascii=False)
-                found.add(ToolCallPart(_string(block, "id"), _string(block, "name"), arguments), at, answer)
+                found.add(ToolCallPart(string_in(block, "id"), string_in(block, "name"), arguments), at, answer)
             case _:
                 found.left_out[NOT_UNDERSTOOD] += 1
 
@@ -452,14 +463,14 @@ def _claude_user(found: Foreign, message: Line, at: float) -> None:
     for block in _blocks({"message": message}):
         match block.get("type"):
             case "text":
-                if text := _claude_typed(_string(block, "text")):
+                if text := _claude_typed(string_in(block, "text")):
                     found.add(TextPart(text), at)
             case "tool_result":
-                text, images = _texts(block.get("content"))
+                text, images = texts_of(block.get("content"))
                 failed = block.get("is_error") is True
-                found.add(ToolResultPart(_string(block, "tool_use_id"), "", text, failed, images), at)
+                found.add(ToolResultPart(string_in(block, "tool_use_id"), "", text, failed, images), at)
             case "image":
-                if (image := _image(block)) is not None:
+                if (image := image_of(block)) is not None:
                     found.add(image, at)
             case _:
                 found.left_out[NOT_UNDERSTOOD] += 1
@@ -501,14 +512,14 @@ def _codex(lines: Sequence[Line]) -> Foreign:
     spoken: list[tuple[Line, float]] = []
     """Lines that older versions wrote only as messages for the screen."""
     for line in lines:
-        at, payload = _when(line.get("timestamp")), line.get("payload")
+        at, payload = when(line.get("timestamp")), line.get("payload")
         data = cast("Line", payload) if isinstance(payload, dict) else {}
         match line.get("type"):
             case "session_meta":
-                found.cwd = found.cwd or _string(data, "cwd")
+                found.cwd = found.cwd or string_in(data, "cwd")
             case "turn_context":
-                found.cwd = found.cwd or _string(data, "cwd")
-                found.model = _string(data, "model") or found.model
+                found.cwd = found.cwd or string_in(data, "cwd")
+                found.model = string_in(data, "model") or found.model
             case "response_item":
                 items.append((data, at))
             case "event_msg":
@@ -517,7 +528,7 @@ def _codex(lines: Sequence[Line]) -> Foreign:
             case "compacted":
                 if any(one.get("type") == "message" for one, _ in items):
                     found.left_out[SUMMARIES] += 1
-                elif text := _string(data, "message"):
+                elif text := string_in(data, "message"):
                     items.append(({"type": "message", "role": "user", "content": text}, at))
             case "message" | "function_call" | "function_call_output" | "reasoning":
                 items.append((line, at))  # first versions, without an envelope
@@ -537,7 +548,7 @@ def _codex(lines: Sequence[Line]) -> Foreign:
 
 def _codex_spoken(found: Foreign, spoken: Iterable[tuple[Line, float]]) -> None:
     for number, (data, at) in enumerate(spoken):
-        text = _string(data, "message") or _string(data, "text")
+        text = string_in(data, "message") or string_in(data, "text")
         if data.get("type") == "user_message":
             found.add(TextPart(text), at)
         else:
@@ -548,22 +559,22 @@ def _codex_spoken(found: Foreign, spoken: Iterable[tuple[Line, float]]) -> None:
 def _codex_items(found: Foreign, items: Iterable[tuple[Line, float]]) -> None:
     answer = 0
     for data, at in items:
-        name, call = f"a{answer}", _string(data, "call_id") or _string(data, "id")
+        name, call = f"a{answer}", string_in(data, "call_id") or string_in(data, "id")
         match data.get("type"):
             case "message" if data.get("role") == "assistant":
-                found.add(TextPart(_texts(data.get("content"))[0]), at, name)
+                found.add(TextPart(texts_of(data.get("content"))[0]), at, name)
             case "message" if data.get("role") == "user":
                 answer += _codex_user(found, data.get("content"), at)
             case "message":
                 pass  # system and developer: instructions of that program
             case "reasoning":
-                text = _texts(data.get("summary"))[0] or _texts(data.get("content"))[0]
+                text = texts_of(data.get("summary"))[0] or texts_of(data.get("content"))[0]
                 if text:
                     found.add(ReasoningPart(text, "summary"), at, name)
             case "function_call":
-                found.add(ToolCallPart(call, _string(data, "name"), _string(data, "arguments")), at, name)
+                found.add(ToolCallPart(call, string_in(data, "name"), string_in(data, "arguments")), at, name)
             case "custom_tool_call":
-                found.add(ToolCallPart(call, _string(data, "name"), _string(data, "input")), at, name)
+                found.add(ToolCallPart(call, string_in(data, "name"), string_in(data, "input")), at, name)
             case "local_shell_call":
                 action = json.dumps(data.get("action") or {})
                 found.add(ToolCallPart(call, "local_shell", action), at, name)
@@ -583,11 +594,11 @@ def _codex_user(found: Foreign, content: object, at: float) -> int:
     added = 0
     for piece in pieces if isinstance(pieces, list) else []:  # pyright: ignore[reportUnnecessaryIsInstance]
         block = cast("Line", piece) if isinstance(piece, dict) else {}
-        text = _string(block, "text")
+        text = string_in(block, "text")
         if text.strip() and not text.lstrip().startswith(_CODEX_INJECTED):
             found.add(TextPart(text), at)
             added = 1
-        elif (image := _image(block)) is not None:
+        elif (image := image_of(block)) is not None:
             found.add(image, at)
             added = 1
     return added
@@ -596,7 +607,7 @@ def _codex_user(found: Foreign, content: object, at: float) -> int:
 def _codex_output(output: object) -> tuple[str, bool, tuple[ImagePart, ...]]:
     """The text of a result, whether it failed, and its images. Some are JSON within text."""
     if isinstance(output, str):
-        data = _object(output)
+        data = object_of(output)
         if isinstance(inner := data.get("output"), str):
             about = data.get("metadata")
             status = cast("Line", about).get("exit_code") if isinstance(about, dict) else None
@@ -604,9 +615,9 @@ def _codex_output(output: object) -> tuple[str, bool, tuple[ImagePart, ...]]:
         return output, False, ()
     if isinstance(output, dict):
         data = cast("Line", output)
-        text, images = _texts(data.get("content") or data.get("output"))
+        text, images = texts_of(data.get("content") or data.get("output"))
         return text, data.get("success") is False, images
-    text, images = _texts(output)
+    text, images = texts_of(output)
     return text, False, images
 
 
@@ -616,13 +627,13 @@ def _codex_output(output: object) -> tuple[str, bool, tuple[ImagePart, ...]]:
 def _pi(lines: Sequence[Line]) -> Foreign:
     found = Foreign("pi")
     header = next((line for line in lines if line.get("type") == "session"), {})
-    found.cwd = _string(header, "cwd")
-    if (model := _string(header, "modelId")) and (provider := _string(header, "provider")):
+    found.cwd = string_in(header, "cwd")
+    if (model := string_in(header, "modelId")) and (provider := string_in(header, "provider")):
         found.model = f"{provider}/{model}"
     entries = [line for line in lines if line.get("type") != "session"]
     way = _on_pi_way(entries)
     for number, line in enumerate(entries):
-        at = _when(line.get("timestamp"))
+        at = when(line.get("timestamp"))
         if number not in way:
             found.left_out[OF_BRANCHES] += line.get("type") == "message"
             continue
@@ -630,16 +641,16 @@ def _pi(lines: Sequence[Line]) -> Foreign:
             case "message" if isinstance(line.get("message"), dict):
                 _pi_message(found, cast("Line", line["message"]), at, str(line.get("id") or f"a{number}"))
             case "model_change":
-                found.model = f"{_string(line, 'provider')}/{_string(line, 'modelId')}".strip("/") or found.model
+                found.model = f"{string_in(line, 'provider')}/{string_in(line, 'modelId')}".strip("/") or found.model
             case "compaction" if found.said:
                 found.left_out[SUMMARIES] += 1
             case "compaction" | "branch_summary":
-                if text := _string(line, "summary"):
+                if text := string_in(line, "summary"):
                     found.add(TextPart(f"[Summary of the earlier conversation]\n{text}"), at)
             case "session_info":
-                found.title = _string(line, "name") or found.title
+                found.title = string_in(line, "name") or found.title
             case "custom_message":
-                if text := _texts(line.get("content"))[0]:
+                if text := texts_of(line.get("content"))[0]:
                     found.add(TextPart(text), at)
             case "thinking_level_change" | "custom" | "label" | "leaf":
                 pass
@@ -669,24 +680,24 @@ def _pi_message(found: Foreign, message: Line, at: float, name: str) -> None:
             for part in _pi_parts(found, content):
                 found.add(part, at)
         case "assistant":
-            provider, model = _string(message, "provider"), _string(message, "model")
+            provider, model = string_in(message, "provider"), string_in(message, "model")
             found.model = f"{provider}/{model}".strip("/") or found.model
             for part in _pi_parts(found, content):
                 found.add(part, at, name)
         case "toolResult":
-            text, images = _texts(content)
+            text, images = texts_of(content)
             failed = message.get("isError") is True
-            found.add(ToolResultPart(_string(message, "toolCallId"), "", text, failed, images), at)
+            found.add(ToolResultPart(string_in(message, "toolCallId"), "", text, failed, images), at)
         case "bashExecution":
-            command, output = _string(message, "command"), _string(message, "output")
+            command, output = string_in(message, "command"), string_in(message, "output")
             found.add(TextPart(f"I ran this command myself: {command}\n{output}"), at)
         case "branchSummary" | "compactionSummary":
             if found.said:
                 found.left_out[SUMMARIES] += 1
-            elif text := _string(message, "summary"):
+            elif text := string_in(message, "summary"):
                 found.add(TextPart(f"[Summary of the earlier conversation]\n{text}"), at)
         case "custom" | "hookMessage":
-            if text := _texts(content)[0]:
+            if text := texts_of(content)[0]:
                 found.add(TextPart(text), at)
         case _:
             found.left_out[NOT_UNDERSTOOD] += 1
@@ -701,79 +712,25 @@ def _pi_parts(found: Foreign, content: object) -> Iterator[Part]:
         block = cast("Line", entry) if isinstance(entry, dict) else {}
         match block.get("type"):
             case "text":
-                if text := _string(block, "text"):
+                if text := string_in(block, "text"):
                     yield TextPart(text)
             case "thinking":
-                if text := _string(block, "thinking"):
+                if text := string_in(block, "thinking"):
                     yield ReasoningPart(text)
             case "toolCall":
                 arguments = json.dumps(block.get("arguments", {}), ensure_ascii=False)
-                yield ToolCallPart(_string(block, "id"), _string(block, "name"), arguments)
+                yield ToolCallPart(string_in(block, "id"), string_in(block, "name"), arguments)
             case "image":
-                if (image := _image(block)) is not None:
+                if (image := image_of(block)) is not None:
                     yield image
             case _:
                 found.left_out[NOT_UNDERSTOOD] += 1
 
 
-_READERS: Final = {"claude": _claude, "codex": _codex, "pi": _pi}
-
-
-# --- values of any shape ---------------------------------------------------------------------------------------
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _string(line: Line, name: str) -> str:
-    value = line.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _texts(content: object) -> tuple[str, tuple[ImagePart, ...]]:
-    """The texts of a content, which is one block or a list of blocks, and its images."""
-    if isinstance(content, str):
-        return content, ()
-    texts: list[str] = []
-    images: list[ImagePart] = []
-    for entry in cast("list[object]", content) if isinstance(content, list) else ():
-        block = cast("Line", entry) if isinstance(entry, dict) else {}
-        if isinstance(entry, str):
-            texts.append(entry)
-        elif text := _string(block, "text"):
-            texts.append(text)
-        elif (image := _image(block)) is not None:
-            images.append(image)
-    return "\n".join(texts), tuple(images)
-
-
-_IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
-
-
-def _image(block: Line) -> ImagePart | None:
-    """The image of a block in any of the three forms; None without embedded data."""
-    source = block.get("source")
-    if isinstance(source, dict):
-        kind, data = _string(cast("Line", source), "media_type"), _string(cast("Line", source), "data")
-    elif (address := _string(block, "image_url")).startswith("data:"):
-        head, _, data = address.partition(",")
-        kind = head.removeprefix("data:").partition(";")[0]
-    else:
-        kind, data = _string(block, "mimeType"), _string(block, "data")
-    return ImagePart(kind, data) if kind in _IMAGES and data else None
-
-
-def _when(value: object) -> float:
-    """Unix seconds of an ISO time, or of milliseconds; 0 for other values, and for times beyond the year 3000."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value) / 1000 if 1e11 < value < LATEST * 1000 else 0.0
-    try:
-        seconds = datetime.fromisoformat(str(value)).timestamp() if value else 0.0
-    except (ValueError, OverflowError):
-        return 0.0
-    return seconds if seconds < LATEST else 0.0
+_READERS: Final[Mapping[str, Callable[[Sequence[Line]], Foreign]]] = {
+    "claude": _claude,
+    "codex": _codex,
+    "pi": _pi,
+    "gemini": gemini,
+    "opencode": opencode,
+}

@@ -1,4 +1,4 @@
-"""Session files of Claude Code, Codex and pi, in the forms that their programs write."""
+"""Session files of other agents, in the forms that their programs write."""
 
 from __future__ import annotations
 
@@ -131,6 +131,90 @@ PI: Sequence[Line] = (
     entry("h", "g", "assistant", [{"type": "text", "text": "Done."}]),
     {"type": "label", "id": "i", "parentId": "h", "targetId": "a", "label": "x"},
 )
+
+
+def gemini(name: str, kind: str, content: Any, **more: Any) -> Line:
+    return {"id": name, "timestamp": f"2026-02-03T04:05:{len(name):02}.000Z", "type": kind, "content": content, **more}
+
+
+def gemini_call(name: str, call: str, args: Any, status: str, answer: Any, **more: Any) -> Line:
+    result = None if answer is None else [{"functionResponse": {"id": call, "name": name, "response": answer}}]
+    return {"id": call, "name": name, "args": args, "status": status, "result": result, **more}
+
+
+GEMINI: Sequence[Line] = (
+    {"sessionId": "s", "projectHash": "abc", "startTime": "2026-02-03T04:05:00.000Z", "directories": ["/w"]},
+    gemini("u", "user", [{"text": "Fix it"}, {"inlineData": {"mimeType": "image/png", "data": PNG}}]),
+    gemini("i", "info", "Update available"),
+    gemini("gg", "gemini", "", model="g-1"),
+    gemini(
+        "gg",
+        "gemini",
+        "I look.",
+        model="g-1",
+        thoughts=[{"subject": "Plan", "description": "Look first."}],
+        toolCalls=[
+            gemini_call(
+                "run_shell_command", "c1", {"command": "ls", "description": "x"}, "success", {"output": "a.py"}
+            ),
+            gemini_call("read_file", "c2", {"file_path": "/w/a.py"}, "error", {"error": "no"}),
+            gemini_call("replace", "c3", {"file_path": "a", "old_string": "1", "new_string": "2"}, "cancelled", None),
+            gemini_call("list_directory", "c4", {"dir_path": "src"}, "executing", None),
+        ],
+    ),
+    gemini("x", "user", "Something else"),
+    gemini("y", "gemini", "Else."),
+    {"$rewindTo": "x"},
+    {"$set": {"summary": "Fix the login", "lastUpdated": "2026-02-03T04:06:00.000Z"}},
+    gemini("zzz", "gemini", [{"text": "Hm.", "thought": True}, {"text": "Done."}], model="g-2"),
+)
+OPENCODE: Line = {
+    "info": {"id": "ses", "title": "Fix the login", "directory": "/w", "revert": {"messageID": "m5"}},
+    "messages": [
+        {
+            "info": {"id": "m1", "role": "user", "time": {"created": 1_770_000_000_000}},
+            "parts": [
+                {"type": "text", "text": "Fix it"},
+                {"type": "text", "text": "Called the Read tool", "synthetic": True},
+                {"type": "file", "mime": "image/png", "url": f"data:image/png;base64,{PNG}"},
+            ],
+        },
+        {
+            "info": {
+                "id": "m2",
+                "role": "assistant",
+                "providerID": "anthropic",
+                "modelID": "c",
+                "time": {"created": 1},
+            },
+            "parts": [
+                {"type": "step-start"},
+                {"type": "reasoning", "text": "Hm."},
+                {"type": "text", "text": "I look."},
+                *(
+                    {"type": "tool", "callID": call, "tool": tool, "state": state}
+                    for call, tool, state in (
+                        ("k1", "bash", {"status": "completed", "input": {"command": "ls"}, "output": "a.py"}),
+                        (
+                            "k2",
+                            "edit",
+                            {"status": "error", "input": {"filePath": "a", "oldString": "1"}, "error": "no"},
+                        ),
+                        ("k3", "grep", {"status": "running", "input": {"pattern": "x", "include": "*.py"}}),
+                    )
+                ),
+                {"type": "step-finish", "reason": "tool-calls"},
+                {"type": "step-start"},
+                {"type": "text", "text": "Done."},
+                {"type": "patch", "hash": "h", "files": []},
+                {"type": "unheard-of"},
+            ],
+        },
+        {"info": {"id": "m3", "role": "user", "time": {}}, "parts": [{"type": "compaction", "auto": True}]},
+        {"info": {"id": "m4", "role": "assistant", "summary": True}, "parts": [{"type": "text", "text": "Summary"}]},
+        {"info": {"id": "m5", "role": "user"}, "parts": [{"type": "text", "text": "Taken back"}]},
+    ],
+}
 
 
 def taken(lines: Sequence[Line]) -> tuple[Portable, Sequence[Message]]:
@@ -269,7 +353,7 @@ def test_lines_of_any_shape_never_break_it() -> None:
     odd: Sequence[Any] = (None, 0, -1.5, True, "x", [], {}, [None], ["x"], [{}], {"type": []}, "\ud800", "9" * 400)
     refused = 0
     for _ in range(300):
-        lines = json.loads(json.dumps(random.choice((CLAUDE, CODEX, PI))))
+        lines = json.loads(json.dumps(random.choice((CLAUDE, CODEX, PI, GEMINI, [OPENCODE]))))
         for _ in range(random.randint(1, 6)):
             place = random.choice(lines)
             while True:
@@ -291,3 +375,60 @@ def test_lines_of_any_shape_never_break_it() -> None:
             ledger.apply(event)
         project(ledger)
     assert refused < 250
+
+
+def test_gemini_cli() -> None:
+    session, messages = taken(GEMINI)
+    assert (session.cwd, session.title) == ("/w", "Fix the login")
+    assert session.left_out == ("Skipped lines of the file: 2 of abandoned branches.",)
+    expected = [
+        "user: Fix it",
+        "user: image",
+        "thinks: Plan\nLook first.",
+        "assistant: I look.",
+        'call_1 run_command {"command": "ls"}',
+        'call_2 read_file {"path": "/w/a.py"}',
+        'call_3 edit_file {"path": "a", "old_string": "1", "new_string": "2"}',
+        'call_4 list_files {"path": "src"}',
+        "call_1 -> a.py",
+        "call_2 -> no !",
+        "call_3 -> cancelled !",
+        f"call_4 -> {NO_RESULT} !",
+        "thinks: Hm.",
+        "assistant: Done.",
+    ]
+    assert shown(messages) == expected
+    head, *rest = GEMINI
+    kept = [line for line in rest if "id" in line and line["id"] not in ("x", "y")]
+    document = {**head, "summary": "Fix the login", "messages": [kept[0], *kept[2:]]}
+    whole = portable_of(read_foreign(json.dumps(document, indent=2)), "s")
+    ledger = Ledger()
+    for event in whole.events:
+        ledger.apply(event)
+    assert shown(project(ledger)) == expected
+    checkpoint = [*GEMINI, {"$set": {"messages": [gemini("q", "user", "A summary"), gemini("r", "gemini", "Yes.")]}}]
+    assert shown(taken(checkpoint)[1]) == ["user: A summary", "assistant: Yes."]
+
+
+def test_opencode() -> None:
+    session, messages = taken([OPENCODE])
+    assert (session.cwd, session.title) == ("/w", "Fix the login")
+    (left_out,) = session.left_out
+    assert "1 of abandoned branches" in left_out
+    assert "1 summaries of existing entries" in left_out
+    assert "1 not understood" in left_out
+    assert shown(messages) == [
+        "user: Fix it",
+        "user: image",
+        "thinks: Hm.",
+        "assistant: I look.",
+        'call_1 run_command {"command": "ls"}',
+        'call_2 edit_file {"path": "a", "old_string": "1"}',
+        'call_3 search {"pattern": "x", "glob": "*.py"}',
+        "call_1 -> a.py",
+        "call_2 -> no !",
+        f"call_3 -> {NO_RESULT} !",
+        "assistant: Done.",
+    ]
+    assert shown(taken([OPENCODE])[1]) == shown(messages)
+    assert read_foreign(json.dumps(OPENCODE, indent=2)).model == "anthropic/c"
