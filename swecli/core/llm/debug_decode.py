@@ -98,9 +98,9 @@ def _result(answer: Answer, outcome: str, error: WireError | None) -> JsonObject
 
 def _call(call: CallDraft) -> JsonObject:
     if call.value is not None:
-        return {"id": call.wire_id, "name": call.name, "arguments": call.value, "arguments_raw": None}
+        return {"id": call.wire_id, "name": call.plain_name, "arguments": call.value, "arguments_raw": None}
     parsed = parse_arguments(call.raw)
-    return {"id": call.wire_id, "name": call.name, "arguments": parsed.value, "arguments_raw": call.raw}
+    return {"id": call.wire_id, "name": call.plain_name, "arguments": parsed.value, "arguments_raw": call.raw}
 
 
 def _invalid(identity: object, message: str) -> JsonObject:

@@ -379,6 +379,16 @@ def test_arguments_of_anthropic_in_another_form(given: object, pieces: list[obje
     assert [call["arguments"] for call in got["tool_calls"]] == [{"a": 1}]
 
 
+@pytest.mark.parametrize(
+    "name", ["f<|channel|>commentary", "functions.f", "functions.f<|constrain|>json", "f <|x|>", "f"]
+)
+def test_a_name_is_read_without_tokens_of_the_template(name: str) -> None:
+    call = {"index": 0, "id": "x", "function": {"name": name, "arguments": "{}"}}
+    chunks = [{"choices": [{"delta": {"tool_calls": [call]}}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}]
+    got = outcome("openai-chat", "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks))
+    assert [call["name"] for call in got["tool_calls"]] == ["f"]
+
+
 def test_a_call_that_only_the_finished_response_has_counts_once() -> None:
     text = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "a"}]}
     calls = [

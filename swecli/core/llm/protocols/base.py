@@ -113,6 +113,12 @@ class CallDraft(Struct, kw_only=True):
         return "".join(self.chunks)
 
     @property
+    def plain_name(self) -> str:
+        """The name without tokens of the model's template that its server left there: gpt-oss writes
+        ``functions.NAME<|channel|>commentary``."""
+        return self.name.partition("<|")[0].strip().removeprefix("functions.") or self.name
+
+    @property
     def arguments(self) -> str:
         """The arguments for the message: the received text, or the received object as text, never empty."""
         if self.value is not None:
@@ -121,7 +127,7 @@ class CallDraft(Struct, kw_only=True):
         return raw if raw.strip() else "{}"
 
     def part(self, origin: Origin) -> ToolCallPart:
-        return ToolCallPart(self.call_id, self.name, self.arguments, _opaque(origin, self.data))
+        return ToolCallPart(self.call_id, self.plain_name, self.arguments, _opaque(origin, self.data))
 
 
 class OpaqueDraft(Struct, kw_only=True):
@@ -276,7 +282,7 @@ class Transcript:
         call.started = True
         taken = {other.call_id for other in self.calls if other is not call}
         call.call_id = call.wire_id if call.wire_id and call.wire_id not in taken else self._make_id()
-        self._events.append(ToolCallStarted(call.index, call.call_id, call.name))
+        self._events.append(ToolCallStarted(call.index, call.call_id, call.plain_name))
         if text := call.raw:
             self._events.append(ToolArgsDelta(call.index, text))
 
