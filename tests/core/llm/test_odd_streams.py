@@ -389,6 +389,20 @@ def test_a_name_is_read_without_tokens_of_the_template(name: str) -> None:
     assert [call["name"] for call in got["tool_calls"]] == ["f"]
 
 
+@pytest.mark.parametrize("pieces", [['{"a":1}'], ['{"a"', ":1}"]])
+@pytest.mark.parametrize("again", [{"index": 0}, {"index": 0, "id": "x"}, {}])
+def test_arguments_that_are_sent_once_more_as_a_whole_count_once(pieces: list[str], again: dict[str, Any]) -> None:
+    calls = [
+        {"index": 0, "id": "x", "function": {"name": "f", "arguments": ""}},
+        *({"index": 0, "function": {"arguments": piece}} for piece in pieces),
+        {**again, "function": {"arguments": '{"a":1}'}},
+    ]
+    chunks: list[dict[str, Any]] = [{"choices": [{"delta": {"tool_calls": [call]}}]} for call in calls]
+    chunks.append({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]})
+    got = outcome("openai-chat", "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks))
+    assert [(call["name"], call["arguments"]) for call in got["tool_calls"]] == [("f", {"a": 1})]
+
+
 def test_a_call_that_only_the_finished_response_has_counts_once() -> None:
     text = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "a"}]}
     calls = [

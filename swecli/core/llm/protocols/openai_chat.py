@@ -428,7 +428,7 @@ class _CallTracker:
         if not (call_id or name or text or is_object(arguments) or is_list(arguments) or extra):
             return  # some servers send all fields of a call, empty, with each piece of text
         call = self._find(index, call_id, name, text, is_object(arguments), first)
-        if call_id and name and _repeats(call, text):
+        if (call_id or not name) and _repeats(call, text):
             return
         if call.wire_id is None and call_id:
             call.wire_id = call_id
