@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -29,7 +31,10 @@ from swecli.core.protocol.events import (
     ModelChanged,
     Notice,
     PermissionRequested,
+    PermissionResolved,
     PlanChanged,
+    QuestionAnswered,
+    QuestionAsked,
     QueueChanged,
     RetryScheduled,
     RewindUndone,
@@ -37,6 +42,7 @@ from swecli.core.protocol.events import (
     SessionStarted,
     TodosChanged,
     TurnEnded,
+    TurnStarted,
     Unknown,
     grounds,
 )
@@ -57,6 +63,51 @@ _BAR = lazy_pattern(r"[\u2580-\u259f]+")
 _DRAWN = lazy_pattern(r"\s*[\u2500-\u259f][\s\u2500-\u259f]*")
 """A line of only box-drawing characters and blocks."""
 _MARKS = {"pending": "to do", "in_progress": "in progress", "completed": "done"}
+
+
+class Silence:
+    """Tells how long the model of the main agent has been silent, while nothing else is waited for."""
+
+    def __init__(self, patience: Sequence[float]) -> None:
+        """``patience`` are seconds of silence to tell; from the last one on, it is told as often as that."""
+        self._patience = patience
+        self._heard = asyncio.Event()
+        self._busy = False
+        self._waits_for: set[str] = set()
+        """Running calls and commands, and open requests."""
+
+    def take(self, event: Event) -> None:
+        self._heard.set()
+        match event.body:
+            case TurnStarted() | TurnEnded() as turn if event.agent == MAIN:
+                self._busy = isinstance(turn, TurnStarted)
+                self._waits_for.clear()
+            case ItemCheckpointed(item=name, running=True):
+                self._waits_for.add(name)
+            case PermissionRequested(request=name) | QuestionAsked(request=name):
+                self._waits_for.add(name)
+            case ItemCompleted(item=name):
+                self._waits_for.discard(name)
+            case PermissionResolved(request=name) | QuestionAnswered(request=name):
+                self._waits_for.discard(name)
+            case _:
+                pass
+
+    async def watch(self, tell: Callable[[float], None]) -> None:
+        """Call ``tell`` with the seconds; runs until it is cancelled."""
+        since, told = time.monotonic(), 0
+        while True:
+            more = max(0, told - len(self._patience) + 1)
+            limit = self._patience[min(told, len(self._patience) - 1)] + more * self._patience[-1]
+            try:
+                await asyncio.wait_for(self._heard.wait(), max(0.0, since + limit - time.monotonic()))
+            except TimeoutError:
+                told += 1
+                if self._busy and not self._waits_for:
+                    tell(limit)
+            else:
+                self._heard.clear()
+                since, told = time.monotonic(), 0
 
 
 class EventLines:

@@ -25,8 +25,9 @@ from swecli.core.protocol.events import Event, PermissionRequested, QuestionAske
 from swecli.core.protocol.messages import usage_words
 from swecli.core.tools.base import plural
 from swecli.core.workspace.mentions import mentioned
-from swecli.event_lines import EventLines, trouble_line
+from swecli.event_lines import EventLines, Silence, trouble_line
 from swecli.exit_codes import ExitCode
+from swecli.figures import duration
 from swecli.headless import outcome
 from swecli.headless.outcome import Denial, Outcome
 from swecli.launch import LaunchOptions, OutputFormat, StartError
@@ -273,6 +274,8 @@ CLOSE_SECONDS = 10.0
 """Seconds for the session to stop its processes and store its facts."""
 LONG = 2_000
 """Characters from which on a message without files may be large."""
+PATIENCE = (60.0, 300.0)
+"""Seconds of silence from the model after which a line on standard error says so."""
 LINGER = 1.0
 """Seconds that a run ended by a signal waits for the reader of its remaining output."""
 
@@ -318,6 +321,7 @@ class HeadlessRun:
         self._stopping = False
         self._closed_output = False
         self._wake = asyncio.Event()
+        self._silence = Silence(PATIENCE)
         self._command: asyncio.Future[outcome.Shown | None] | None = None
         self._weighing: asyncio.Future[None] | None = None
         self._repaired = False
@@ -389,6 +393,7 @@ class HeadlessRun:
         """Process events until no work is left, close the session, and process its last events."""
         following = asyncio.ensure_future(_next(events))
         waking = asyncio.ensure_future(self._wake.wait())
+        watching = asyncio.ensure_future(self._silence.watch(self._say_silence))
         try:
             while not self._done():
                 room = await self._room(waking)
@@ -423,6 +428,10 @@ class HeadlessRun:
         finally:
             waking.cancel()
             following.cancel()
+            watching.cancel()
+
+    def _say_silence(self, seconds: float) -> None:
+        self._complain(f"swecli: nothing from the model for {duration(seconds)}; still waiting")
 
     async def _room(self, waking: asyncio.Future[Any]) -> bool:
         """Wait while too much output is unread. False: another event needs attention first."""
@@ -467,6 +476,7 @@ class HeadlessRun:
         if event.seq < self._session.view.started_seq:
             return
         self._outcome.apply(event)
+        self._silence.take(event)
         if not self._closed_output:
             self._printer.event(event)
         if isinstance(event.body, PermissionRequested | QuestionAsked):

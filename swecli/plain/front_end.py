@@ -24,8 +24,6 @@ from swecli.core.protocol.commands import Answer, Interrupt, ReplyPermission, Ru
 from swecli.core.protocol.events import (
     MAIN,
     Event,
-    ItemCheckpointed,
-    ItemCompleted,
     PermissionRequested,
     PermissionResolved,
     Question,
@@ -36,7 +34,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
     hunk_texts,
 )
-from swecli.event_lines import EventLines
+from swecli.event_lines import EventLines, Silence
 from swecli.figures import duration
 from swecli.stopping import Stop
 
@@ -282,7 +280,7 @@ class LinearFrontEnd:
         self._first = first_prompt
         self._source = source
         self._target = target
-        self._patience = patience
+        self._silence = Silence(patience)
         self._output = EventLines(self._write)
         self._by_hand = False
         self._works: Callable[[], bool] = lambda: False
@@ -311,10 +309,6 @@ class LinearFrontEnd:
         self._left = asyncio.Event()
         self._changed = asyncio.Event()
         """Set at each event."""
-        self._heard = asyncio.Event()
-        """Set at each event, for the lines about silence."""
-        self._executing: set[str] = set()
-        """Calls and commands that run: then the model is not what is waited for."""
 
     async def run(self) -> int:
         """Run until the user leaves. Returns the exit code."""
@@ -338,13 +332,12 @@ class LinearFrontEnd:
         self._unshown.clear()
         self._choice = None
         self._busy = False
-        self._executing.clear()
         if self._stop.code is None:
             self._left.clear()
         events = asyncio.create_task(self._events(session))
         typed = asyncio.create_task(self._lines(lines))
         leaving = asyncio.create_task(self._left.wait())
-        watching = asyncio.create_task(self._watch()) if lines.by_hand else leaving
+        watching = asyncio.create_task(self._silence.watch(self._say_silence)) if lines.by_hand else leaving
         self._first_sent, self._first = bool(self._first), ""
         if first.lstrip().startswith("/"):
             self._beginning = asyncio.create_task(self._do(first))
@@ -365,21 +358,8 @@ class LinearFrontEnd:
                 task.cancel()
             await asyncio.gather(events, typed, leaving, watching, return_exceptions=True)
 
-    async def _watch(self) -> None:
-        """Say from time to time that the model is silent, for how long, and how to stop."""
-        since, said = time.monotonic(), 0
-        while True:
-            later = said - len(self._patience) + 1
-            limit = self._patience[min(said, len(self._patience) - 1)] + max(0, later) * self._patience[-1]
-            try:
-                await asyncio.wait_for(self._heard.wait(), max(0.0, since + limit - time.monotonic()))
-            except TimeoutError:
-                said += 1
-                if self._busy and not self._requests and not self._executing:
-                    self._output.say([f"Nothing from the model for {duration(limit)}. Ctrl+C interrupts."])
-            else:
-                self._heard.clear()
-                since, said = time.monotonic(), 0
+    def _say_silence(self, seconds: float) -> None:
+        self._output.say([f"Nothing from the model for {duration(seconds)}. Ctrl+C interrupts."])
 
     async def _events(self, session: Session) -> None:
         greeted = False
@@ -406,12 +386,8 @@ class LinearFrontEnd:
     def _note(self, event: Event) -> None:
         body = event.body
         self._changed.set()
-        self._heard.set()
+        self._silence.take(event)
         match body:
-            case ItemCheckpointed(item=item, running=True):
-                self._executing.add(item)
-            case ItemCompleted(item=item):
-                self._executing.discard(item)
             case TurnStarted() | TurnEnded() if event.agent != MAIN:
                 pass
             case TurnStarted():

@@ -118,6 +118,17 @@ class Run:
         return json.loads(self.stdout.splitlines()[-1])
 
 
+async def test_a_silent_model_is_reported_on_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swecli.headless.run.PATIENCE", (0.01, 0.01))
+    session = FakeSession([step(), WAIT_FOR_INTERRUPT])
+    run = Run(session, prompt="hi")
+    running = asyncio.create_task(run.code())
+    await until(lambda: run.stderr.count("swecli: nothing from the model for ") > 2)
+    session.send(Interrupt())
+    await running
+    assert "nothing" not in run.stdout
+
+
 async def test_a_message_that_takes_much_of_the_window_is_reported_before_it_is_sent(tmp_path: Path) -> None:
     (tmp_path / "large.txt").write_text("a line of the log\n" * 60)
     for share, prompt, reported in (
