@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, cast
@@ -111,10 +112,13 @@ def add(arguments: Sequence[str]) -> int:
         raise UsageError(f"{chosen.name}: {error}") from error
     folder = working_directory(chosen.cwd)
     file = _file(chosen.scope, folder)
-    known = _read(file)
-    if definition.name in known:
-        raise UsageError(f"{file} already has a server {definition.name!r}; swecli mcp remove {definition.name} first")
-    _write(file, {**known, definition.name: as_json(definition)})
+    with _one_change():
+        known = _read(file)
+        if definition.name in known:
+            raise UsageError(
+                f"{file} already has a server {definition.name!r}; swecli mcp remove {definition.name} first"
+            )
+        _write(file, {**known, definition.name: as_json(definition)})
     told = [f"Added {definition.name} to {file}."]
     told.append(
         f"It starts with the next session; try it now with: swecli mcp test {definition.name}"
@@ -156,18 +160,38 @@ def _read(file: Path) -> dict[str, Any]:
     return table_of(cast("dict[str, Any]", content))[1]
 
 
+@contextmanager
+def _one_change() -> Generator[None]:
+    """Keep other processes from changing servers between the reading and the writing of a file."""
+    from swecli.core.atomic_text import one_writer
+    from swecli.core.config.paths import OWN_SERVERS, user_paths
+
+    with ExitStack() as stack:
+        lock = user_paths(os.environ).state / OWN_SERVERS
+        try:
+            stack.enter_context(one_writer(lock))
+        except OSError as error:
+            raise StartError(f"cannot write {lock}: {error.strerror or error}. Nothing was changed.") from error
+        yield
+
+
 def _write(file: Path, servers: Mapping[str, Any]) -> None:
+    """Replace the servers of a file; a link stays one, and its target keeps its rights."""
     from swecli.core.atomic_text import make_private, write_whole
     from swecli.core.mcp.definitions import table_of
 
     try:
-        content = cast("dict[str, Any]", json.loads(file.read_text(encoding="utf-8-sig"))) if file.exists() else {}
-        if not file.parent.exists():
-            make_private(file.parent)
+        target, mode = file.resolve(), 0o600
+        content: dict[str, Any] = {}
+        if target.exists():
+            content = cast("dict[str, Any]", json.loads(target.read_text(encoding="utf-8-sig")))
+            mode = target.stat().st_mode & 0o777
+        if not target.parent.exists():
+            make_private(target.parent)
         key, known = table_of(content)
         rest = content if key else {name: value for name, value in content.items() if name not in known}
         content = {**rest, key or "mcpServers": dict(servers)}
-        write_whole(file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        write_whole(target, json.dumps(content, indent=2, ensure_ascii=False) + "\n", mode)
     except OSError as error:
         raise StartError(f"cannot write {file}: {error.strerror or error}. Nothing was changed.") from error
 
@@ -181,10 +205,11 @@ def remove(arguments: Sequence[str]) -> int:
     gone: list[str] = []
     for scope in (chosen.scope,) if chosen.scope else ("user", "project"):
         file = _file(scope, folder)
-        known = _read(file)
-        if chosen.name in known:
-            _write(file, {name: entry for name, entry in known.items() if name != chosen.name})
-            gone.append(f"Removed {chosen.name} from {file}.")
+        with _one_change():
+            known = _read(file)
+            if chosen.name in known:
+                _write(file, {name: entry for name, entry in known.items() if name != chosen.name})
+                gone.append(f"Removed {chosen.name} from {file}.")
     if not gone:
         raise UsageError(
             f"no server {chosen.name!r} in mcp.json or .mcp.json; swecli mcp list shows where each comes from"
@@ -221,10 +246,11 @@ def import_servers(arguments: Sequence[str]) -> int:
         print_lines([*lines, "Import them with --all."])
         return ExitCode.OK
     own = _file("user", folder)
-    known = _read(own)
-    kept = [name for name in wanted if name in known]
-    new = {name: as_json(found[name]) for name in wanted if name not in known}
-    _write(own, {**known, **new})
+    with _one_change():
+        known = _read(own)
+        kept = [name for name in wanted if name in known]
+        new = {name: as_json(found[name]) for name in wanted if name not in known}
+        _write(own, {**known, **new})
     lines = [f"Added {name} to {own}{'' if found[name].enabled else ', switched off as it was'}." for name in new]
     for name in new:
         if missing := [one for one in found[name].variables if one not in os.environ]:

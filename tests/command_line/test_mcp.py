@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,28 @@ def test_added_listed_tried_and_removed(capsys: pytest.CaptureFixture[str]) -> N
     assert mcp(["remove", "hub"]) == 0
     assert mcp(["list"]) == 0
     assert "No MCP servers" in capsys.readouterr().out
+
+
+def test_servers_added_at_the_same_time_are_all_there(home: Path) -> None:
+    with ThreadPoolExecutor(12) as pool:
+        assert set(pool.map(lambda name: mcp(["add", name, "--", "x"]), map("s{}".format, range(12)))) == {0}
+    assert len(json.loads((home / "home" / "mcp.json").read_text())["mcpServers"]) == 12
+
+
+def test_a_link_stays_one_and_a_file_keeps_its_rights(home: Path) -> None:
+    shared, own = home / "dotfiles.json", home / "home" / "mcp.json"
+    shared.write_text('{"mcpServers": {}}')
+    own.parent.mkdir()
+    own.symlink_to(shared)
+    project = home / "work" / ".mcp.json"
+    project.write_text('{"mcpServers": {}}')
+    project.chmod(0o644)
+    mcp(["add", "hub", "--", "x"])
+    mcp(["add", "hub", "-s", "project", "--", "x"])
+    assert own.is_symlink()
+    assert "hub" in shared.read_text()
+    assert "hub" in project.read_text()
+    assert project.stat().st_mode & 0o777 == 0o644
 
 
 def test_a_server_that_does_not_work(capsys: pytest.CaptureFixture[str]) -> None:
