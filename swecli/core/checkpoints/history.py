@@ -298,10 +298,11 @@ class FileHistory:
 
     def begin(self, origin: Origin, paths: Iterable[str], *, watch: bool, note: str = "") -> Running:
         """Record the state of ``paths``, and with ``watch`` of the trees, before an operation changes them."""
+        started = self._clock()
         if watch:
             self._shadow.scan(again=True)
         with self._rows.write() as connection:
-            operation = journal.begin(connection, origin, self._clock(), note)
+            operation = journal.begin(connection, origin, started, note)
             self._running.add(operation)
             self._begun.add(operation)
             before = tuple((path, self._captured(connection, path, origin.kind)) for path in _with_new_folders(paths))
@@ -344,7 +345,7 @@ class FileHistory:
                 changes[change.path] = replace(change, after=after)
         journal.forget(connection, same)
         journal.record(connection, changes.values())
-        journal.end(connection, operation, state)
+        journal.end(connection, operation, state, self._clock() if state == "done" else None)
         return tuple(changes.values())
 
     # --- undo and redo ---------------------------------------------------------------------------------------
@@ -359,7 +360,7 @@ class FileHistory:
         rules = GeneratedFolders(self._roots)
         groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
         for group in groups:
-            made = plan_reversal(group, sure=target.scope == "call")
+            made = plan_reversal(group, None if target.scope == "call" else self._others(group, rules))
             if target.scope == "last" and made.steps and not made.conflicts and _only_byproducts(made, rules):
                 byproducts = byproducts or (tuple(group), made)  # the user does not mean byproducts of tests
             elif made.steps or made.conflicts or (target.scope != "last" and made.not_covered):
@@ -389,7 +390,13 @@ class FileHistory:
             operations = chosen(
                 journal.operations(connection, self._session, ("edit", "command")), Target("since", turn)
             )
-        return tuple(operations), plan_reversal(operations, sure=False)
+        return tuple(operations), plan_reversal(operations, self._others(operations, GeneratedFolders(self._roots)))
+
+    def _others(self, group: Sequence[Operation], rules: GeneratedFolders) -> dict[int, frozenset[str]]:
+        """By operation, the paths that another session changed meanwhile; generated files belong to nobody."""
+        with self._rows.read() as connection:
+            found = journal.shared(connection, group)
+        return {operation: frozenset(rules.split(paths)[0]) for operation, paths in found.items()}
 
     def unwind(self, name: str, turn: int) -> FilesRestored:
         """Redo what a rewind undid, after undoing changes of turns after ``turn``."""
@@ -399,14 +406,14 @@ class FileHistory:
         found = next((one for one in undone if one.origin.item == name), None)
         if found is None:
             return structs.replace(since, direction="redo")
-        done = self._carry_out("redo", (found,), plan_reversal([found], sure=True))
+        done = self._carry_out("redo", (found,), plan_reversal([found]))
         return _merged(since, done)
 
     def redo(self) -> FilesRestored:
         with self._rows.read() as connection:
             undone = journal.operations(connection, self._session, ("undo",))
         for one in undone:
-            made = plan_reversal([one], sure=True)
+            made = plan_reversal([one])
             if made.steps or made.conflicts:
                 return self._carry_out("redo", (one,), made)
         return FilesRestored("redo", reason="This session has nothing to redo.")

@@ -36,7 +36,8 @@ class Change(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """A recorded operation. ``started`` is Unix seconds; ``active`` are its changes not yet undone."""
+    """A recorded operation. ``started`` and ``ended`` are Unix seconds, if known; ``active`` are its changes not yet
+    undone."""
 
     id: int
     origin: Origin
@@ -44,6 +45,7 @@ class Operation(Struct, frozen=True):
     state: State
     note: str
     active: tuple[Change, ...]
+    ended: float | None = None
 
 
 def begin(connection: sqlite3.Connection, origin: Origin, at: float, note: str = "") -> int:
@@ -92,7 +94,7 @@ def move(source: sqlite3.Connection, target: sqlite3.Connection, session: str, f
     return len(rows)
 
 
-_OPERATIONS = "SELECT id, turn, item, kind, title, started, pid, state, note FROM operations WHERE session = ?"
+_OPERATIONS = "SELECT id, turn, item, kind, title, started, pid, state, note, ended FROM operations WHERE session = ?"
 _BLOBS = """
     SELECT sha256, size, packed, data FROM blobs b WHERE EXISTS (
         SELECT 1 FROM operations o JOIN changes c ON c.operation = o.id
@@ -117,8 +119,8 @@ def _copy(
     copies: dict[int, int] = {}
     for identifier, *rest in rows:
         added = target.execute(
-            "INSERT INTO operations(session, turn, item, kind, title, started, pid, state, note)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO operations(session, turn, item, kind, title, started, pid, state, note, ended)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (session, *rest),
         )
         copy = copies[identifier] = int(added.lastrowid or 0)
@@ -146,10 +148,10 @@ def forget(connection: sqlite3.Connection, changes: Iterable[Change]) -> None:
         connection.execute("DELETE FROM reverts WHERE by = ? AND path = ?", key)
 
 
-def end(connection: sqlite3.Connection, operation: int, state: State = "done") -> None:
-    """Record the end of an operation; one without changes is removed."""
+def end(connection: sqlite3.Connection, operation: int, state: State = "done", at: float | None = None) -> None:
+    """Record the end of an operation, ``at`` Unix seconds if it is known; one without changes is removed."""
     if connection.execute("SELECT 1 FROM changes WHERE operation = ? LIMIT 1", (operation,)).fetchone():
-        connection.execute("UPDATE operations SET state = ? WHERE id = ?", (state, operation))
+        connection.execute("UPDATE operations SET state = ?, ended = ? WHERE id = ?", (state, at, operation))
     else:
         connection.execute("DELETE FROM operations WHERE id = ?", (operation,))
 
@@ -173,7 +175,7 @@ def operations(connection: sqlite3.Connection, session: str, kinds: Sequence[Ope
     marks = ",".join("?" * len(kinds))
     rows = connection.execute(
         f"""
-        SELECT o.id, o.turn, o.item, o.kind, o.title, o.started, o.state, o.note, c.path, c.before, c.after
+        SELECT o.id, o.turn, o.item, o.kind, o.title, o.started, o.state, o.note, o.ended, c.path, c.before, c.after
         FROM operations o JOIN changes c ON c.operation = o.id
         WHERE o.session = ? AND o.kind IN ({marks}) AND o.state != 'open'
         AND NOT EXISTS (SELECT 1 FROM reverts r WHERE r.reverted = o.id AND r.path = c.path)
@@ -183,13 +185,13 @@ def operations(connection: sqlite3.Connection, session: str, kinds: Sequence[Ope
     ).fetchall()
     found: dict[int, tuple[tuple[object, ...], list[Change]]] = {}
     for row in rows:
-        path = os.fsdecode(bytes(row[8]))
-        found.setdefault(row[0], (row, []))[1].append(Change(row[0], path, decoded(row[9]), decoded(row[10])))
+        path = os.fsdecode(bytes(row[9]))
+        found.setdefault(row[0], (row, []))[1].append(Change(row[0], path, decoded(row[10]), decoded(row[11])))
     return [_operation(session, row, changes) for row, changes in found.values()]
 
 
 def _operation(session: str, row: Sequence[object], changes: Sequence[Change]) -> Operation:
-    identifier, turn, item, kind, title, started, state, note = row[:8]
+    identifier, turn, item, kind, title, started, state, note, ended = row[:9]
     assert isinstance(identifier, int)
     assert isinstance(turn, int)
     assert isinstance(started, float)
@@ -201,7 +203,45 @@ def _operation(session: str, row: Sequence[object], changes: Sequence[Change]) -
         reached,
         str(note),
         tuple(changes),
+        ended if isinstance(ended, float) else None,
     )
+
+
+_OTHERS = """
+    SELECT id, kind, started, ended FROM operations
+    WHERE session != ? AND state = 'done' AND kind IN ('edit', 'command') AND started < ? AND ended > ?
+"""
+_BOTH = """
+    SELECT c.path FROM changes c JOIN changes d ON d.operation = ? AND d.path = c.path WHERE c.operation = ?
+    AND NOT EXISTS (SELECT 1 FROM reverts r WHERE r.reverted = d.operation AND r.path = d.path)
+"""
+
+
+def shared(connection: sqlite3.Connection, group: Sequence[Operation]) -> dict[int, frozenset[str]]:
+    """By command, its paths that another session changed while it ran, so that it is unknown whose change it recorded.
+    Only for operations of one session.
+
+    A command that ran all the time, such as a server, claims nothing against a shorter one. Operations that a fork took
+    over are not those of another session.
+    """
+    spans = [(one.id, one.started, one.ended) for one in group if one.origin.kind == "command" and one.ended]
+    if not spans:
+        return {}
+    session = group[0].origin.session
+    window = max(ended for _, _, ended in spans), min(started for _, started, _ in spans)
+    others = connection.execute(_OTHERS, (session, *window)).fetchall()
+    own = {row[0] for row in connection.execute("SELECT started FROM operations WHERE session = ?", (session,))}
+    others = [other for other in others if other[2] not in own]
+    found: dict[int, frozenset[str]] = {}
+    for one, started, ended in spans:
+        paths: set[str] = set()
+        for other, kind, began, stopped in others:
+            meanwhile = began < ended and started < stopped
+            if meanwhile and (kind == "edit" or not (began < started and ended < stopped)):
+                paths.update(os.fsdecode(bytes(row[0])) for row in connection.execute(_BOTH, (other, one)))
+        if paths:
+            found[one] = frozenset(paths)
+    return found
 
 
 _KINDS: dict[object, OperationKind] = {"edit": "edit", "command": "command", "undo": "undo", "redo": "redo"}

@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -411,22 +411,32 @@ def _how(step: Step) -> Restoration:
     return "restored"
 
 
-def plan_reversal(group: Sequence[Operation], *, sure: bool) -> Plan:
-    """Plan to undo operations, newest first, for the current state of the disk. Possible changes of the user, made
-    after swecli was killed, are conflicts unless the user is ``sure``."""
+def plan_reversal(group: Sequence[Operation], others: Mapping[int, Container[str]] | None = None) -> Plan:
+    """Plan to undo operations, newest first, for the current state of the disk. Changes that may be somebody else's are
+    conflicts: those found after swecli was killed, and the paths of ``others``, which another session changed while the
+    operation of that id ran. With None, the user is sure, and there are none."""
     unsure: dict[str, LeftFile] = {}
     changes: list[Change] = []
     for operation in group:
         for change in operation.active:
-            if operation.state == "unsure" and not sure:
-                item = operation.origin.item
-                why = f"swecli was killed while {item} ran, so this may be your own; /undo {item} reverts it"
+            why = "" if others is None else _why_unsure(operation, change.path in others.get(operation.id, ()))
+            if why:
                 unsure.setdefault(change.path, LeftFile(change.path, why))
             elif change.path not in unsure:
                 changes.append(change)
     expected = {change.path: change.after for change in reversed(changes)}
     made = plan(changes, present(expected))
     return replace(made, conflicts=(*made.conflicts, *unsure.values()))
+
+
+def _why_unsure(operation: Operation, is_shared: bool) -> str:
+    """Why a change may be somebody else's, as a clause; empty if it is the operation's."""
+    item = operation.origin.item
+    if operation.state == "unsure":
+        return f"swecli was killed while {item} ran, so this may be your own; /undo {item} reverts it"
+    if is_shared:
+        return f"another session changed it while {item} ran; /undo {item} reverts both changes"
+    return ""
 
 
 def end_broken(connection: sqlite3.Connection, operation: Broken) -> None:

@@ -83,7 +83,10 @@ _VERSION_2 = (
 )
 """Uncovered paths already reported to the user."""
 
-SCHEMA: tuple[tuple[str, ...], ...] = (_VERSION_1, _VERSION_2)
+_VERSION_3 = ("ALTER TABLE operations ADD COLUMN ended REAL",)
+"""Unix seconds of a completed operation's end."""
+
+SCHEMA: tuple[tuple[str, ...], ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
 """Step i leads from version i to version i + 1. Released steps never change."""
 
 

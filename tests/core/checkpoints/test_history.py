@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.core.checkpoints import history as history_module
+from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.history import FileHistory
 from swecli.core.checkpoints.restore import Content, Step, Target, restore
 from swecli.core.protocol.events import LeftFile
@@ -251,3 +252,63 @@ def test_what_a_test_run_leaves_behind_is_no_last_change_while_there_is_another(
     assert [Path(file.path).name for file in bench.undo().files] == ["a.py"]
     assert [Path(file.path).name for file in bench.undo().files] == ["docs"]
     assert ".benchmarks" in [Path(file.path).name for file in bench.undo().files]
+
+
+def test_what_another_session_changed_while_a_command_ran_is_left_alone(tmp_path: Path) -> None:
+    mine, other = Bench(tmp_path), Bench(tmp_path, session="s2")
+    (mine.work / "log").write_text("0\n")
+    running = mine.history.begin(mine.origin("command", "make"), (), watch=True)
+    (mine.work / "made").write_text("mine")
+    other.edit("new", b"by the other")
+    (mine.work / "log").write_text("0\nmine\n")
+    other.edit("log", b"0\nmine\nother\n")
+    mine.history.end(running)
+    done = mine.undo()
+    assert [file.path for file in done.files] == [str(mine.work / "made")]
+    assert {left.path for left in done.conflicts} == {str(mine.work / "new"), str(mine.work / "log")}
+    assert {left.why for left in done.conflicts} == {
+        "another session changed it while t1 ran; /undo t1 reverts both changes"
+    }
+    assert (mine.work / "log").read_text() == "0\nmine\nother\n"
+    assert [file.path for file in other.undo(Target("turn")).files] == [str(mine.work / "log"), str(mine.work / "new")]
+    assert (mine.work / "log").read_text() == "0\nmine\n"
+    assert names(mine, mine.undo(Target("call", name="t1")).conflicts) == {"log": "changed since"}
+    assert os.listdir(mine.work) == ["log"]
+
+
+def test_two_commands_at_the_same_time_revert_nothing_of_each_other(tmp_path: Path) -> None:
+    mine, other = Bench(tmp_path), Bench(tmp_path, session="s2")
+    first = mine.history.begin(mine.origin("command", "one"), (), watch=True)
+    second = other.history.begin(other.origin("command", "two"), (), watch=True)
+    (mine.work / "a").write_text("by one of them")
+    mine.history.end(first)
+    other.history.end(second)
+    for bench in (mine, other):
+        done = bench.undo()
+        assert (done.files, [left.path for left in done.conflicts]) == ((), [str(mine.work / "a")])
+        assert (mine.work / "a").read_text() == "by one of them"
+    assert len(mine.undo(Target("call", name="t1")).files) == 1
+    assert os.listdir(mine.work) == []
+
+
+def test_a_server_of_another_session_claims_nothing_of_a_command(tmp_path: Path) -> None:
+    mine, other = Bench(tmp_path), Bench(tmp_path, session="s2")
+    server = other.history.begin(other.origin("command", "npm run dev"), (), watch=True)
+    mine.command("echo a > a")
+    other.history.end(server)
+    assert other.undo().files == ()
+    assert [file.path for file in mine.undo().files] == [str(mine.work / "a")]
+    assert os.listdir(mine.work) == []
+
+
+def test_a_fork_is_not_another_session(tmp_path: Path) -> None:
+    mine = Bench(tmp_path)
+    running = mine.history.begin(mine.origin("command", "sleep"), (), watch=True)
+    mine.edit("a", b"1")
+    (mine.work / "b").write_text("2")
+    mine.history.end(running)
+    with mine.rows().write() as connection:
+        journal.inherit(connection, "s1", "s2")
+    fork = Bench(tmp_path, session="s2")
+    assert len(fork.undo(Target("turn")).files) == 2
+    assert os.listdir(mine.work) == []
