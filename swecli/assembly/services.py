@@ -22,6 +22,7 @@ from swecli.assembly.extension_files import extension_files, skill_listing
 from swecli.assembly.hooks import hook_approver
 from swecli.assembly.language_servers import build_language_servers
 from swecli.assembly.memory import instruction_files, memory_options, memory_places, memory_tools, remembered
+from swecli.assembly.playbook import FILE as PLAYBOOK
 from swecli.assembly.playbook import playbook_opener, proven_bullets
 from swecli.assembly.startup import Startup
 from swecli.assembly.storage import DATABASE, changed_at, read_database
@@ -71,6 +72,7 @@ from swecli.core.engine.spending_limits import Span as BudgetSpan
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.git import git_facts, repository_of
 from swecli.core.llm.types import ServerClearing
+from swecli.core.memory.places import NOTES
 from swecli.core.permissions.decide import MEMORY_TOOL, decide
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.git_facts import git_problem
@@ -143,6 +145,9 @@ def compaction_options(context: ContextSettings) -> CompactionOptions:
 FILE = "checkpoints.db"
 IN_MEMORY = 64_000_000
 """Bytes to keep in memory if nothing may be stored."""
+_WRITTEN_BY_SWECLI = ("logs", PASTES, PLAYBOOK, *(f"memory/{name}" for name in (NOTES, f".{NOTES}.lock", ".gitignore")))
+"""Files and folders of a project that swecli writes by itself, also while a command runs."""
+
 _PURPOSE = Purpose(
     "checkpoint store",
     "File changes can be undone only until swecli exits, and fewer of them",
@@ -161,7 +166,7 @@ def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> 
     roots = tuple(os.path.realpath(root) for root in (options.cwd, *options.add_dirs))
     own = (
         *(str(one) for one in startup.paths.all),
-        *(f"{root}/{PROJECT_FOLDER}/{folder}" for root in roots for folder in ("logs", PASTES)),
+        *(f"{root}/{PROJECT_FOLDER}/{name}" for root in roots for name in _WRITTEN_BY_SWECLI),
     )
 
     def open_history() -> FileHistory:

@@ -25,6 +25,8 @@ class TrackedPaths:
     def __init__(self, root: str, own: tuple[str, ...] = ()) -> None:
         self.root = root
         self._own = frozenset(own)
+        self.names = frozenset((".git", *map(os.path.basename, own)))
+        """Names that may be untracked files, not only folders."""
         self._rules = IgnoreRules(Path(root))
         self._verdicts: dict[str, str] = {}
 
@@ -39,13 +41,13 @@ class TrackedPaths:
         """
         if name == ".git":
             return "git's own data"
+        path = f"{folder}/{name}"
+        if path in self._own:
+            return "swecli's own data"
         if not is_folder:
             return ""
         if name in GENERATED:
             return "generated folder"
-        path = f"{folder}/{name}"
-        if path in self._own:
-            return "swecli's own data"
         verdict = self._verdicts.get(path)
         if verdict is None:
             relative = os.path.relpath(path, self.root)
@@ -230,7 +232,8 @@ class Shadow:
         quiet: bool,
     ) -> Iterator[_Seen]:
         name = entry.name
-        why = rules.why_not(entry.path.rpartition("/")[0], name, is_folder) if is_folder or name == ".git" else ""
+        asks = is_folder or name in rules.names
+        why = rules.why_not(entry.path.rpartition("/")[0], name, is_folder) if asks else ""
         if (why or not is_folder) and entry.path in self._stamps:
             yield from self._inside_gone(entry.path, rules, quiet=quiet)
         seen_stamp = (0, status.st_mode) if is_folder else (stamp(status), status.st_ino)
@@ -240,7 +243,8 @@ class Shadow:
             seen_stamp = _UNSURE
         stamps[name] = seen_stamp
         if seen_stamp == _UNSURE or before.get(name) != seen_stamp:
-            yield _Seen(entry.path, seen_stamp, status, rules, quiet and name not in before)
+            own_file = bool(why) and not is_folder
+            yield _Seen(entry.path, seen_stamp, status, rules, own_file or (quiet and name not in before))
 
     def _is_beyond(self, folder: str) -> bool:
         """Whether the last scan missed part of the folder because there were too many entries."""

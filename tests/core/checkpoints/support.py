@@ -20,12 +20,15 @@ OPTIONS = CheckpointOptions()
 class Bench:
     """A workspace in ``folder`` and a store beside it."""
 
-    def __init__(self, folder: Path, options: CheckpointOptions = OPTIONS, session: str = "s1") -> None:
+    def __init__(
+        self, folder: Path, options: CheckpointOptions = OPTIONS, session: str = "s1", own: Iterable[str] = ()
+    ) -> None:
         self.base = Path(os.path.realpath(folder))
         self.work = self.base / "work"
         self.work.mkdir(exist_ok=True)
         self.options = options
         self.session = session
+        self.own = tuple(str(self.work / name) for name in own)
         self.calls = 0
         self.turn = 1
         self.history = self.open()
@@ -35,7 +38,7 @@ class Bench:
         return open_database(self.base / "state" / "checkpoints.db", migrations=SCHEMA)
 
     def open(self) -> FileHistory:
-        history = FileHistory(self.rows(), self.session, (str(self.work),), self.options)
+        history = FileHistory(self.rows(), self.session, (str(self.work),), self.options, self.own)
         history.open()
         return history
 

@@ -312,3 +312,28 @@ def test_a_fork_is_not_another_session(tmp_path: Path) -> None:
     fork = Bench(tmp_path, session="s2")
     assert len(fork.undo(Target("turn")).files) == 2
     assert os.listdir(mine.work) == []
+
+
+def test_a_file_that_swecli_writes_by_itself_is_not_a_commands(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "kept").write_text("1")
+    bench = Bench(tmp_path, own=("notes", "kept"))
+    running = bench.history.begin(bench.origin("command", "make"), (), watch=True)
+    for name in ("notes", "kept", "made"):
+        (bench.work / name).write_text("22")
+    changes = bench.history.end(running)
+    assert [os.path.basename(change.path) for change in changes] == ["made"]
+    assert names(bench, bench.history.not_covered) == {"notes": "swecli's own data", "kept": "swecli's own data"}
+    bench.again()
+    assert [os.path.basename(file.path) for file in bench.undo().files] == ["made"]
+    assert (bench.work / "notes").read_text() == "22"
+    bench.command("rm notes")
+    assert names(bench, bench.undo().not_covered) == {"notes": "swecli's own data"}
+
+
+def test_a_copy_of_before_such_files_were_left_out_shows_no_change(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.command("echo 1 > notes")
+    bench.own = (str(bench.work / "notes"),)
+    bench.again()
+    assert bench.command("echo 22 > notes") == ()
