@@ -410,6 +410,8 @@ class SwecliAgent:
     # --- opening and closing ---
 
     def _launch(self, cwd: str, more: Sequence[str] | None, resume: str | None = None) -> LaunchOptions:
+        if resume == "":
+            raise _unknown(resume)
         folders = tuple(self._folder(each) for each in more or ())
         return replace(
             self._options, cwd=self._folder(cwd), add_dirs=(*self._options.add_dirs, *folders), resume=resume
@@ -435,6 +437,9 @@ class SwecliAgent:
                 await self._drop(session_id)
             self._parked.pop(session_id, None)
             conversation = await self._begin(options, servers, replay=replay)
+            if conversation.id != session_id:  # the beginning of an id, or a name: the client knows it by neither
+                await self._drop(conversation.id)
+                raise _unknown(session_id)
             await conversation.caught_up()
             return conversation
 
@@ -494,7 +499,7 @@ class SwecliAgent:
                 return self._open[session_id]
             if session_id in self._parked:
                 return await self._reopened(session_id)
-        raise RequestError(NOT_FOUND, f"there is no session {one_line(session_id)!r} here; load it first")
+        raise _unknown(session_id)
 
     async def _reopened(self, session_id: str) -> Conversation:
         options = self._parked.pop(session_id)
@@ -521,6 +526,10 @@ class SwecliAgent:
         conversation = self._open.pop(session_id)
         self._launched.pop(session_id, None)
         await conversation.close()
+
+
+def _unknown(session_id: str) -> RequestError:
+    return RequestError(NOT_FOUND, f"there is no session {one_line(session_id)!r} here; load it first")
 
 
 # The program behind ``swecli acp``: serves one client on standard input and output.

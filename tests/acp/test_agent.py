@@ -226,6 +226,20 @@ async def test_a_stored_session_is_listed_and_replayed(tmp_path: Path, monkeypat
             await made.prompt("gone")
 
 
+async def test_only_a_whole_id_opens_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bench(tmp_path, monkeypatch, TALK) as made:
+        await made.prompt("hi")
+        session, folder = made.session, str(made.folder)
+        await made.connection.close_session(session_id=session)
+        for words in ("", session[:-2]):
+            for open_one in (made.connection.load_session, made.connection.resume_session):
+                with pytest.raises(RequestError, match="there is no session"):
+                    await open_one(session_id=words, cwd=folder, mcp_servers=[])
+        with pytest.raises(RequestError, match="there is no session"):
+            await made.connection.fork_session(session_id="", cwd=folder, mcp_servers=[])
+        await made.connection.load_session(session_id=session, cwd=folder, mcp_servers=[])
+
+
 async def test_a_session_loaded_twice_at_once_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with bench(tmp_path, monkeypatch, TALK) as made:
         await made.prompt("hi")
