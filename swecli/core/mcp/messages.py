@@ -30,7 +30,7 @@ class BadMessage(ValueError):
 
 def read_message(line: bytes) -> JSONRPCMessage:
     """The message of a line. Bytes that are not UTF-8, and halves of a character that a program cut in two, become
-    stand-ins; a result is completed (``_completed``).
+    stand-ins; tools and contents of a result are made usable one by one.
 
     Raises:
         BadMessage: it is no message.
@@ -93,23 +93,70 @@ def first_problem(error: ValidationError) -> str:
 
 
 def _completed(message: JSONRPCMessage) -> JSONRPCMessage:
-    """The message; a result of a call that has only structured content, or content of an unknown type, with what the
-    SDK requires: it would refuse the whole result."""
+    """The message; in a result, tools and contents with what the SDK requires: it would refuse all of them for one that
+    is not quite right."""
     import mcp_types
 
     if not isinstance(message, mcp_types.JSONRPCResponse):
         return message
     result = message.result
-    if "structuredContent" in result:
+    if "structuredContent" in result or "isError" in result:
         result.setdefault("content", [])
-    content = result.get("content")
-    if isinstance(content, list):
+    content, tools = result.get("content"), result.get("tools")
+    if isinstance(content, str):
+        result["content"] = [{"type": "text", "text": content}]
+    elif isinstance(content, list):
         result["content"] = [_known(one) for one in cast("list[Any]", content)]
+    if isinstance(tools, list):
+        result["tools"] = [tool for one in cast("list[Any]", tools) if (tool := _callable_tool(one)) is not None]
     return message
 
 
 def _known(content: object) -> object:
+    """The content, or a text that says why it can't be shown."""
+    from pydantic import ValidationError
+
     kind: object = cast("dict[str, Any]", content).get("type") if isinstance(content, dict) else None
-    if not isinstance(kind, str) or kind in _CONTENT:
-        return cast("object", content)
-    return {"type": "text", "text": f"[Content of type {kind[:40]} can't be shown.]"}
+    if not isinstance(kind, str) or kind not in _CONTENT:
+        named = f" of type {kind[:40]}" if isinstance(kind, str) else ""
+        return {"type": "text", "text": f"[Content{named} can't be shown.]"}
+    try:
+        _validate("tools/call", {"content": [content]})
+    except ValidationError:
+        return {"type": "text", "text": f"[Content of type {kind} can't be shown: it does not follow the protocol.]"}
+    return cast("object", content)
+
+
+def _callable_tool(tool: object) -> dict[str, Any] | None:
+    """The tool without the parts that are not as the protocol wants them; None if it has no name to call it by. With no
+    schema of an object it takes any arguments."""
+    from pydantic import ValidationError
+
+    fields = dict(cast("dict[str, Any]", tool)) if isinstance(tool, dict) else {}
+    if not isinstance(fields.get("name"), str):
+        return None
+    given = fields.get("inputSchema")
+    schema = {"type": "object", **cast("dict[str, Any]", given)} if isinstance(given, dict) else {}
+    fields["inputSchema"] = schema = schema if schema.get("type") == "object" else {"type": "object"}
+    try:
+        _validate("tools/list", {"tools": [fields]})
+    except ValidationError as error:
+        for problem in error.errors(include_url=False, include_input=False):
+            _, _, part, *inside = problem["loc"]
+            if part == "inputSchema":
+                schema.pop(str(inside[0]), None)
+            else:
+                fields.pop(str(part), None)
+    return fields
+
+
+def _validate(method: str, result: dict[str, Any]) -> None:
+    """Check a server's result as the SDK does.
+
+    Raises:
+        ValidationError: it would refuse the result.
+    """
+    from mcp_types import methods
+    from mcp_types.version import LATEST_HANDSHAKE_VERSION
+
+    methods.validate_server_result(method, LATEST_HANDSHAKE_VERSION, result)

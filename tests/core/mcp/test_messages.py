@@ -7,6 +7,8 @@ from typing import Any
 
 import mcp_types
 import pytest
+from mcp_types import methods
+from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
 from swecli.core.mcp.messages import BadMessage, read_answer, read_message
 
@@ -37,6 +39,53 @@ def test_a_result_has_what_the_sdk_requires() -> None:
     new = b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"video","x":1},{"type":"text","text":"t"}]}}'
     assert [one["text"] for one in result_of(new)["content"]] == ["[Content of type video can't be shown.]", "t"]
     mcp_types.CallToolResult.model_validate(only)
+
+
+def listed(*tools: object) -> list[dict[str, Any]]:
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "good"}, *tools]}}).encode()
+    result = result_of(line)
+    methods.validate_server_result("tools/list", LATEST_HANDSHAKE_VERSION, result)
+    good, *others = result["tools"]
+    assert good == {"name": "good", "inputSchema": {"type": "object"}}
+    return others
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ({}, {"type": "object"}),
+        (None, {"type": "object"}),
+        ("x", {"type": "object"}),
+        ({"type": "array", "items": {}}, {"type": "object"}),
+        ({"properties": {"a": True}}, {"type": "object", "properties": {"a": True}}),
+        (
+            {"type": "object", "required": "a", "properties": {"a": {}}, "additionalProperties": False},
+            {"type": "object", "properties": {"a": {}}, "additionalProperties": False},
+        ),
+        ({"properties": ["a"]}, {"type": "object"}),
+    ],
+)
+def test_one_tool_with_a_wrong_schema_does_not_cost_the_others(given: object, used: object) -> None:
+    (tool,) = listed({"name": "b", "description": "d", "inputSchema": given})
+    assert tool == {"name": "b", "description": "d", "inputSchema": used}
+
+
+def test_wrong_parts_of_a_tool_are_left_out_and_tools_without_a_name() -> None:
+    wrong = {"name": "b", "description": ["d"], "icons": 5, "outputSchema": {}, "annotations": {"readOnlyHint": "x"}}
+    assert listed(wrong, {"description": "nameless"}, 5, None) == [{"name": "b", "inputSchema": {"type": "object"}}]
+
+
+def test_one_wrong_content_does_not_cost_the_others() -> None:
+    contents: list[object] = [{"type": "text"}, {"type": "text", "text": "t"}, {"type": "image", "data": 5}, 7]
+    result = result_of(json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"content": contents}}).encode())
+    assert [one["text"] for one in result["content"]] == [
+        "[Content of type text can't be shown: it does not follow the protocol.]",
+        "t",
+        "[Content of type image can't be shown: it does not follow the protocol.]",
+        "[Content can't be shown.]",
+    ]
+    assert result_of(b'{"jsonrpc":"2.0","id":1,"result":{"content":"t"}}')["content"][0]["text"] == "t"
+    assert result_of(b'{"jsonrpc":"2.0","id":1,"result":{"isError":true}}')["content"] == []
 
 
 @pytest.mark.parametrize("rest", ['"result":null', '"error":"no"', '"result":[1]', '"x":1'])
