@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from swecli.core.mcp.definitions import ServerDefinition, bound
 from swecli.core.mcp.elicitation import elicit
-from swecli.core.mcp.messages import first_problem, wrong_answer
+from swecli.core.mcp.messages import CompletedStream, first_problem, wrong_answer
 from swecli.core.mcp.stdio import StdioServer
 from swecli.core.ports import Asker
 from swecli.core.workspace.server_log import ServerLog
@@ -709,17 +709,17 @@ async def _http(
         from mcp.client.sse import sse_client
 
         streams = sse_client(definition.url, headers=dict(definition.headers), timeout=30.0, auth=auth)
-        async with streams as found:
-            yield found
+        async with streams as (received, sent):
+            yield CompletedStream(received), sent
         return
     from mcp.client.streamable_http import streamable_http_client
 
     async with (
         create_mcp_http_client(headers=dict(definition.headers), auth=auth) as client,
-        streamable_http_client(definition.url, http_client=client) as found,
+        streamable_http_client(definition.url, http_client=client) as (received, sent),
     ):
         client.event_hooks = {"response": [seen]}
-        yield found
+        yield CompletedStream(received), sent
 
 
 async def _pong(client: Client) -> None:

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
+    from mcp.client._transport import ReadStream
+    from mcp.shared.message import SessionMessage
     from mcp_types import JSONRPCMessage
     from pydantic import ValidationError
 
@@ -40,7 +44,7 @@ def read_message(line: bytes) -> JSONRPCMessage:
 
     adapter = mcp_types.jsonrpc_message_adapter
     try:
-        return _completed(adapter.validate_json(line, by_name=False))
+        return completed(adapter.validate_json(line, by_name=False))
     except ValidationError:
         pass
     try:
@@ -49,7 +53,7 @@ def read_message(line: bytes) -> JSONRPCMessage:
     except (ValueError, RecursionError) as error:
         raise BadMessage(f"not JSON: {str(error)[:200]}") from None
     try:
-        return _completed(adapter.validate_json(text, by_name=False))
+        return completed(adapter.validate_json(text, by_name=False))
     except ValidationError as error:
         raise _bad(value, first_problem(error)) from None
 
@@ -92,7 +96,7 @@ def first_problem(error: ValidationError) -> str:
     return f"{place}: {first['msg']}"[:200] if place else str(first["msg"])[:200]
 
 
-def _completed(message: JSONRPCMessage) -> JSONRPCMessage:
+def completed(message: JSONRPCMessage) -> JSONRPCMessage:
     """The message; in a result, tools and contents with what the SDK requires: it would refuse all of them for one that
     is not quite right."""
     import mcp_types
@@ -160,3 +164,41 @@ def _validate(method: str, result: dict[str, Any]) -> None:
     from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
     methods.validate_server_result(method, LATEST_HANDSHAKE_VERSION, result)
+
+
+class CompletedStream:
+    """The messages of a transport of the SDK, each ``completed``."""
+
+    def __init__(self, source: ReadStream[SessionMessage | Exception]) -> None:
+        self._source = source
+
+    @property
+    def last_context(self) -> object:
+        """Context variables of the newest message's sender, which the SDK looks for."""
+        return getattr(self._source, "last_context", None)
+
+    async def receive(self) -> SessionMessage | Exception:
+        return self._completed(await self._source.receive())
+
+    async def aclose(self) -> None:
+        await self._source.aclose()
+
+    def __aiter__(self) -> CompletedStream:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return self._completed(await self._source.__anext__())
+
+    async def __aenter__(self) -> CompletedStream:
+        await self._source.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> bool | None:
+        return await self._source.__aexit__(exc_type, exc_val, exc_tb)
+
+    def _completed(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        if not isinstance(item, Exception):
+            item.message = completed(item.message)
+        return item

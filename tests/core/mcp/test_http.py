@@ -106,9 +106,24 @@ class Forgetful:
         return 200, {"jsonrpc": "2.0", "id": message["id"], "result": result}, more
 
 
+class Sloppy(Forgetful):
+    """An address that gives one tool no schema, and one content of each result no text."""
+
+    def reply(self, session: str, message: dict[str, Any]) -> tuple[int, object, str]:
+        status, content, more = super().reply(session, message)
+        result: dict[str, Any] = content.get("result", {}) if isinstance(content, dict) else {}
+        if "tools" in result:
+            result["tools"].append({"name": "bare"})
+        if "content" in result:
+            result["content"].append({"type": "text"})
+        return status, content, more
+
+
 @asynccontextmanager
-async def forgetful(status: int, error: str = "") -> AsyncIterator[tuple[Forgetful, ServerDefinition]]:
-    server = Forgetful(status, error)
+async def forgetful(
+    status: int, error: str = "", kind: type[Forgetful] = Forgetful
+) -> AsyncIterator[tuple[Forgetful, ServerDefinition]]:
+    server = kind(status, error)
     listening = await asyncio.start_server(server.answer, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
     async with listening:
@@ -127,6 +142,17 @@ async def test_a_session_that_the_address_forgot_begins_anew(status: int, error:
         assert list(made.tool_texts().values()) == ["said in s1", "said in s2", "said in s2"]
         assert server.calls == ["s1", "s2", "s2"]
         assert servers.connections["hub"].state == "ready"
+
+
+async def test_what_does_not_follow_the_protocol_costs_nothing_else(tmp_path: Path) -> None:
+    async with (
+        forgetful(404, kind=Sloppy) as (_, definition),
+        served(call("bare", '{"any": 1}') + TEXT, tmp_path, definition) as (made, _servers),
+    ):
+        await made.say("go")
+        assert list(made.tool_texts().values()) == [
+            "said in s1\n[Content of type text can't be shown: it does not follow the protocol.]"
+        ]
 
 
 async def test_a_login_that_ends_in_a_session_is_told(tmp_path: Path) -> None:
