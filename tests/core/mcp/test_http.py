@@ -163,8 +163,8 @@ async def test_a_login_that_ends_in_a_session_is_told(tmp_path: Path) -> None:
         await made.say("go")
         assert list(made.tool_texts().values())[1] == "MCP server hub: it requires a login."
         await until(lambda: servers.connections["hub"].state == "needs login")
-        await until(lambda: bool(made.bodies(Notice)))
-        assert made.bodies(Notice)[0].hint == "/mcp login hub"
+        # On a busy machine, a notice that the first message waits for the server comes before.
+        await until(lambda: any(one.hint == "/mcp login hub" for one in made.bodies(Notice)))
 
 
 async def test_an_address_that_comes_back_is_connected_again(tmp_path: Path) -> None:
@@ -191,5 +191,5 @@ async def test_an_address_that_wants_a_login(tmp_path: Path) -> None:
     definition = ServerDefinition("hub", "http", url=f"http://127.0.0.1:{server.port}/mcp")
     async with listening, served(TEXT, tmp_path, definition) as (made, servers):
         await until(lambda: servers.connections["hub"].state == "needs login")
-        await until(lambda: bool(made.bodies(Notice)))
-        assert made.bodies(Notice)[0].hint == "/mcp login hub"
+        # On a busy machine, a notice that the first message waits for the server comes before.
+        await until(lambda: any(one.hint == "/mcp login hub" for one in made.bodies(Notice)))
