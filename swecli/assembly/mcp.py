@@ -93,13 +93,30 @@ def decisions_of(paths: Paths, cwd: Path) -> Decisions:
     return Decisions(paths.workspace_data(cwd) / STORE)
 
 
-def build_servers(options: LaunchOptions, startup: Startup) -> McpServers | None:
-    """None without a server."""
+def _of_run(options: LaunchOptions, startup: Startup) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """The servers of a run, and sentences about ignored definitions."""
     configured, notices = definitions_of(startup, options.cwd)
     definitions, hidden = merged(options.servers, configured)
-    notices = (*notices, *hidden)
     if options.safe_mode:
         definitions = tuple(one for one in definitions if not one.asks)
+    return definitions, (*notices, *hidden)
+
+
+def started_servers(options: LaunchOptions, startup: Startup) -> tuple[str, ...]:
+    """Names of the servers that a run with these options would start."""
+    decisions = decisions_of(startup.paths, options.cwd)
+    return tuple(
+        one.name
+        for one in _of_run(options, startup)[0]
+        if one.enabled
+        and not decisions.of(one.name).get("off")
+        and (not one.asks or decisions.verdict(one) == "approved")
+    )
+
+
+def build_servers(options: LaunchOptions, startup: Startup) -> McpServers | None:
+    """None without a server."""
+    definitions, notices = _of_run(options, startup)
     if not definitions and not notices:
         return None
     return McpServers(setup_of(options, startup, definitions, notices))

@@ -567,15 +567,20 @@ def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, s
     return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
 
 
-def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
-    """Extensions that add tools to the session. Imports nothing if none is configured."""
-    configured = (
+def has_servers(options: LaunchOptions, startup: Startup) -> bool:
+    """Whether MCP servers are configured."""
+    return (
         bool(options.servers)
         or bool(startup.loaded.settings.mcp)
         or (startup.paths.config / OWN_SERVERS).exists()
         or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
     )
-    if not configured or options.look_only or options.compact_dry_run or options.dry_run:
+
+
+def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
+    """Extensions that add tools to the session. Imports nothing if none is configured."""
+    looks_only = options.look_only or options.compact_dry_run or options.dry_run
+    if looks_only or not has_servers(options, startup):
         return ()
     from swecli.assembly.mcp import build_servers
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ def print_request(options: LaunchOptions) -> int:
     if parse(options.prompt) is not None:
         raise UsageError("--dry-run shows the request for a message; slash commands send none")
     document = asyncio.run(_requested(replace(options, look_only=True)))
+    _report_left_out(options)
     return print_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
@@ -106,7 +108,22 @@ def _plan(port: Session) -> str:
 
 def _print(options: LaunchOptions, render: Callable[[Session], str]) -> int:
     text = asyncio.run(_look(replace(options, look_only=True), render))
+    _report_left_out(options)
     return print_text(text + "\n")
+
+
+def _report_left_out(options: LaunchOptions) -> None:
+    """Report the MCP servers of a run, which looking does not start."""
+    from swecli.assembly.services import has_servers
+    from swecli.assembly.startup import startup_of
+
+    startup = startup_of(options, dict(os.environ))
+    if not has_servers(options, startup):
+        return
+    from swecli.assembly.mcp import started_servers
+
+    if names := started_servers(options, startup):
+        complain(f"warning: no MCP server is started for this, so it is without the tools of {', '.join(names)}")
 
 
 async def _look(options: LaunchOptions, render: Callable[[Session], str]) -> str:

@@ -100,6 +100,8 @@ class SlashCommand(Struct, frozen=True):
     while_busy: bool = True
     asks_model: bool = False
     """Whether it waits for a model's answer outside a turn, which the user sees and may cancel."""
+    shows_tools: bool = False
+    """Whether it shows the tools of servers: a front-end that shows one answer and ends waits for them."""
     own: bool = False
     """Whether it is the user's or the project's rather than swecli's."""
     waits: Callable[[str], bool] = lambda arguments: False

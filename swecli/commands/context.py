@@ -293,6 +293,7 @@ CONTEXT = SlashCommand(
     aliases=("tokens",),
     arguments="[words | items | text | ACTION ID]",
     waits=lambda words: words.split(" ")[0].lower() in VERBS and len(words.split()) > 1,
+    shows_tools=True,
 )
 
 
@@ -448,6 +449,7 @@ WIRE = SlashCommand(
     "Show the exact next request",
     _run_wire,
     arguments="[message | save [FILE]]",
+    shows_tools=True,
 )
 
 

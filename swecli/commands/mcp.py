@@ -162,6 +162,7 @@ MCP = SlashCommand(
     "Show MCP servers, their tools and token cost; enable, disable, reconnect",
     _run_mcp,
     arguments="[NAME | enable|disable|reconnect|login|log NAME]",
+    shows_tools=True,
 )
 
 

@@ -353,9 +353,13 @@ class HeadlessRun:
             self._weighing = asyncio.ensure_future(self._submit(Submit(prompt, mentions=self._request.mentions)))
 
     async def _run_command(self, prompt: str, command: CommandCall | UnknownCommand | None) -> outcome.Shown | None:
-        """Run a command to its end. An unknown one may belong to a server that is still starting."""
-        if isinstance(command, UnknownCommand) and self._session.tools.pending:
+        """Run a command to its end, after the start of servers whose tools it shows. An unknown one may belong to
+        one."""
+        unknown = isinstance(command, UnknownCommand)
+        needs_servers = unknown or (isinstance(command, CommandCall) and command.command.shows_tools)
+        if needs_servers and self._session.tools.pending:
             await self._session.extensions_settled()
+        if unknown:
             command = parse(prompt, commands_of(self._session))
         if isinstance(command, CommandCall):
             return await outcome.run_slash(self._session, command, self._request.screens)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.llm.scripted import parse_script
+from tests.core.mcp.support import SERVER
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.program import Program
 
@@ -60,6 +61,24 @@ def test_the_plan_and_the_context_of_a_stored_session(tmp_path: Path) -> None:
     assert f"{shown['budget']['used']:,} of {shown['budget']['effective']:,} tokens" in text.stdout
     for part in shown["budget"]["components"]:
         assert part["name"] in text.stdout
+
+
+def test_the_tools_of_servers_are_shown_or_named(tmp_path: Path) -> None:
+    project, home = tmp_path / "project", tmp_path / "home"
+    project.mkdir()
+    home.mkdir()
+    servers = {"hub": {"command": sys.executable, "args": [str(SERVER)]}}
+    (home / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    (home / "config.toml").write_text("[tools]\ntool_deferral_threshold = 1.0\n")
+    program = Program(project, home, {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9"})
+    shown = {word: program.run("-p", word, "-m", "openai/m").stdout for word in ("/mcp", "/context", "/wire")}
+    assert "ready" in shown["/mcp"]
+    assert "tool descriptions of hub" in shown["/context"]
+    assert "hub" in shown["/wire"]
+    for words in (["context"], ["--dry-run", "-p", "hi"]):
+        looked = program.run(*words, "-m", "openai/m")
+        assert "mcp__hub" not in looked.stdout
+        assert "no MCP server is started for this, so it is without the tools of hub" in looked.stderr
 
 
 def test_what_can_not_be_looked_at(tmp_path: Path) -> None:

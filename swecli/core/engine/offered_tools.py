@@ -4,7 +4,7 @@ leave it, and notes for the model."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -66,6 +66,8 @@ class OfferedTools:
         """Found tools that the model does not see yet, in order of discovery."""
         self._waited: set[str] = set()
         """Sources that a request has already waited for; none is waited for twice."""
+        self._previewed = False
+        """Whether the measure has tools that no request has recorded yet."""
         self._skipped: asyncio.Event | None = None
         """Set when the user cancels the wait; None if nothing waits."""
         self._state: tuple[int, str, int, float] | None = None
@@ -93,15 +95,34 @@ class OfferedTools:
 
     def adopt(self) -> None:
         """Restore the model's tool list from the record."""
-        offered = self._recorder.state.offered.values()
+        self._measure_with(self._recorder.state.offered.values())
+
+    def _measure_with(self, offered: Iterable[ToolDefinition]) -> None:
         self._services.context.added_tools = tuple(
             ToolSchema(tool.name, tool.description, tool.parameters, tool.source) for tool in offered
         )
+
+    def preview(self, info: ModelInfo) -> bool:
+        """Measure with the tools that the first request would add, without recording them. False if a request has
+        recorded tools, or there are none."""
+        tools = self._of_sources()
+        if self._state is not None or self._recorder.state.offered or not tools:
+            return False
+        effective = window_of(info, self._services.context.limits).effective
+        self._measure_with(self._selected(tools, info, effective, anew=False))
+        self._previewed = True
+        return True
+
+    def _of_sources(self) -> list[AnyTool]:
+        return [tool for tool in self._services.tools.dynamic() if tool.name != self._search.name]
 
     async def settle(self, info: ModelInfo) -> None:
         """Before a request, wait for tools that are about to arrive and record changes."""
         if self._services.tools.pending - self._waited:
             await self._wait()
+        if self._previewed:  # what is offered may be something else by now
+            self._previewed = False
+            self.adopt()
         for title, text in self._notes:
             add_note(self._recorder, title, text)
         self._notes.clear()
@@ -112,7 +133,7 @@ class OfferedTools:
             return
         smaller = self._state is not None and effective < self._state[2]
         self._state = state
-        tools = [tool for tool in registry.dynamic() if tool.name != self._search.name]
+        tools = self._of_sources()
         if not (tools or self._recorder.state.offered or self._deferral.deferred):
             self._promoted.clear()
             return

@@ -238,6 +238,7 @@ class Session:
         self._sandbox = SandboxWatch(services, recorder)
         self._jobs = JobWatch(services, recorder)
         self._offered = OfferedTools(services, recorder)
+        self._counting: asyncio.Task[None] | None = None
         self._changed = ChangedFiles(recorder, services)
         self._asking = Asking(services, recorder)
         self._spending = SpendingGate(services.limits.spending, recorder, self._requests, services.price)
@@ -299,6 +300,8 @@ class Session:
         self._offered.adopt()
         for extension in self._services.extensions:
             extension.start(self)
+        if self._services.extensions:
+            self._counting = asyncio.create_task(self._count_arriving())
         if resumed:
             self._adopt_tools()
             self._compactions.snapshots.resume()
@@ -360,6 +363,17 @@ class Session:
         waiting = asyncio.ensure_future(self._services.tools.settled())
         await asyncio.wait((waiting,), timeout=self._services.tools_wait)
         waiting.cancel()
+        self._count_arrived()
+
+    async def _count_arriving(self) -> None:
+        """Count the tools of servers as soon as all have arrived: until the first request, the record has none."""
+        await self._services.tools.settled()
+        self._count_arrived()
+
+    def _count_arrived(self) -> None:
+        client = self._connection.client
+        if client is not None and not self._work.busy and self._offered.preview(client.info):
+            self._models.measure()
 
     def tools_of(self, source: str) -> SourceSize:
         """Number of a source's tools and their size in each request."""
@@ -937,6 +951,8 @@ class Session:
             await self._recorder.close()
 
     async def _end_work(self, reason: EndReason) -> None:
+        if self._counting is not None:
+            self._counting.cancel()
         await self._work.stop()
         if self._agents is not None:
             await self._agents.close()

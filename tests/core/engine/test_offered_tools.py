@@ -105,6 +105,45 @@ async def test_a_tool_of_a_source_is_called_after_a_question(tmp_path: Path) -> 
     assert source.closed
 
 
+async def test_what_arrived_is_measured_before_the_first_request(tmp_path: Path) -> None:
+    hosts: list[ExtensionHost] = []
+
+    def begin(host: ExtensionHost) -> None:
+        host.tools.expect("hub")
+        hosts.append(host)
+
+    def parts() -> dict[str, int]:
+        budget = made.session.view.budget
+        return {part.name: part.tokens for part in budget.components} if budget is not None else {}
+
+    async with bench(TEXT, tmp_path, extensions=(Source(begin),)) as made:
+        await until(lambda: bool(parts()))
+        assert "tool descriptions of hub" not in parts()
+        hosts[0].tools.settle("hub", [echo("mcp__hub__say"), echo("mcp__hub__gone")])
+        await until(lambda: "tool descriptions of hub" in parts())
+        both = parts()["tool descriptions of hub"]
+        assert not made.bodies(ToolsChanged)
+        hosts[0].tools.settle("hub", [echo("mcp__hub__say")])
+        await made.say("go")
+        assert listed(made) == [["mcp__hub__say"]]
+        assert 0 < parts()["tool descriptions of hub"] < both
+
+
+async def test_what_is_measured_and_leaves_is_in_no_request(tmp_path: Path) -> None:
+    hosts: list[ExtensionHost] = []
+
+    def begin(host: ExtensionHost) -> None:
+        host.tools.settle("hub", [echo("mcp__hub__say")])
+        hosts.append(host)
+
+    async with bench(TEXT, tmp_path, extensions=(Source(begin),)) as made:
+        await made.session.extensions_settled()
+        hosts[0].tools.drop("hub")
+        await made.say("go")
+        assert listed(made) == [[]]
+        assert not made.bodies(ToolsChanged)
+
+
 async def test_the_first_request_waits_for_what_is_expected(tmp_path: Path) -> None:
     hosts: list[ExtensionHost] = []
 
