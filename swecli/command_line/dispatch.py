@@ -331,7 +331,11 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
     if not options.prompt.strip():
         if person:
             raise UsageError('-p needs a message: swecli -p "what to do"')
-        raise StartError("standard input is empty; nothing to do", ExitCode.BAD_INPUT)
+        from swecli.headless.run import start_failed
+
+        error = StartError("no message, and standard input is empty; nothing to do", ExitCode.BAD_INPUT)
+        start_failed(options.output_format, error)
+        raise error
     return options
 
 

@@ -521,3 +521,12 @@ def test_init_needs_no_provider(project: Path) -> None:
     assert (project / "OPENCLI.md").is_file()
     again = program(project).run("-p", "hello")
     assert (again.code, again.stdout) == (52, "")
+
+
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+def test_a_run_without_a_message_has_a_result_as_well(form: str, tmp_path: Path) -> None:
+    program = Program(tmp_path, tmp_path / "home")
+    ended = program.run("-p", " ", "--output-format", form)
+    assert (ended.code, ended.result["exit_code"], ended.result["error"]["kind"]) == (42, 42, "bad_input")
+    assert "no message, and standard input is empty" in ended.stderr
+    assert program.run("-p", "").stdout == ""
