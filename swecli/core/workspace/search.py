@@ -247,12 +247,18 @@ async def _worker(request: SearchRequest, environment: Mapping[str, str]) -> Cap
 def _result(request: SearchRequest, done: Captured, left_out: int) -> SearchResult:
     folder = request.start if request.start.is_dir() else request.start.parent
     lines: list[Line] = []
+    begun = b""  # lines without a name: the beginning of one with a line break, or a remark of the program
     for raw in done.output.split(b"\n"):
         name, separator, rest = raw.partition(b"\0")
-        if separator and not name and rest.isdigit():
+        if not separator:
+            begun += raw + b"\n"
+            continue
+        if begun:
+            name, begun = _whole_name(begun.removeprefix(b"--\n"), name, folder), b""
+        if not name and rest.isdigit():
             left_out = int(rest)
             continue
-        match = _LINE.fullmatch(rest.decode("utf-8", "replace")) if separator else None
+        match = _LINE.fullmatch(rest.decode("utf-8", "replace"))
         if match is not None:
             path = folder / os.fsdecode(name).removeprefix("./")
             lines.append(Line(path, int(match[1]), match[3].removesuffix("\r"), match[2] == ":"))
@@ -265,6 +271,12 @@ def _result(request: SearchRequest, done: Captured, left_out: int) -> SearchResu
         incomplete = "stopped: too many results"
     matched = [line for line in kept if line.matched]
     return SearchResult(tuple(kept), len(matched), len({line.path for line in matched}), incomplete, left_out)
+
+
+def _whole_name(begun: bytes, rest: bytes, folder: Path) -> bytes:
+    """The name of a file whose end is ``rest``, and its beginning perhaps ``begun``."""
+    whole = begun + rest
+    return whole if begun and os.path.lexists(os.path.join(os.fsencode(folder), whole)) else rest
 
 
 def _own_ignores(request: SearchRequest, paths: set[Path]) -> set[Path]:

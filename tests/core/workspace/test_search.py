@@ -189,3 +189,9 @@ async def test_a_file_that_was_named_is_searched(root: Path, environment: dict[s
     (root / ".env").write_text("needle\n")
     named = await found(root, environment, "needle", leave_out=r"/\.env$", start=".env")
     assert (places(named, root), named.left_out) == ([(".env", 1)], 0)
+
+
+@pytest.mark.parametrize("context", [0, 1])
+async def test_a_name_with_a_line_break_stays_whole(root: Path, environment: dict[str, str], context: int) -> None:
+    result = await found(root, environment, "nothing|three", context=context)
+    assert places(result, root) == [("crlf.txt", 3), ("odd\nname.txt", 1)]
