@@ -10,14 +10,15 @@ import json
 import os
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
-from swecli.core.atomic_text import make_private, write_whole
+from swecli.core.atomic_text import one_writer, write_whole
 
 SECONDS = 5.0
 """Seconds to wait for the keyring's answer."""
@@ -145,23 +146,18 @@ class KeyStore:
         Raises:
             KeyStoreError: neither could be written.
         """
-        known = {
-            entry: value
-            for entry, value in self._load().items()
-            if (entry.provider, entry.origin) != (provider, origin)
-        }
+        self._load()  # a damaged file is an error before the keyring has the key
         entry = StoredKey(provider, origin, "keyring")
         ring = self._keyring()
         try:
             if ring is None:
                 raise KeyringError("no key is stored")
             bounded(lambda: ring.set_password(SERVICE, entry.account, key))
-            known[entry] = ""
             self._read_before[entry] = key
         except KeyringError:
             entry = StoredKey(provider, origin, "file")
-            known[entry] = key
-        self._write(known)
+        kept = key if entry.place == "file" else ""
+        self._change(lambda one: (one.provider, one.origin) != (provider, origin), {entry: kept})
         return entry
 
     def remove(self, provider: str, origin: str | None = None) -> tuple[StoredKey, ...]:
@@ -170,13 +166,12 @@ class KeyStore:
         Raises:
             KeyStoreError: a key could not be removed from the keyring; it is still listed.
         """
-        known = self._load()
-        gone = [entry for entry in known if entry.provider == provider and origin in (None, entry.origin)]
+        gone = [entry for entry in self._load() if entry.provider == provider and origin in (None, entry.origin)]
         for entry in gone:
             if entry.place == "keyring":
                 self._delete(entry)
         if gone:
-            self._write({entry: key for entry, key in known.items() if entry not in gone})
+            self._change(lambda one: one not in gone)
         return tuple(gone)
 
     def _from_keyring(self, entry: StoredKey) -> str:
@@ -238,13 +233,17 @@ class KeyStore:
                     os.fchmod(file.fileno(), 0o600)
             return file.read().decode("utf-8", "replace")
 
-    def _write(self, entries: dict[StoredKey, str]) -> None:
-        items = [
-            {"provider": entry.provider, "origin": entry.origin, "place": entry.place, **({"key": key} if key else {})}
-            for entry, key in entries.items()
-        ]
+    def _change(self, keeps: Callable[[StoredKey], bool], more: Mapping[StoredKey, str] = MappingProxyType({})) -> None:
+        """Write the entries that it ``keeps``, and ``more``. Another program's changes meanwhile are kept, too."""
         try:
-            make_private(self._path.parent)
-            write_whole(self._path, json.dumps({"version": _VERSION, "keys": items}, indent=1) + "\n")
+            with one_writer(self._path):
+                known = {entry: key for entry, key in self._load().items() if keeps(entry)}
+                items = [_item(one, key) for one, key in {**known, **more}.items()]
+                write_whole(self._path, json.dumps({"version": _VERSION, "keys": items}, indent=1) + "\n")
         except OSError as error:
             raise KeyStoreError(f"cannot write {self._path}: {error.strerror}; nothing was changed") from error
+
+
+def _item(entry: StoredKey, key: str) -> dict[str, str]:
+    where = {"provider": entry.provider, "origin": entry.origin, "place": entry.place}
+    return {**where, "key": key} if key else where

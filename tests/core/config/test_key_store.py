@@ -12,6 +12,7 @@ import pytest
 from swecli.core.config.key_store import KeyringError, KeyStore, KeyStoreError, bounded
 
 OPENAI = "https://api.openai.com"
+ANTHROPIC = "https://api.anthropic.com"
 
 
 class FakeKeyring:
@@ -138,6 +139,27 @@ def test_a_keyring_that_waits_for_somebody_is_not_waited_for() -> None:
     with pytest.raises(KeyringError, match="locked"):
         bounded(never.wait, 0.02)
     never.set()
+
+
+def test_keys_that_are_stored_and_deleted_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    """As two `swecli login` at once: the second one stores its key while the first one waits for the keyring."""
+    other = KeyStore(tmp_path, keyring=lambda: None)
+
+    class Slow(FakeKeyring):
+        def set_password(self, service: str, username: str, password: str) -> None:
+            other.put("anthropic", ANTHROPIC, "second")
+            super().set_password(service, username, password)
+
+        def delete_password(self, service: str, username: str) -> None:
+            other.put("gemini", "https://gemini.example", "third")
+            super().delete_password(service, username)
+
+    ring = Slow()
+    store = KeyStore(tmp_path, keyring=lambda: ring)
+    store.put("openai", OPENAI, "first")
+    assert [one.provider for one in store.entries()] == ["anthropic", "openai"]
+    store.remove("openai")
+    assert [one.provider for one in store.entries()] == ["anthropic", "gemini"]
 
 
 def test_no_key_is_in_a_representation(tmp_path: Path) -> None:
