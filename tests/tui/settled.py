@@ -27,6 +27,8 @@ class Threads:
 
     def __init__(self) -> None:
         self.pending: set[asyncio.Future[Any]] = set()
+        self.endless: set[asyncio.Future[Any]] = set()
+        """Those that wait for the test, as far as known."""
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
         original = BaseEventLoop.run_in_executor
@@ -47,9 +49,10 @@ class Threads:
         quiet = 0
         while quiet < QUIET and time.thread_time() - begun < WORK:
             await asyncio.sleep(0)
-            if self.pending and not ready:
-                ended, _ = await asyncio.wait(self.pending, timeout=max_sleep, return_when=asyncio.FIRST_COMPLETED)
+            if (pending := self.pending - self.endless) and not ready:
+                ended, _ = await asyncio.wait(pending, timeout=max_sleep, return_when=asyncio.FIRST_COMPLETED)
                 if not ended:
+                    self.endless |= pending
                     return
             quiet = 0 if ready else quiet + 1
 

@@ -124,10 +124,14 @@ class Running:
 
     async def at_once(self, *keys: str) -> None:
         """Keys that all come before the first of them is worked on."""
+        self.post(*keys)
+        await self.pilot.pause()
+
+    def post(self, *keys: str) -> None:
+        """Keys whose work is not waited for: it ends only with what the test does next."""
         for key in keys:
             name = _character_to_key(key) if len(key) == 1 else key
             self.app.post_message(events.Key(name, key if len(key) == 1 else None))
-        await self.pilot.pause()
 
     async def type(self, text: str) -> None:
         self.editor.add(text)

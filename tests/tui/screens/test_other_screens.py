@@ -356,7 +356,7 @@ async def test_the_palette_reads_names_once_and_asks_servers_once_a_minute() -> 
     async with running(session=session, models=names) as it:
         it.app.actions._clock = lambda: it.clock.now
         try:
-            await it.press("ctrl+p")
+            it.post("ctrl+p")
             await it.shows("Looking for models…")
         finally:
             read.set()

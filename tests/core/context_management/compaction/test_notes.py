@@ -59,7 +59,8 @@ async def test_a_conversation_full_of_reports_is_compacted(window: int) -> None:
     said.user("Look into it.")
     number = 0
     while context.measure(project(said.ledger), info).level not in ("compact", "block"):
-        reported(said, number := number + 1, 4)
+        for _ in range(window // 8_000):
+            reported(said, number := number + 1, 4)
     said.user("Go on.")
     prepared = context.prepare(project(said.ledger), info=info)
     job = Job(
