@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import selectors
 import signal
+import sys
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +17,9 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from msgspec import Struct
-from textual import events
+from textual import constants, events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual._keyboard_protocol import FUNCTIONAL_KEYS
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
@@ -27,6 +31,7 @@ from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Notify, Preferences, Progress
 from swecli.tui.boot import KEYS_OFF, KEYS_ON
+from swecli.tui.keymap import event_name
 
 if TYPE_CHECKING:
     from swecli.core.engine.session_view import SessionView
@@ -36,21 +41,36 @@ if TYPE_CHECKING:
 
 PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
 
+_ESCAPED = lazy_pattern(
+    r"\x1b(?:"
+    r"[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)"  # a string, such as a report
+    r"|\[M[^\x1b]{3}|\[\[[A-E]|\[\d+\$(?!y)"  # keys and mouse in forms older than the standard
+    r"|\[[0-?]*[ -/]*[@-~]"
+    r"|O\d?[ -~]"
+    r"|[^\x1b]"  # a key with Alt
+    r")?"
+)
+"""What Esc begins, or Esc alone."""
+_UNFINISHED = lazy_pattern(r"\x1b(?:\[(?:[0-?]*[ -/]*|M[^\x1b]{0,2}|\[)|[\]P_^X](?:[^\x07\x1b]*\x1b?)|O)?\Z")
+_MAX_ALONE = 2
+"""Characters up to which an unfinished sequence may be a key: Esc, or Alt and a bracket."""
+SEQUENCE_TIME = 0.5
+"""Seconds after which nothing more is expected of a longer one."""
 _REPORT = lazy_pattern(r"\x1b\]1[01];(?:rgb:([0-9a-fA-F/]{5,14}))?[^\x07\x1b]*(?:\x07|\x1b\\)")
-_PARTIAL = lazy_pattern(r"\x1b(?:\[2(?:0|00)?|\](?:1[01]?(?:;[^\x07\x1b]{0,40}\x1b?)?)?)\Z")
-_ALT = lazy_pattern(r"\x1b([a-z0-9\x7f\r\n])")
 _ALT_NAMES = {"\x7f": "backspace", "\r": "enter", "\n": "enter"}
-_REST_OF_ALT_ENTER = "[13;3u"
-"""What follows Esc if a terminal reports Alt+Enter as a sequence."""
 _XTERM_KEY = lazy_pattern(r"\x1b\[27;(\d{1,3});(\d{1,7})~")
 """A modified key in xterm's older form."""
+_KEY = lazy_pattern(r"\x1b\[(\d{0,7})[\d:]*(?:;(\d{0,4})(?::(\d*))?(?:;([\d:]*))?)?([u~A-HPQRS])", re.ASCII)
+"""A key of kitty's protocol: code, modifiers, event, text, form."""
+_RELEASED = "3"
+_NO_KEY_REPORT = lazy_pattern(
+    r"\x1b\[(?:<[-\d;]*[mM]|[\d;]*M|M...|\?\d+;\d\$y|48;[\d:;]*t|\d+;\d+R|20[01]~|[@-~])", re.S
+)
+"""What the key parser reads besides keys: mouse, modes, sizes, positions, the end of a paste, the focus."""
 _BOUND_NEWLINE = "\\\r\n"
 """Sequence that some editors' terminals are configured to send for Shift+Enter; counts as one newline."""
 _RUN = lazy_pattern(r"[^\x00-\x1f\x7f-\x9f]{33,}")
 """More letters than a person types between two reads: a paste from a terminal without bracketed paste."""
-_LONGEST_TYPED = 32
-_SEQUENCE = lazy_pattern(r"\[[0-?]*[ -/]*[@-~]|O[ -~]")
-_UNFINISHED = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*|O|[\]P_^X][^\x07\x1b]*)?\Z")
 _NOT_A_NUMBER = lazy_pattern(r"\x1b\[<[^mM\x1b]{0,24}NaN[^mM\x1b]{0,24}[mM]")
 
 
@@ -58,6 +78,10 @@ class Keys(Struct, frozen=True):
     """Input for the key parser."""
 
     text: str
+
+
+class Escape(Struct, frozen=True):
+    """The key Esc: nothing follows that belongs to it."""
 
 
 class Alt(Struct, frozen=True):
@@ -90,46 +114,47 @@ class Background(Struct, frozen=True):
         return 0.2126 * self.red + 0.7152 * self.green + 0.0722 * self.blue < 0.5
 
 
-Piece = Keys | Alt | Pasted | Run | Background
+Piece = Keys | Escape | Alt | Pasted | Run | Background
 
 
 class InputFilter:
-    """Splits decoded input into keys, pastes and reports. A key parser that walks a paste by character takes seconds
+    """Splits decoded input into keys, pastes and reports, and leaves out what is none of them, such as a terminal's
+    answers and released keys: the key parser would type it. A key parser that walks a paste by character takes seconds
     for some megabytes; here a paste costs one search for its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = 0.0) -> None:
+        """``patience``: seconds after which Esc belongs to nothing that follows."""
+        self._patience = patience
         self._held = ""
         self._paste: list[str] | None = None
-        self._within = False
-        """Whether the keys so far end within a sequence."""
-        self._escaped = False
-        """Whether an Esc at the end of the last read was already delivered and the next input belongs to it."""
 
     def feed(self, text: str) -> list[Piece]:
-        """Add a chunk; an unfinished marker at its end is held back until more arrives or ``flush``."""
-        if self._escaped and text.startswith("\r"):
-            text = _REST_OF_ALT_ENTER + text[1:]
+        """Add a chunk; an unfinished sequence at its end is held back until more arrives or ``flush``."""
         text, self._held = self._held + text, ""
-        self._escaped = text.endswith("\x1b") and self._paste is None
         out: list[Piece] = []
         while text:
             text = self._outside(text, out) if self._paste is None else self._inside(text, out)
-        return out
+        return _joined(out)
 
-    def flush(self) -> list[Piece]:
-        """Return the held-back input as keys, because nothing followed it."""
-        self._within = self._escaped = False
-        if self._paste is not None or not self._held:
+    def flush(self, idle: float = math.inf) -> list[Piece]:
+        """Return the held-back input as keys, because nothing followed it for ``idle`` seconds."""
+        patience = SEQUENCE_TIME if len(self._held) > _MAX_ALONE else self._patience
+        if self._paste is not None or not self._held or idle < patience:
             return []
         held, self._held = self._held, ""
-        return [Keys(held)]
+        out: list[Piece] = []
+        if len(held) > _MAX_ALONE:
+            out.append(Keys(held))
+        else:
+            _add_sequence(held, out)
+        return out
 
     def _outside(self, text: str, out: list[Piece]) -> str:
         before, marker, rest = text.partition(PASTE_START)
         if marker:
             self._paste = []
-        elif partial := _PARTIAL.search(before):
-            before, self._held = before[: partial.start()], partial.group()
+        elif unfinished := _UNFINISHED.search(before):
+            before, self._held = before[: unfinished.start()], unfinished.group()
         if before:
             self._keys(before, out)
         return rest
@@ -151,56 +176,90 @@ class InputFilter:
     def _keys(self, text: str, out: list[Piece]) -> None:
         if "NaN" in text:
             text = _NOT_A_NUMBER.sub("", text)
-        if "\x1b[27;" in text:
-            text = _XTERM_KEY.sub(_newer_form, text)
         if _BOUND_NEWLINE in text:
             text = text.replace(_BOUND_NEWLINE, "\x1b\r")
         position = 0
-        for report in _REPORT.finditer(text):
-            if report.start() > position:
-                self._split(text[position : report.start()], out)
-            position = report.end()
-            if report.group(1) and (colour := _colour(report.group(1))):
-                out.append(colour)
-        if position < len(text):
-            self._split(text[position:], out)
-
-    def _split(self, text: str, out: list[Piece]) -> None:
-        """Split off keys with Alt: a key parser that waits for more of them loses the rest of the same read."""
-        position = 0
-        for found in _ALT.finditer(text):
-            if found.start() > position:
-                self._runs(text[position : found.start()], out)
-            out.append(Alt(_ALT_NAMES.get(found[1], found[1])))
+        for found in _ESCAPED.finditer(text):
+            _add_letters(text[position : found.start()], out)
             position = found.end()
-        if position < len(text):
-            self._runs(text[position:], out)
+            _add_sequence(found[0], out)
+        _add_letters(text[position:], out)
 
-    def _runs(self, text: str, out: list[Piece]) -> None:
-        """Split off long runs of letters, unless they belong to a sequence from the terminal."""
-        within, self._within = self._within, _UNFINISHED.search(text) is not None
-        position = 0
-        for found in _RUN.finditer(text):
-            start = found.start()
-            if start == 0 and within:
-                continue
-            if start and text[start - 1] == "\x1b":
-                sequence = _SEQUENCE.match(text, start)
-                start = sequence.end() if sequence is not None else found.end()
-            if found.end() - start > _LONGEST_TYPED:
-                if start > position:
-                    out.append(Keys(text[position:start]))
-                out.append(Run(text[start : found.end()]))
-                position = found.end()
-        if position < len(text):
-            out.append(Keys(text[position:]))
+
+def _joined(pieces: list[Piece]) -> list[Piece]:
+    """The pieces, with neighbouring keys as one."""
+    out: list[Piece] = []
+    keys: list[str] = []
+    for piece in (*pieces, None):
+        if isinstance(piece, Keys):
+            keys.append(piece.text)
+            continue
+        if keys:
+            out.append(Keys("".join(keys)))
+            keys.clear()
+        if piece is not None:
+            out.append(piece)
+    return out
+
+
+def _add_letters(text: str, out: list[Piece]) -> None:
+    """Add text without sequences; long runs of letters on their own."""
+    position = 0
+    for found in _RUN.finditer(text):
+        if found.start() > position:
+            out.append(Keys(text[position : found.start()]))
+        out.append(Run(found[0]))
+        position = found.end()
+    if position < len(text):
+        out.append(Keys(text[position:]))
+
+
+def _add_sequence(sequence: str, out: list[Piece]) -> None:
+    """Add what a whole sequence means. A key with Alt is split off: a key parser that waits for more of them loses the
+    rest of the same read."""
+    if sequence == "\x1b":
+        out.append(Escape())
+    elif len(sequence) == _MAX_ALONE and (name := _with_alt(sequence[1])):
+        out.append(Alt(name))
+    elif sequence[1] in "]P_^X" and len(sequence) > _MAX_ALONE:
+        report = _REPORT.fullmatch(sequence)
+        if report is not None and report[1] and (colour := _colour(report[1])):
+            out.append(colour)
+    elif key := _readable(sequence):
+        out.append(Keys(key))
+
+
+def _with_alt(letter: str) -> str:
+    """The name of a key, as events have it after "alt+"; empty for control characters."""
+    if letter in _ALT_NAMES or not letter.isprintable():
+        return _ALT_NAMES.get(letter, "")
+    return f"shift+{letter.lower()}" if letter.isupper() else event_name(letter)
+
+
+def _readable(sequence: str) -> str:
+    """The sequence as the key parser reads it; empty if that does not know it."""
+    if xterm := _XTERM_KEY.fullmatch(sequence):
+        sequence = _newer_form(xterm)
+    if sequence[:2] not in ("\x1b[", "\x1bO") or sequence in ANSI_SEQUENCES_KEYS or _NO_KEY_REPORT.fullmatch(sequence):
+        return sequence
+    key = _KEY.fullmatch(sequence)
+    if key is None or key[3] == _RELEASED:
+        return ""
+    code, modifiers, _, text, form = key.groups(default="")
+    said = ":".join(part for part in text.split(":") if part and _is_letter(int(part)))
+    known = f"{code or 1}{form}" in FUNCTIONAL_KEYS or (form == "u" and (_is_letter(int(code or 0)) or said))
+    return f"\x1b[{code or 1};{modifiers or 1}{f';{said}' if said else ''}{form}" if known else ""
+
+
+def _is_letter(code: int) -> bool:
+    return 0 < code <= sys.maxunicode and not 0xD800 <= code < 0xE000
 
 
 def _newer_form(found: re.Match[str]) -> str:
     """The key in the form that most terminals send today. A character that only Shift produced is sent as that
     character."""
     modifiers, code = int(found[1]), int(found[2])
-    if modifiers == 2 and 32 < code < 0x110000 and code != 127:
+    if modifiers == 2 and code > 32 and code != 127 and _is_letter(code):
         return chr(code)
     return f"\x1b[{code};{modifiers}u"
 
@@ -441,6 +500,8 @@ def handled(
 
 
 READ_SIZE = 1 << 16
+POLL = 0.05
+"""Seconds without input after which held-back input is looked at."""
 
 
 class BackgroundReported(Message):
@@ -513,15 +574,29 @@ class Driver(LinuxDriver):
             super().write(data)
 
     def run_input_thread(self) -> None:
+        try:
+            self._read_keys()
+        except Exception as error:  # noqa: BLE001 - a defect ends the program, with its report, and not only the thread
+            defect = error
+
+            def fail() -> None:
+                raise defect
+
+            self._app.call_later(fail)
+
+    def _read_keys(self) -> None:
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
-        cutter = InputFilter()
+        cutter = InputFilter(constants.ESCAPE_DELAY)
+        idle = 0.0
 
         def handle(pieces: list[Piece]) -> None:
             for piece in pieces:
                 if isinstance(piece, Keys):
                     for message in parser.feed(piece.text):
                         self.process_message(message)
+                elif isinstance(piece, Escape):
+                    self.process_message(events.Key("escape", "\x1b"))
                 elif isinstance(piece, Alt):
                     self.process_message(events.Key(f"alt+{piece.key}", None))
                 elif isinstance(piece, Pasted | Run):
@@ -533,7 +608,8 @@ class Driver(LinuxDriver):
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                if selector.select(0.05):
+                if selector.select(POLL):
+                    idle = 0.0
                     try:
                         data = os.read(self.fileno, READ_SIZE)
                     except OSError:
@@ -543,7 +619,8 @@ class Driver(LinuxDriver):
                         continue
                     handle(cutter.feed(decode(data)))
                 else:
-                    handle(cutter.flush())
+                    idle += POLL
+                    handle(cutter.flush(idle))
                 for message in parser.tick():
                     self.process_message(message)
         try:

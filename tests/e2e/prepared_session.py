@@ -103,7 +103,15 @@ class Prepared(Backend):
         return ("docs/guide.md", "src/shop.py")
 
 
+def fail_to_read_keys(patience: float) -> None:
+    raise ZeroDivisionError("a defect on purpose")
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["deaf"]:
+        from swecli.tui import terminal
+
+        terminal.__dict__["InputFilter"] = fail_to_read_keys
     # A busy machine may take longer than a second from one Ctrl+C to the next.
     keymap.QUIT_WINDOW = 3_600.0
     sys.exit(run(Prepared()))

@@ -166,8 +166,9 @@ def test_five_megabytes_pasted_are_a_placeholder(start: Start) -> None:
     terminal.hides("Pasted text")
 
 
-def test_a_defect_restores_the_terminal_and_says_so(start: Start, tmp_path: Path) -> None:
-    terminal = start("broken", prepared=True)
+@pytest.mark.parametrize("kind", ["broken", "deaf"])
+def test_a_defect_restores_the_terminal_and_says_so(start: Start, tmp_path: Path, kind: str) -> None:
+    terminal = start(kind, prepared=True)
     assert terminal.wait() == 1
     assert restored(terminal)
     assert "internal error (ZeroDivisionError" in terminal.text

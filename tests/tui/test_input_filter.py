@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from textual import events
+from textual._xterm_parser import XTermParser
 
-from swecli.tui.terminal import Alt, Background, InputFilter, Keys, Pasted, Piece, Run
+from swecli.tui.terminal import SEQUENCE_TIME, Alt, Background, Escape, InputFilter, Keys, Pasted, Piece, Run
 from tests.support.thorough import examples
 
 
@@ -33,10 +36,12 @@ def test_a_background_report_is_read_and_removed() -> None:
     assert [piece.dark for piece in pieces if isinstance(piece, Background)] == [False, True]
 
 
-def test_a_lone_escape_is_not_held_back() -> None:
-    cutter = InputFilter()
-    assert cutter.feed("\x1b") == [Keys("\x1b")]
+def test_a_lone_escape_is_the_key_once_nothing_follows() -> None:
+    cutter = InputFilter(patience=0.05)
+    assert cutter.feed("\x1b") == []
+    assert cutter.flush(0.05) == [Escape()]
     assert cutter.flush() == []
+    assert cutter.feed("\x1b\x1b[A") == [Escape(), Keys("\x1b[A")]
 
 
 def test_the_beginning_of_a_marker_becomes_keys_when_nothing_follows() -> None:
@@ -51,15 +56,14 @@ def test_mouse_reports_without_numbers_are_dropped() -> None:
 
 PASTE = "\x1b[200~pasted\ntext\x1b[201~"
 REPORT = "\x1b]11;rgb:00/00/00\x07"
-PLAIN = ("key", "\x1b[A", "é", "\x1b[2J")
+PLAIN = ("key", "\x1b[A", "é", "\x1b[<35;40;12M", "\x1b[I")
 
 
 @settings(deadline=None, max_examples=examples(80, 400))
 @given(st.lists(st.sampled_from([*PLAIN, PASTE, REPORT])), st.lists(st.integers(0, 60), max_size=6))
 def test_pastes_survive_any_chunking(parts: list[str], cuts: list[int]) -> None:
     text = "".join(parts)
-    # A marker that is cut right behind its escape character can't be told from the key; terminals don't do that.
-    places = sorted({cut for cut in cuts if cut < len(text) and not text[:cut].endswith(("\x1b", "\x1b["))})
+    places = sorted({cut for cut in cuts if cut < len(text)})
     chunks = [text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True)]
     pieces = feed(*chunks)
     assert [piece for piece in pieces if isinstance(piece, Pasted)] == [Pasted("pasted\ntext")] * parts.count(PASTE)
@@ -99,8 +103,9 @@ def test_letters_that_came_at_once_are_one_object() -> None:
 
 def test_letters_of_what_the_terminal_reports_are_no_typing() -> None:
     for report in (f"\x1bP>|{LETTERS}\x1b\\", f"\x1b_G{LETTERS}\x1b\\"):
-        assert feed(report) == [Keys(report)]
-        assert not [piece for piece in feed(report[:4], report[4:]) if isinstance(piece, Run)]
+        assert feed(report) == []
+        for cut in range(1, len(report)):
+            assert feed(report[:cut], report[cut:]) == []
 
 
 def test_after_a_pause_an_unfinished_sequence_is_over() -> None:
@@ -120,7 +125,7 @@ def test_escape_and_enter_in_one_read_are_alt_enter(before: str, after: str) -> 
 def test_escape_and_enter_in_two_reads_are_alt_enter() -> None:
     cutter = InputFilter()
     pieces = [*cutter.feed("one\x1b"), *cutter.feed("\rtwo")]
-    assert keys(pieces) == "one\x1b[13;3utwo"  # the key parser waits with the Esc, and takes it together with the rest
+    assert pieces == [Keys("one"), Alt("enter"), Keys("two")]
 
 
 def test_enter_some_time_after_escape_is_enter() -> None:
@@ -135,3 +140,81 @@ def test_enter_after_a_paste_that_ends_in_escape_is_enter() -> None:
     cutter.feed("\x1b[200~a\x1b")
     assert cutter.feed("\x1b[201~") == [Pasted("a\x1b")]
     assert cutter.feed("\r") == [Keys("\r")]
+
+
+ANSWERS = [
+    "\x1b[?1u",
+    "\x1bOE",
+    "\x1b[?62;c",
+    "\x1b[>1;10;0c",
+    "\x1b[0n",
+    "\x1b[?997;1n",
+    "\x1b[8;24;80t",
+    "\x1b]4;1;rgb:ff/00/00\x1b\\",
+    "\x1b]52;c;aGVsbG8=\x07",
+    "\x1bP1$r0m\x1b\\",
+    "\x1b_Gi=1;OK\x1b\\",
+]
+RELEASED = ["\x1b[97;1:3u", "\x1b[57441;2:3u", "\x1b[1;1:3A", "\x1b[15;1:3~", "\x1b[27;5:3;99~"]
+NO_LETTER = ["\x1b[99999999u", "\x1b[1114112u", "\x1b[55296u", "\x1b[0u", "\x1b[121~", "\x1b[65;30;97;1;0;1_"]
+
+
+@pytest.mark.parametrize("sequence", [*ANSWERS, *RELEASED, *NO_LETTER])
+def test_what_is_no_key_is_left_out(sequence: str) -> None:
+    for cut in range(1, len(sequence)):
+        assert feed(f"a{sequence[:cut]}", f"{sequence[cut:]}b") == [Keys("a"), Keys("b")]
+    assert feed(f"a{sequence}b") == [Keys("ab")]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "key"),
+    [
+        ("\x1b[97;5:1u", "ctrl+a"),
+        ("\x1b[97;5:2u", "ctrl+a"),
+        ("\x1b[97:65;6u", "ctrl+shift+a"),
+        ("\x1b[1092::97;5u", "ctrl+ф"),
+        ("\x1b[27;1:1u", "escape"),
+        ("\x1b[1;5:1C", "ctrl+right"),
+        ("\x1b[3;5:2~", "ctrl+delete"),
+        ("\x1b[99;9u", "super+c"),
+        ("\x1b[57417u", "left"),
+        ("\x1b[7$", "shift+home"),
+        ("\x1b[3^", "ctrl+delete"),
+        ("\x1b[[A", "f1"),
+        ("\x1bOM", "enter"),
+    ],
+)
+def test_keys_in_every_form(sequence: str, key: str) -> None:
+    parser = XTermParser()
+    found = [event for piece in feed(sequence) if isinstance(piece, Keys) for event in parser.feed(piece.text)]
+    assert [event.key for event in found if isinstance(event, events.Key)] == [key]
+
+
+def test_letters_of_an_input_method_are_typed() -> None:
+    parser = XTermParser()
+    found = [event for piece in feed("\x1b[0;;26085:26412u") for event in parser.feed(keys([piece]))]
+    assert [event.character for event in found if isinstance(event, events.Key)] == ["日", "本"]
+
+
+@pytest.mark.parametrize(
+    ("letter", "key"), [(".", "full_stop"), ("é", "é"), ("A", "shift+a"), ("[", "left_square_bracket")]
+)
+def test_a_key_with_alt_is_not_typed(letter: str, key: str) -> None:
+    assert feed(f"\x1b{letter}") == [Alt(key)]
+    assert feed("\x1b", letter) == [Alt(key)]
+
+
+def test_a_report_that_a_slow_line_cuts_is_waited_for() -> None:
+    cutter = InputFilter(patience=0.05)
+    assert cutter.feed("\x1b[<35;4") == []
+    assert cutter.flush(SEQUENCE_TIME - 0.1) == []
+    assert cutter.feed("0;12M") == [Keys("\x1b[<35;40;12M")]
+
+
+@settings(deadline=None, max_examples=examples(200, 2000))
+@given(st.text(st.sampled_from("\x1b\x1b[[];:?<>$~umMOPR_0123456789aé\x07\\ "), max_size=30))
+def test_the_key_parser_reads_whatever_is_left(text: str) -> None:
+    parser = XTermParser()
+    for piece in feed(text):
+        if isinstance(piece, Keys):
+            list(parser.feed(piece.text))
