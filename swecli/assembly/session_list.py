@@ -84,9 +84,9 @@ def expired(sessions: Sequence[SessionInfo], rules: Retention, now: float, held:
     return gone
 
 
-FOLDERS = 40
-"""Other folders to read, the most recently used."""
-PER_FOLDER = 200
+FOLDERS = 200
+"""Other folders to read, the most recently used. Each takes 2 ms."""
+ALL = 1 << 31
 MESSAGES = 6
 """Messages of a preview."""
 LONGEST = 600
@@ -105,11 +105,7 @@ class SessionList:
         self._trees = worktrees_folder(paths)
 
     def read(self) -> Sequence[StoredSession]:
-        others = sorted(self._others(), key=changed_at, reverse=True)[:FOLDERS]
-        found: list[StoredSession] = []
-        for path in (self._own, *others):
-            found += self._sessions(path)
-        return found
+        return [session for path in self._databases() for session in self._sessions(path)]
 
     def here(self) -> Sequence[StoredSession]:
         """Sessions of this folder, newest first."""
@@ -117,10 +113,7 @@ class SessionList:
 
     def search(self, words: str) -> Mapping[str, str]:
         """Sessions of all folders with the words in their content: an excerpt for each, by id."""
-        others = sorted(self._others(), key=changed_at, reverse=True)[:FOLDERS]
-        return {
-            one.session: one.text for path in (self._own, *others) if path.exists() for one in searched(path, words)
-        }
+        return {one.session: one.text for path in self._databases() if path.exists() for one in searched(path, words)}
 
     def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
         found = self._database_of(session)
@@ -143,11 +136,13 @@ class SessionList:
         path = self._data / "workspaces" / workspace_key(Path(session.folder)) / DATABASE
         return path if path.exists() else self._own
 
-    def _others(self) -> list[Path]:
-        return [path for path in databases(self._data) if path != self._own]
+    def _databases(self) -> list[Path]:
+        """This folder's database, then those of others, the most recently changed first."""
+        others = [path for path in databases(self._data) if path != self._own]
+        return [self._own, *sorted(others, key=changed_at, reverse=True)[:FOLDERS]]
 
     def _sessions(self, path: Path) -> list[StoredSession]:
-        sessions = read_database(path, lambda connection: list_sessions(connection, limit=PER_FOLDER), ())
+        sessions = read_database(path, lambda connection: list_sessions(connection, limit=ALL), ())
         if not sessions:
             return []
         holders = read_database(path, lambda connection: live_holders(connection, Process.current()), {})
@@ -156,9 +151,7 @@ class SessionList:
         for one in sessions:
             away = ""
             if path != self._own:
-                tree = name_of_tree(self._trees, Path(one.cwd))
-                place = f"-w {tree}" if tree else f"-C {shlex.quote(one.cwd)}"
-                away = f"It belongs to {'a worktree' if tree else 'another folder'}: swecli {place} -r {one.id}"
+                away = self._way_to(one)
             elif one.id in holders:
                 away = (
                     f"It is open in another swecli (process {holders[one.id].pid}). "
@@ -183,6 +176,15 @@ class SessionList:
                 )
             )
         return found
+
+    def _way_to(self, session: SessionInfo) -> str:
+        """How to continue a session of another folder."""
+        folder = shlex.quote(session.cwd)
+        if tree := name_of_tree(self._trees, Path(session.cwd)):
+            return f"It belongs to a worktree: swecli -w {tree} -r {session.id}"
+        if os.path.isdir(session.cwd):
+            return f"It belongs to another folder: swecli -C {folder} -r {session.id}"
+        return f"Its folder no longer exists. If you moved it, run there: swecli sessions relink {folder}"
 
 
 def databases(data: Path) -> list[Path]:
@@ -233,7 +235,7 @@ class Folder(Struct, frozen=True):
     held: frozenset[str]
 
 
-def folder_of(database: Path, limit: int = 1 << 31) -> Folder:
+def folder_of(database: Path, limit: int = ALL) -> Folder:
     sessions = read_database(database, lambda connection: list_sessions(connection, limit=limit, empty=True), ())
     held = read_database(
         database, lambda connection: frozenset(live_holders(connection, Process(0, ""))), frozenset[str]()

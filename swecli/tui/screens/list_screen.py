@@ -65,6 +65,7 @@ def narrowed(entries: Sequence[Entry], query: str) -> list[Entry]:
     words = query.casefold().split()
     out: list[Entry] = []
     above: Entry | None = None
+    placed: Entry | None = None
     for entry in entries:
         if entry.heading:
             above = entry
@@ -72,8 +73,9 @@ def narrowed(entries: Sequence[Entry], query: str) -> list[Entry]:
         under = above.cells[0] if above is not None else ""
         hay = " ".join((under, entry.name, *entry.cells, entry.words)).casefold()
         if all(word in hay for word in words):
-            if above is not None and (not out or above not in out):
+            if above is not None and above is not placed:
                 out.append(above)
+                placed = above
             out.append(entry)
     return out
 

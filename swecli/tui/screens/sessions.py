@@ -129,8 +129,9 @@ class SessionsPage(ListPage):
         folders = f"tab {'this folder' if self._everywhere else 'other folders'}" if self._folder else ""
         if entry is None:
             return folders
+        enter = "enter says how to continue it" if self._sessions[entry.name].away else "enter continues it here"
         delete = f"{self.view.keymap.shown('remove')} deletes it"
-        return " · ".join(filter(None, ("enter continues it here", delete, folders, "↑↓ choose")))
+        return " · ".join(filter(None, (enter, delete, folders, "↑↓ choose")))
 
     def choose(self, entry: Entry) -> None:
         session = self._sessions[entry.name]

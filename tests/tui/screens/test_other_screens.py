@@ -189,7 +189,10 @@ async def test_what_can_not_be_continued_says_why() -> None:
     opened: list[str] = []
     async with running(**ports(sessions=opener(opened, Session()))) as it:
         await sessions_open(it)
-        await it.press("tab", *"far", "enter")
+        await it.shows("enter continues it here")
+        await it.press("tab", *"far")
+        await it.shows("enter says how to continue it")
+        await it.press("enter")
         await it.shows("Another folder")
         await it.press("ctrl+u", *"held")
         await it.shows("! It is open elsewhere")

@@ -1,0 +1,51 @@
+"""The list of stored sessions, of this folder and of others."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from swecli.assembly.session_list import SessionList
+from swecli.core.config.paths import user_paths
+from swecli.launch import LaunchOptions
+from tests.core.sessions.support import open_store, user_turn
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    return tmp_path / "here"
+
+
+def listed(home: Path, here: Path) -> SessionList:
+    return SessionList(LaunchOptions(cwd=here), {"SWECLI_HOME": str(home)})
+
+
+def store(home: Path, folder: Path, *texts: str) -> list[str]:
+    """Store a session with each of these messages."""
+    data = user_paths({"SWECLI_HOME": str(home)}).workspace_data(folder)
+    data.mkdir(parents=True)
+    made: list[str] = []
+    with closing(open_store(data / "sessions.db")) as sessions:
+        for text in texts:
+            made.append(sessions.create(str(folder), "a/b", "1").id)
+            sessions.append(user_turn(made[-1], 1, text))
+            sessions.release(made[-1])
+    return made
+
+
+def test_every_session_of_the_folder_is_listed_and_found(tmp_path: Path, here: Path) -> None:
+    made = store(tmp_path, here, "the oldest needle", *(f"number {n}" for n in range(220)))
+    sessions = listed(tmp_path, here)
+    assert {one.id for one in sessions.read()} == set(made)
+    assert made[0] in sessions.search("needle")
+
+
+def test_a_session_of_another_folder_says_how_to_continue_it(tmp_path: Path, here: Path) -> None:
+    other, gone = tmp_path / "an other", tmp_path / "gone"
+    other.mkdir()
+    (there,), _ = store(tmp_path, other, "one"), store(tmp_path, gone, "two")
+    away = {one.first: one.away for one in listed(tmp_path, here).read()}
+    assert away["one"] == f"It belongs to another folder: swecli -C '{other}' -r {there}"
+    assert away["two"] == f"Its folder no longer exists. If you moved it, run there: swecli sessions relink {gone}"
