@@ -13,12 +13,33 @@ from textual.screen import Screen
 from textual.selection import SelectEnd
 from textual.widget import Widget
 
+BACK_PRESSURE = 0.010
+"""Seconds between two checks of an output queue that the terminal has not emptied."""
+
 
 def writer_depth(app: App[Any]) -> int:
     """Number of writes waiting for the terminal; 0 if unknown."""
     thread = getattr(getattr(app, "_driver", None), "_writer_thread", None)
     queue = getattr(thread, "_queue", None)
     return queue.qsize() if queue is not None else 0
+
+
+class PacedScreen(Screen[None]):
+    """Draws only once the terminal has taken what was drawn before. Textual's queue of output is short, and to wait for
+    room in it would stop everything: keys, the turn, its commands. What changed meanwhile is drawn together."""
+
+    _paced = False
+
+    def _compositor_refresh(self) -> None:
+        if not writer_depth(self.app):
+            super()._compositor_refresh()
+        elif not self._paced:
+            self._paced = True
+            self.set_timer(BACK_PRESSURE, self._draw_on)
+
+    def _draw_on(self) -> None:
+        self._paced = False
+        self._compositor_refresh()
 
 
 def is_selecting(screen: Screen[Any]) -> bool:

@@ -12,12 +12,12 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
-from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Backend
+from swecli.tui.compat import PacedScreen
 from swecli.tui.dock.panel import ANSWERS, Clock, DockPanel, PanelContext
 from swecli.tui.keymap import Keymap
 from swecli.tui.prompt.box import Prompt
@@ -292,7 +292,7 @@ class TodoPanel(Widget, can_focus=False):
         return Strip(list(line.render_segments(self.visual_style)), width)
 
 
-class MainScreen(Screen[None]):
+class MainScreen(PacedScreen):
     """Has everything but the transcript in the first frame; the transcript is added once its modules are loaded."""
 
     DEFAULT_CSS = """

@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 FRAME = 1 / 30
 """Minimum seconds between two screen updates."""
 
-BACK_PRESSURE = 0.010
-"""Seconds between two checks of an output queue that the terminal has not emptied."""
-
 BEGIN = 2.0
 """Seconds that input behind an early message waits for that message's turn."""
 
@@ -132,7 +129,7 @@ class Bridge:
         while True:
             await self._dirty.wait()
             while self._waiting() > 0:
-                await self._sleep(BACK_PRESSURE)
+                await self._sleep(compat.BACK_PRESSURE)
             batch, self._pending = self._pending[:MAX_BATCH], self._pending[MAX_BATCH:]
             if not self._pending and not self._ended:
                 self._dirty.clear()

@@ -477,7 +477,9 @@ def handled(
     """
 
     def hard_end(code: int) -> None:
-        restore()
+        restoring = threading.Thread(target=restore, daemon=True)  # a terminal that nobody reads takes nothing
+        restoring.start()
+        restoring.join(grace)
         stopping.hard_end(code)
 
     def on_end(number: int, frame: FrameType | None) -> None:

@@ -76,6 +76,17 @@ def test_signals_end_it_while_it_asks_and_restore_the_terminal(start: Start, num
     assert restored(terminal)
 
 
+def test_a_signal_ends_it_although_nobody_reads_what_it_draws(start: Start) -> None:
+    terminal = start(prepared=True)
+    terminal.shows(READY)
+    with open(os.open(f"/proc/{terminal.pid}/fd/0", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY), "wb", 0) as full:
+        while full.write(b"x" * 100) is not None:
+            pass
+    terminal.kill(signal.SIGTERM)
+    terminal.wait_unread()
+    assert terminal.status == 143
+
+
 def test_an_interrupt_signal_is_control_c(start: Start) -> None:
     terminal = start(prepared=True)
     terminal.shows(READY)

@@ -20,7 +20,7 @@ from pathlib import Path
 import pyte
 
 from tests.support.preloaded import InTerminal
-from tests.support.waiting import Condition, Waiting
+from tests.support.waiting import Condition, Waiting, wait_until
 
 _UNKNOWN = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?2026[hl]")
 _SCREENS = re.compile(rb"(\x1b\[\?1049[hl])")
@@ -199,6 +199,10 @@ class Terminal:
         self._drawing = False
         assert self.status is not None
         return self.status
+
+    def wait_unread(self) -> None:
+        """Wait for the end without reading what the program draws."""
+        wait_until(self._ended, lambda: "waiting for the end")
 
     def wait_stopped(self) -> None:
         """Wait until the program is suspended."""

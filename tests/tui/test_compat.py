@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from textual.app import App, ComposeResult
 from textual.drivers._writer_thread import WriterThread
+from textual.screen import Screen
 from textual.selection import SelectState
 from textual.widgets import Static
 
 from swecli.tui import compat
+from tests.support.waiting import until
+from tests.tui.frames import FRAMES
 
 
 async def test_the_selection_of_a_screen_is_known() -> None:
@@ -28,6 +31,36 @@ async def test_the_selection_of_a_screen_is_known() -> None:
         await pilot.pause()
         assert not compat.is_selecting(app.screen)
         assert compat.writer_depth(app) == 0
+
+
+async def test_nothing_is_drawn_until_the_terminal_has_taken_the_last_frame() -> None:
+    class Output:
+        waiting = 0
+        _queue = property(lambda self: self)
+
+        def qsize(self) -> int:
+            return self.waiting
+
+    class Host(App[None]):
+        def get_default_screen(self) -> Screen[None]:
+            return compat.PacedScreen(id="_default")
+
+        def compose(self) -> ComposeResult:
+            yield Static("one")
+
+    app, output = Host(), Output()
+    async with app.run_test() as pilot:
+        app._driver._writer_thread = output  # type: ignore[union-attr]
+        before = FRAMES.count
+        output.waiting = 1
+        for text in ("two", "three", "four"):
+            app.query_one(Static).update(text)
+            await pilot.pause(2 * compat.BACK_PRESSURE)
+        assert FRAMES.count == before
+        output.waiting = 0
+        await until(lambda: FRAMES.count > before)
+        assert FRAMES.count == before + 1
+        assert "four" in app.export_screenshot()
 
 
 def test_the_writer_has_a_queue() -> None:
