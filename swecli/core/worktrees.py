@@ -33,6 +33,11 @@ class WorkTree(Struct, frozen=True):
     repository: Path
 
 
+def whereabouts(folder: str, branch: str = "") -> str:
+    """Location of the changes in a kept work tree."""
+    return f"Its changes are in the git worktree {folder}{f' (branch {branch})' if branch else ''}, and only there."
+
+
 def worktrees_folder(paths: Paths) -> Path:
     """Their folder: beside swecli's own folders, in which no tool may write."""
     folder = paths.data.with_name(_FOLDER)

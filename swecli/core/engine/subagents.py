@@ -49,7 +49,7 @@ from swecli.core.tools.base import AgentTask, ToolError, ToolOutcome, plural
 from swecli.core.tools.bounding import bound_result
 from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.jobs import JobInfo
-from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or_remove, place_of
+from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or_remove, place_of, whereabouts
 
 # Transcripts of subagents as text, and their reports to the parent session.
 
@@ -116,8 +116,7 @@ class Report(Struct, frozen=True):
 
     @property
     def whereabouts(self) -> str:
-        """Location of the changes in a kept work tree."""
-        return f"Its changes are in the git worktree {self.folder} (branch {self.branch}), and only there."
+        return whereabouts(self.folder, self.branch)
 
     @property
     def detail(self) -> str:

@@ -38,6 +38,7 @@ from swecli.core.tools.base import AgentRunner, ToolContext, ToolError, ToolOutc
 from swecli.core.tools.session_tools import TaskTool
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import Jobs
+from swecli.core.worktrees import whereabouts
 
 
 def overlap(one: str, other: str) -> bool:
@@ -337,15 +338,19 @@ class ToolCalls:
             self._end(call.item, call.part, "interrupted", _not_run("not executed"))
 
     def _cut_off(self, call: PreparedCall) -> ToolOutcome:
-        """Outcome of a call interrupted while it ran: the end of its output so far."""
+        """Outcome of a call interrupted while it ran: the end of its output so far, and what its agent left."""
+        agents = [agent for agent in self._recorder.state.agents.values() if agent.started.item == call.item]
+        left = "\n".join(whereabouts(agent.folder) for agent in agents if agent.folder)
         written, cut = self._live.of(call.item)
         if not written:
             return ToolOutcome(INTERRUPTED, is_error=True, detail="interrupted")
         begin = f"… (only the last {len(written):,} characters are kept)\n" if cut else ""
         text = f"{INTERRUPTED} Its output until then:\n{begin}{as_read(written)}"
+        if agents:  # they write for the model
+            shown = (TextBlock(left, "dim"),) if left else ()
+            return ToolOutcome(f"{text}\n{left}".rstrip(), shown, "interrupted", is_error=True)
         block = TerminalBlock(call.effects.command or call.title, written, None, str(call.ctx.cwd), truncated=cut)
-        by_agent = any(agent.started.item == call.item for agent in self._recorder.state.agents.values())
-        return ToolOutcome(text, () if by_agent else (block,), "interrupted", is_error=True)  # one writes for the model
+        return ToolOutcome(text, (block,), "interrupted", is_error=True)
 
     async def _files_recorded(self, consent: Consent) -> None:
         """Wait visibly for the first record of the files, without which a command could not be undone."""

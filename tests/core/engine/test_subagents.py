@@ -629,6 +629,55 @@ async def test_one_in_a_worktree_leaves_it_only_with_changes(tmp_path: Path, cha
     assert sorted(path.name for path in project.iterdir()) == [".git", "a"]
 
 
+async def test_an_interrupted_one_says_where_its_changes_are(tmp_path: Path) -> None:
+    reached = asyncio.Event()
+
+    class Pen(Poke):
+        name = "pen"
+
+        def description(self) -> str:
+            return "Writes, and goes on."
+
+        async def run(self, params: Target, ctx: ToolContext) -> ToolOutcome:
+            (ctx.cwd / params.target).write_text("new")
+            reached.set()
+            await asyncio.Event().wait()
+            raise AssertionError("it is interrupted")
+
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a").write_text("a")
+    repository(project)
+    script = parent(task(worktree=True))
+    options = changes(child_answers("done", call("pen", "b")))
+    equip = options.pop("equip")
+    scripted = ScriptedModel(parse_script(script))
+    async with bench(
+        script,
+        project,
+        tools=[*tools(), Pen(Gates())],
+        make_client=equip(lambda name: scripted),
+        profiles=lambda: PROFILES,
+        worktrees=tmp_path / "trees",
+        **options,
+    ) as made:
+        made.allow_all = True
+        made.send(Submit("go"))
+        await until(reached.is_set, "at work")
+        made.send(Interrupt())
+        await until(lambda: not made.session.view.busy, "the end")
+        (text,) = made.tool_texts().values()
+        (end,) = ended(made)
+        (interrupted,) = [
+            done for done in made.bodies(ItemCompleted) if done.status == "interrupted" and "agent-1" in str(done.parts)
+        ]
+
+    said = f"Its changes are in the git worktree {end.folder}, and only there."
+    assert (Path(end.folder) / "b").exists()
+    assert said in text
+    assert interrupted.blocks == (TextBlock(said, "dim"),)
+
+
 async def test_a_worktree_without_a_repository_is_an_error_that_says_so(tmp_path: Path) -> None:
     async with with_agents(
         parent(task(worktree=True)), tmp_path, child_answers(), worktrees=tmp_path / "trees"
