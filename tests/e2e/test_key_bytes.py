@@ -184,6 +184,14 @@ def test_letters_that_shift_has_made_are_typed(terminal: Terminal) -> None:
     terminal.shows(READY)
 
 
+@pytest.mark.parametrize("kind", ["xterm"])
+def test_keys_of_one_read_act_in_their_order(terminal: Terminal) -> None:
+    terminal.send(f"abcdef{ESC}[D{ESC}[D\x7f!{ESC}[H<{ESC}[F>{ESC}[1;2D{ESC}[1;2D_")
+    terminal.until(lambda: prompt(terminal) == ["<abc!e_"])
+    terminal.send("\x03")
+    terminal.shows(READY)
+
+
 @pytest.mark.parametrize("kind", ["kitty", "VT100"])
 def test_a_question_mark_on_an_empty_prompt_is_help_at_once(terminal: Terminal) -> None:
     for sent in ("?", f"{ESC}[47;2;63u", f"{ESC}[27;2;63~"):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual import events
+from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import TextArea
 
@@ -287,6 +288,15 @@ _OTHER_KEYS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "alt+\r": "al
 """Keys from terminals that report modifiers in the older form."""
 
 
+_OWN = {
+    key: binding.action
+    for binding in TextArea.BINDINGS
+    if isinstance(binding, Binding)
+    for key in binding.key.split(",")
+}
+"""Actions of Textual's editor, by key."""
+
+
 class PromptEditor(TextArea):
     """Multi-line text input. ``intercept`` sees each event first and returns whether it handled it."""
 
@@ -430,6 +440,11 @@ class PromptEditor(TextArea):
             event.prevent_default()
             if edit is not None:
                 edit()
+            return
+        # At once, as in ``LineInput``: a binding would run after letters that were typed behind it.
+        if key in _OWN and await self.app.run_action(_OWN[key], self):
+            event.stop()
+            event.prevent_default()
             return
         await super()._on_key(event)
 
