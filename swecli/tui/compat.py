@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingsMap
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.selection import SelectEnd
+from textual.timer import Timer
 from textual.widget import Widget
 
 BACK_PRESSURE = 0.010
@@ -28,18 +29,22 @@ class PacedScreen(Screen[None]):
     """Draws only once the terminal has taken what was drawn before. Textual's queue of output is short, and to wait for
     room in it would stop everything: keys, the turn, its commands. What changed meanwhile is drawn together."""
 
-    _paced = False
+    _late: Timer | None = None
+    """Runs while something is not drawn yet because of that."""
 
     def _compositor_refresh(self) -> None:
-        if not writer_depth(self.app):
+        if not writer_depth(self.app) and not getattr(self.app, "_batch_count", 0):
+            if self._late is not None:
+                self._late.stop()
+                self._late = None
             super()._compositor_refresh()
-        elif not self._paced:
-            self._paced = True
-            self.set_timer(BACK_PRESSURE, self._draw_on)
+        elif self._late is None:
+            self._late = self.set_interval(BACK_PRESSURE, self._draw_on)
 
     def _draw_on(self) -> None:
-        self._paced = False
-        self._compositor_refresh()
+        """Have the next update draw, after a layout that may be due."""
+        self._dirty_widgets.add(self)
+        self.check_idle()
 
 
 def is_selecting(screen: Screen[Any]) -> bool:

@@ -33,14 +33,17 @@ async def test_the_selection_of_a_screen_is_known() -> None:
         assert compat.writer_depth(app) == 0
 
 
+class Output:
+    """Stands for the thread that writes to the terminal."""
+
+    waiting = 0
+    _queue = property(lambda self: self)
+
+    def qsize(self) -> int:
+        return self.waiting
+
+
 async def test_nothing_is_drawn_until_the_terminal_has_taken_the_last_frame() -> None:
-    class Output:
-        waiting = 0
-        _queue = property(lambda self: self)
-
-        def qsize(self) -> int:
-            return self.waiting
-
     class Host(App[None]):
         def get_default_screen(self) -> Screen[None]:
             return compat.PacedScreen(id="_default")
@@ -61,6 +64,31 @@ async def test_nothing_is_drawn_until_the_terminal_has_taken_the_last_frame() ->
         await until(lambda: FRAMES.count > before)
         assert FRAMES.count == before + 1
         assert "four" in app.export_screenshot()
+
+
+async def test_a_late_frame_waits_for_a_batch_of_changes() -> None:
+    class Host(App[None]):
+        def get_default_screen(self) -> Screen[None]:
+            return compat.PacedScreen(id="_default")
+
+        def compose(self) -> ComposeResult:
+            yield Static("one")
+
+    app, output = Host(), Output()
+    async with app.run_test() as pilot:
+        screen = app.screen
+        assert isinstance(screen, compat.PacedScreen)
+        app._driver._writer_thread = output  # type: ignore[union-attr]
+        output.waiting = 1
+        app.query_one(Static).update("two")
+        await until(lambda: screen._late)
+        before = FRAMES.count
+        with app.batch_update():
+            output.waiting = 0
+            screen._draw_on()
+            await pilot.pause(2 * compat.BACK_PRESSURE)
+            assert FRAMES.count == before
+        await until(lambda: FRAMES.count > before)
 
 
 def test_the_writer_has_a_queue() -> None:
