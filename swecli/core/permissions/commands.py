@@ -16,6 +16,7 @@ from swecli.core.permissions.rules import (
     RuleError,
     active_rules,
     is_valid,
+    matches_tool,
     parse_rule,
     path_rule,
     rule_pattern,
@@ -237,9 +238,10 @@ class Offer(Struct, frozen=True):
 
 
 def only_edits(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Judgement) -> bool:
-    """Whether everything neither proven nor allowed edits workspace files. Names are judged as they are now, so a
-    command that renames files must not also create some."""
-    if judgement.unproven is not None or judgement.computed:
+    """Whether everything neither proven nor allowed edits workspace files, and no rule forbids or asks about all edits.
+    Names are judged as they are now, so a command that renames files must not also create some."""
+    tight = (*active_rules(policy, "deny"), *active_rules(policy, "ask"))
+    if judgement.unproven is not None or judgement.computed or any(matches_tool(rule, "edit_file") for rule in tight):
         return False
     kinds: list[str] = []
     for part in judgement.parts:

@@ -93,6 +93,11 @@ class FileFacts:
         del path
         return 0
 
+    def read_only(self, path: str) -> bool:
+        """Whether the mode of a file protects its content."""
+        del path
+        return False
+
     def names_elsewhere(self, path: str, roots: Sequence[str]) -> int:
         """How many hard links of a file lie outside ``roots``; 0 if it is missing."""
         del path, roots
@@ -231,6 +236,12 @@ class OsFacts(FileFacts):
             return os.stat(path).st_size
         except (OSError, ValueError):
             return 0
+
+    def read_only(self, path: str) -> bool:
+        try:
+            return not os.access(path, os.W_OK) or not os.stat(path).st_mode & 0o222
+        except (OSError, ValueError):
+            return True
 
     def names_elsewhere(self, path: str, roots: Sequence[str]) -> int:
         try:

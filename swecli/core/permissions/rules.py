@@ -402,6 +402,15 @@ def is_valid(rule: Rule) -> bool:
     return True
 
 
+def matches_tool(rule: Rule, tool: str) -> bool:
+    """Whether a rule matches all calls of a tool."""
+    try:
+        pattern = parse_rule(rule.text)
+    except RuleError:
+        return False
+    return pattern.kind == "tool" and pattern.matches_tool(tool)
+
+
 def matches_call(rule: Rule, call: Call, home: str) -> bool:
     """Whether a rule matches this call. Command patterns need the command's words and are judged elsewhere. An allow
     rule must cover everything that the call touches; a deny or ask rule matches any part of it."""

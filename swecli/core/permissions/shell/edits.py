@@ -233,6 +233,8 @@ def _of_sed(rest: Sequence[str], situation: Situation) -> EditKind:
         _check_new(path, operand, situation)
         if posixpath.normpath(path) != situation.facts.resolve(path) or situation.facts.kind(path) != "file":
             raise _NoEdit
+        if situation.facts.read_only(path):  # sed would replace it all the same
+            raise _NoEdit(f"{operand} is read-only")
     return "text"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.permissions.facts import OsFacts
+from swecli.core.permissions.types import Rule, RuleEffect
 from tests.support.shell_workspace import ShellWorkspace
 
 
@@ -144,6 +145,21 @@ ASK = (
 def test_edits_of_the_workspace_run_in_accept_edits_and_auto_only(work: ShellWorkspace, command: str) -> None:
     modes = ("default", "accept-edits", "auto", "plan")
     assert [outcome(work, command, mode) for mode in modes] == ["ask", "allow", "allow", "deny"]
+
+
+def test_a_read_only_file_is_not_rewritten_unasked(work: ShellWorkspace) -> None:
+    (work.root / "b.py").chmod(0o444)
+    assert outcome(work, "sed -i s/a/b/ a.py") == "allow"
+    assert outcome(work, "sed -i s/a/b/ a.py b.py") == "ask"
+
+
+@pytest.mark.parametrize("effect", ["deny", "ask"])
+@pytest.mark.parametrize("text", ["Edit", "Write", "edit_file"])
+def test_a_rule_about_all_edits_holds_for_edits_by_command(work: ShellWorkspace, text: str, effect: RuleEffect) -> None:
+    policy = work.policy(mode="accept-edits", facts=OsFacts(work.environment), rules=(Rule(effect, text, "user"),))
+    for command in ("sed -i s/a/b/ a.py", "touch new.py", "ruff format a.py"):
+        assert work.decide(command, policy).outcome == "ask"
+    assert work.decide("ls", policy).outcome == "allow"
 
 
 @pytest.mark.parametrize("command", ASK)
