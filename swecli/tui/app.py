@@ -170,7 +170,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.loaded = True
         self._use_palette()
         self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())
-        self.app_resume_signal.subscribe(self, lambda _: self.action_redraw())
+        self.app_suspend_signal.subscribe(self, lambda _: self._went(away=True))
+        self.app_resume_signal.subscribe(self, lambda _: self._went(away=False))
         self.session.show()
         first = backend.first_prompt
         if first and first.lstrip().startswith("/"):  # a command or a path; interpreted like typed input
@@ -387,6 +388,12 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     def action_next_mode(self) -> None:
         self.actions.next_mode()
+
+    def _went(self, *, away: bool) -> None:
+        """Another program took the terminal, or gave it back."""
+        self.input.away = away
+        if not away:
+            self.action_redraw()
 
     def action_redraw(self) -> None:
         if not self.screen_stack:  # a timer may fire while the program ends

@@ -161,6 +161,7 @@ class Connection:
 
     def _picked(self, value: str) -> None:
         if value == DEMO:
+            self._session.take_back(self._session.later.take_all())
             self._session.detach()
         steps = {LOGIN: self._pick_provider, DEMO: self._show_demo}
         self._screen.run_worker(steps[value]() if value in steps else self._try(value))

@@ -144,6 +144,8 @@ class InputController:
         """The waiting line that runs."""
         self._ended: TurnEnded | None = None
         """End of the newest turn when a line began to wait, or the previous one ran."""
+        self.away = False
+        """Whether another program has the terminal, such as the user's editor."""
 
     async def submit(self, text: str) -> None:
         """Execute the text."""
@@ -226,10 +228,11 @@ class InputController:
         self._next = self._screen.run_worker(self.submit_message(line.message, line.most, waited=True), group="later")
 
     def _is_free(self) -> bool:
-        """Whether nothing runs, no panel or list is open, and nobody is typing."""
+        """Whether nothing runs, no panel, list or other program is open, and nobody is typing."""
         screen, idle = self._screen, self._screen.prompt.idle
         rests = screen.dock.panel is None and screen.list_view is None and (idle is None or idle >= TYPING)
-        return rests and not self._session.busy and (self._next is None or self._next.is_finished)
+        rests = rests and not self.away and not self._session.busy
+        return rests and (self._next is None or self._next.is_finished)
 
     async def _halted(self, line: str) -> bool:
         """Wait for the work of earlier lines that were sent while the session opened. True if the user interrupts it:

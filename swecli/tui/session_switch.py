@@ -82,10 +82,18 @@ class SessionSwitch:
             self._flash("A turn is running; press Esc to interrupt it, then continue another session")
         else:
             self._screen.close_list()
-            self._replace(self._backend.stored_session(session.id), f"Continued {session.id}")
+            self._replace(self._backend.stored_session(session.id), f"Continued {session.id}", other=True)
 
-    def _replace(self, opened: OpenSession, said: str) -> None:
-        self._after_jobs(lambda: self._screen.run_worker(self._switch(opened, said, self._leave())))
+    def _replace(self, opened: OpenSession, said: str, *, other: bool = False) -> None:
+        """Open a session in place of the open one. Lines that wait go with it unless it is ``other``: they were sent
+        for another conversation, maybe in another folder."""
+
+        def replace() -> None:
+            if other:
+                self._session.take_back(self._session.later.take_all())
+            self._screen.run_worker(self._switch(opened, said, self._leave()))
+
+        self._after_jobs(replace)
 
     def _same_again(self) -> OpenSession:
         """Opens the open session again, or a new one if it has nothing to continue or is not stored."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from swecli.commands.base import CommandResult, Offer, SlashCommand
+from swecli.commands.base import CommandResult, Offer, SlashCommand, opens
 from swecli.core.protocol.commands import Compact, EditQueue, RunShell, Steer, Submit
 from swecli.core.protocol.events import TurnEnded, TurnOutcome
 from tests.support.fake_session import WAIT_FOR_INTERRUPT, FakeSession
+from tests.tui.screens.fakes import Sessions, ports
 from tests.tui.support import COMMANDS, Running, Session, running
 
 WAITS = (WAIT_FOR_INTERRUPT,)
@@ -132,6 +135,43 @@ async def test_it_waits_for_a_pause_in_typing_and_for_lists() -> None:
         it.clock.now += 2
         await it.shows("init got []")
         assert it.text == "half"
+
+
+async def test_it_waits_while_another_program_has_the_terminal() -> None:
+    async with running(WAITS) as it:
+        await begin(it)
+        await it.say("!git rebase -i HEAD~3")
+        await it.shows("⧗ after this turn: !git rebase")
+        it.app.app_suspend_signal.publish(it.app)  # as for the user's editor
+        end(it)
+        await it.until(lambda: not it.app.session.busy)
+        it.app.input.run_later()
+        assert it.app.session.later
+        it.app.app_resume_signal.publish(it.app)
+        await it.until(lambda: it.session.sent(RunShell))
+
+
+async def test_another_session_from_the_list_gets_no_line_for_the_one_that_is_left() -> None:
+    other = Session(history=())
+
+    async def continued() -> Any:
+        return other
+
+    shows = SlashCommand("resume", "Resume", opens("sessions"))
+    options = ports(sessions=Sessions(lambda name: continued))
+    async with running(WAITS, commands=lambda: (*COMMANDS, shows), **options) as it:
+        await begin(it)
+        await it.say("!rm -r build")
+        await it.shows("⧗ after this turn: !rm -r build")
+        await it.say("/resume")
+        await it.shows("Fix the login bug")
+        end(it)
+        await it.until(lambda: not it.app.session.busy)
+        await it.press("enter")
+        await it.until(lambda: it.app.session.port is other)
+        await it.until(lambda: it.text == "!rm -r build")
+        assert not it.app.session.later
+        assert other.sent(RunShell) == it.session.sent(RunShell) == []
 
 
 async def test_another_command_waits_for_the_running_one() -> None:
