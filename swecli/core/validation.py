@@ -170,8 +170,8 @@ class _Wrong(Exception):
     """The value does not fit; the problems are already listed."""
 
 
-_TRUE = frozenset(("true", "1", "yes", "on"))
-_FALSE = frozenset(("false", "0", "no", "off"))
+_TRUE = frozenset(("true", "t", "1", "yes", "y", "on"))
+_FALSE = frozenset(("false", "f", "0", "no", "n", "off"))
 
 
 class _Walk:
@@ -309,10 +309,14 @@ class _Walk:
         wrong = False
         for key, one in cast("Mapping[object, object]", given).items():
             at = (*place, str(key))
-            try:
-                values[self._value(of_key, key, at)] = self._value(of_value, one, at)
-            except _Wrong:
-                wrong = True
+            pair: list[Any] = []
+            for annotation, part in ((of_key, key), (of_value, one)):
+                try:
+                    pair.append(self._value(annotation, part, at))
+                except _Wrong:
+                    wrong = True
+            if len(pair) == 2:
+                values[pair[0]] = pair[1]
         if wrong:
             raise _Wrong
         return values
@@ -380,13 +384,19 @@ _LIMITS: tuple[tuple[str, Callable[[float, float], bool], str, str], ...] = (
 """Name of a bound of numbers, whether a value holds it, and its words in an error and in a description."""
 
 
+_MOST_WHOLE = 2**63 - 1
+"""TOML has no larger whole number, and events cannot carry one."""
+
+
 def _outside(kind: DeclaredType, value: Any) -> str:
     """Which bound the value exceeds, as a clause; empty if none."""
-    if isinstance(value, bool):
+    if isinstance(value, bool) or kind.of is Any:
         return ""
     if isinstance(value, int | float):
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             return "must be a finite number"
+        if isinstance(value, int) and not -_MOST_WHOLE <= value <= _MOST_WHOLE:
+            return f"must be at most {_MOST_WHOLE:,}" if value > 0 else f"must be at least {-_MOST_WHOLE:,}"
         for name, holds, words, _ in _LIMITS:
             bound = kind.bound(name)
             if bound is not None and not holds(value, bound):

@@ -426,7 +426,8 @@ def shown_value(value: object) -> str:
     if isinstance(value, DialectSettings):
         return ", ".join(f"{key}: {shown_value(item)}" for key, item in value.given.items())
     if isinstance(value, tuple):
-        return ", ".join(str(item) for item in cast("tuple[object, ...]", value))
+        items = cast("tuple[object, ...]", value)
+        return ", ".join(toml_text(item) if isinstance(item, Section) else str(item) for item in items)
     return f"{value:g}" if isinstance(value, float) else _USER_OF_ADDRESS.sub("…@", str(value))
 
 

@@ -37,6 +37,12 @@ def test_values_origins_and_choices(tmp_path: Path) -> None:
     assert found["sandbox.required"].choices == ("true", "false")
 
 
+def test_a_list_of_tables_is_shown_as_it_is_written(tmp_path: Path) -> None:
+    hook = 'command = "true"\nif = "Bash(git *)"\nasync = true\n'
+    found = described(tmp_path, f"[[hooks.PreToolUse]]\n{hook}")["hooks.PreToolUse"]
+    assert found.shown == '{command = "true", if = "Bash(git *)", async = true}'
+
+
 def test_what_may_be_secret_is_not_shown(tmp_path: Path) -> None:
     found = described(tmp_path, '[providers.p]\nbase_url = "http://me:pass@h/v1"\nheaders = { X-Key = "sesame" }\n')
     assert "sesame" not in repr(found)
