@@ -98,8 +98,8 @@ def request_of(
     query = f"?{quote(parts.query, safe=_UNQUOTED)}" if parts.query else ""
     target = quote(parts.path or "/", safe=_UNQUOTED) + query
     fields = {"host": host, "connection": "keep-alive", **{name.lower(): value for name, value in headers.items()}}
-    if parts.username is not None:
-        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    if parts.username or parts.password:
+        login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
         fields["authorization"] = f"Basic {b64encode(login.encode()).decode()}"
     if body is not None:
         fields["content-length"] = str(len(body))
@@ -147,8 +147,8 @@ def proxy_of(base_url: str) -> str | None:
 
     parts, known = urlsplit(base_url), getproxies()
     proxy = known.get(parts.scheme) or known.get("all")
-    if not proxy or proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return None
+    if not proxy or proxy_bypass(parts.netloc.rpartition("@")[2]) or proxy_bypass(parts.hostname or ""):
+        return None  # without port and brackets, as NO_PROXY names an IPv6 address
     return proxy if "://" in proxy else f"http://{proxy}"
 
 

@@ -205,3 +205,15 @@ def test_the_environment_decides_about_the_proxy(passed_by: str, used: bool, mon
     assert proxy_of("http://llm.invalid/v1") == ("http://proxy:3128" if used else None)
     assert proxy_of("http://127.0.0.1:8000/v1") is None
     assert proxy_of("https://llm.invalid/v1") is None
+
+
+@pytest.mark.parametrize("passed_by", ["fd00::5", "[fd00::5]", "[fd00::5]:8080"])
+def test_an_ipv6_address_is_passed_by_in_each_form(passed_by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, HTTP_PROXY="proxy:3128", NO_PROXY=passed_by)
+    assert proxy_of("http://[fd00::5]:8080/v1") is None
+    assert proxy_of("http://[fd00::6]:8080/v1") is not None
+
+
+def test_an_empty_login_in_an_address_leaves_the_key() -> None:
+    request = request_of("http://@host/v1", {"authorization": "Bearer key"}, None, {})
+    assert dict(request.headers)[b"authorization"] == b"Bearer key"
