@@ -385,7 +385,7 @@ _LIMITS: tuple[tuple[str, Callable[[float, float], bool], str, str], ...] = (
 
 
 _MOST_WHOLE = 2**63 - 1
-"""TOML has no larger whole number, and events cannot carry one."""
+"""TOML promises no larger whole numbers, and the largest ones fit no float or size of a file."""
 
 
 def _outside(kind: DeclaredType, value: Any) -> str:
