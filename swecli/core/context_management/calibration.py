@@ -303,6 +303,20 @@ class Calibration:
         self._answer = None
         return True
 
+    def rejected(self, sent: Sent, prompt: int, window: int) -> None:
+        """Learn from the size that a provider stated when it rejected a request as too long: for servers without usage
+        reports the only one. It counts only where the request is larger than predicted, because it may include the
+        answer's limit."""
+        predicted, known = self.predict(sent).total, self._extends_anchor(sent)
+        everything = sent.fixed_tokens + sent.tail_tokens + sum(size.total for size in sent.messages)
+        if prompt <= predicted or not self._plausible(prompt, everything, None, everything, window):
+            return
+        if self._fixed is None or sent.fixed == self._fixed:  # not a transcript beside the conversation
+            self.observe(sent, Usage(prompt), window)
+        if not known:
+            self._seen_estimated += everything
+            self._seen_reported += _clamp(prompt / max(1, everything)) * everything
+
     def _plausible(self, reported: int, everything: int, before: _Anchor | None, fresh: int, window: int) -> bool:
         """Whether a report can be true. ``everything`` and ``fresh`` are estimates of the whole prompt and of the
         messages after the anchor."""

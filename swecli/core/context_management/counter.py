@@ -516,14 +516,16 @@ class MessageSize:
         self.total = sum(tokens for _, tokens in counts)
         self._content: tuple[Part, ...] | bytes = parts
 
-    def is_of(self, message: Message) -> bool:
+    def is_of(self, message: Message, *, joins: bool = True) -> bool:
+        """Whether this is the estimate of the message, which then ``joins`` the conversation."""
         if self.role != message.role:
             return False
         if isinstance(self._content, tuple):
             return self._content == message.parts
         if self._content != _digest(message.parts):
             return False
-        self._content = message.parts  # shared with the conversation, and quicker to compare
+        if joins:
+            self._content = message.parts  # shared with the conversation, and quicker to compare
         return True
 
     def recount(self, counts: tuple[tuple[str, int], ...]) -> None:
@@ -604,10 +606,16 @@ class SizeCache:
         return found
 
     def beside(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
-        """The estimates of messages that do not replace the conversation: reuses those of the shared prefix and
-        estimates the rest without remembering it."""
+        """The estimates of messages that do not replace the conversation: reuses the remembered ones and estimates the
+        rest without remembering it."""
         same = self._common(messages)
-        return (*self._newest[1][:same], *(self.measure(message) for message in messages[same:]))
+        return (
+            *self._newest[1][:same],
+            *(self._known(message) or self.measure(message) for message in messages[same:]),
+        )
+
+    def _known(self, message: Message) -> MessageSize | None:
+        return next((size for size in self._variants(message) if size.is_of(message, joins=False)), None)
 
     def _common(self, messages: Sequence[Message]) -> int:
         """Length of the prefix shared with the newest conversation, in messages."""

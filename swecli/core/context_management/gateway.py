@@ -41,11 +41,19 @@ class RequestGateway(Struct):
         stream = client.stream(with_room_for_answer(request, budget, info))
         try:
             async for event in stream:
+                if isinstance(event, Failed):
+                    self._learn(event.error, request, info)
                 yield event
         finally:
             close = getattr(stream, "aclose", None)
             if close is not None:
                 await close()
+
+    def _learn(self, error: ProviderError, request: ModelRequest, info: ModelInfo) -> None:
+        """Measure anew with the size that the provider stated for a request that it rejected as too long."""
+        if error.kind == "context_overflow" and error.prompt_tokens:
+            self.context.monitor.rejected(request, error.prompt_tokens, info)
+            self._newest = None
 
     async def too_long(self, request: ModelRequest, info: ModelInfo, *, likely: bool = False) -> bool:
         """Whether the request is too long for the model by its largest possible size; ``likely``: by its probable size,

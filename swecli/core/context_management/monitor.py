@@ -227,6 +227,12 @@ class TokenMonitor:
         sent = self._sent(request, sum(self._fixed_components(request, {}).values()))
         return self._calibration(info).observe(sent, usage, info.window or ASSUMED_WINDOW)
 
+    def rejected(self, request: ModelRequest, prompt: int, info: ModelInfo) -> None:
+        """Learn from the size, in tokens, that the provider stated when it rejected ``request`` as too long."""
+        beside = self._fixed is None or self._fixed[0] != (request.system, request.tools)
+        sent = self._sent(request, sum(self._fixed_components(request, {}).values()), beside)
+        self._calibration(info).rejected(sent, prompt, info.window or ASSUMED_WINDOW)
+
     async def keep_ratios(self) -> None:
         """Pass learned ratios to the store, in a thread, each time that they rest on twice as much as before."""
         for model, calibration in tuple(self._calibrations.items()):

@@ -140,3 +140,28 @@ async def test_the_usual_limit_of_an_answer_fits_the_window_as_well() -> None:
     roomy = replace(config.info, window=64_000)
     short = manager.prepare((Message("user", (TextPart("hello"),), "u0"),), info=roomy)
     assert build_request(short.request, config.target).body["max_tokens"] == config.info.usual_output
+
+
+async def test_the_size_that_a_rejection_states_counts_from_then_on() -> None:
+    rejected = '[[step]]\nfault = { kind = "overflow", tokens = 10500, window = 12000 }\n'
+    context, client = ContextManager(()), ScriptedModel(parse_script(f"window = 12000\n{rejected}{ANSWER * 2}"))
+    gateway = RequestGateway(context)
+    wanted = context.prepare(request("word " * 6_000).messages, info=client.info)
+    before = context.monitor.ratio(client.info)
+    assert isinstance(await sent(gateway, client, wanted.request), Failed)
+    # The model has a vocabulary of its own, and its server reports no usage.
+    assert context.measure(request("word " * 6_000).messages, client.info).used == pytest.approx(10_500, rel=0.05)
+    assert context.monitor.ratio(client.info) > 1.25 * before
+    assert await gateway.too_long(replace(wanted.request, max_output_tokens=4_000), client.info, likely=True)
+    assert len(client.requests) == 1
+
+
+@pytest.mark.parametrize("stated", [100, 9_000_000])
+async def test_a_rejection_that_states_an_impossible_size_teaches_nothing(stated: int) -> None:
+    rejected = f'[[step]]\nfault = {{ kind = "overflow", tokens = {stated}, window = 12000 }}\n'
+    context, client = ContextManager(()), ScriptedModel(parse_script(f"window = 12000\n{rejected}"))
+    wanted = context.prepare(request("word " * 6_000).messages, info=client.info)
+    before = context.monitor.ratio(client.info)
+    assert isinstance(await sent(RequestGateway(context), client, wanted.request), Failed)
+    assert context.monitor.ratio(client.info) == before
+    assert context.prepare(wanted.request.messages, info=client.info).budget == wanted.budget
