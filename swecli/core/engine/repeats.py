@@ -84,19 +84,44 @@ class RepeatDetector:
     def __init__(self) -> None:
         self._failures: Counter[tuple[str, str]] = Counter()
         self._recent: list[tuple[str, str, SeenCall]] = []
+        self._made: Counter[int] = Counter()
+        """How often each call gave this result, by their hash."""
+        self._span: dict[int, SeenCall] = {}
+        """The calls since the last compaction."""
+        self._stale_spans = 0
+        """Number of consecutive compactions before which no call gave anything new."""
 
     def reset(self) -> None:
         """Start again after a change: later calls repeat nothing from before it."""
         self._failures.clear()
         self._recent.clear()
+        self._made.clear()
+        self._span.clear()
+        self._stale_spans = 0
 
-    def forget_lookups(self) -> None:
-        """Forget lookups whose results the model no longer sees: repeating them is not a loop."""
+    def compacted(self) -> Repetition | None:
+        """Forget lookups whose results the model no longer sees: repeating them is not a loop. Compaction after
+        compaction without anything new is one, of any length: the same things are read as often as they are
+        forgotten."""
         self._recent.clear()
+        span, self._span = self._span, {}
+        if not span:
+            return None
+        least = min(self._made[mark] for mark in span)
+        self._stale_spans = self._stale_spans + 1 if least > 1 else 0
+        rounds = min(least, self._stale_spans + 1)
+        kind: Kind = "running" if any(call.waits for call in span.values()) else "looking"
+        about = list(dict.fromkeys(call.about for call in span.values()))
+        if len(about) > LONGEST_CYCLE:
+            about[LONGEST_CYCLE:] = [f"{len(about) - LONGEST_CYCLE} more"]
+        return Repetition(kind, rounds, tuple(about)) if rounds >= NOTED[kind] else None
 
     def observe(self, call: SeenCall) -> Repetition | None:
         """Add a call. Returns the loop that it completes once more, from the round on at which it is noted."""
         key, digest = call.key, call.digest
+        mark = hash((key, digest))
+        self._made[mark] += 1
+        self._span[mark] = call
         self._recent.append((key, digest, call))
         del self._recent[:-_KEPT]
         if call.failed:
@@ -176,9 +201,9 @@ class RepeatGuard:
         self.reason = ""
         """Why the turn should end, for people."""
 
-    def forget_lookups(self) -> None:
-        """Allow repeated lookups after results left the model's view."""
-        self._detector.forget_lookups()
+    async def compacted(self) -> Verdict:
+        """Allow repeated lookups after results left the model's view, unless that repeats without an end."""
+        return await self._judge(self._detector.compacted())
 
     def user_spoke(self) -> None:
         """Start again after a user message, because the model now acts on the user's request."""
@@ -187,7 +212,9 @@ class RepeatGuard:
 
     async def check(self, calls: Sequence[Call]) -> Verdict:
         """Check the finished calls of a step; note a loop for the model, or ask the user whether to continue."""
-        found = self._observe(calls)
+        return await self._judge(self._observe(calls))
+
+    async def _judge(self, found: Repetition | None) -> Verdict:
         self.note = _note(found) if found else ""
         if found is None:
             return "continue"
@@ -210,6 +237,7 @@ class RepeatGuard:
         if record is None or record.status == "interrupted":
             return None
         result = next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")
+        result = self._recorder.ledger.stored.get(call.item, result)  # equal for equal texts, whatever excerpt fits
         tool = self._tools.get(call.part.name)
         same = replace(call.part, arguments=normalised(call.part.arguments))
         about = " ".join(filter(None, (call.part.name, target_of(same))))

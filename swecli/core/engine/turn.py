@@ -32,7 +32,7 @@ from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.repeats import RepeatGuard
+from swecli.core.engine.repeats import RepeatGuard, Verdict
 from swecli.core.engine.retrieval import PromptRetrieval
 from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import Connection, Mentionable, Services
@@ -236,7 +236,7 @@ class Turn:
             self._check_left(prepared)  # a summary would be as large as the request
             await self._check_budgets(prepared)
             if await self._compactions.before_request(prepared, self._client):
-                self._repeats.forget_lookups()
+                self._end_loop(await self._repeats.compacted())
                 prepared = self._prepare(changed=True)
                 await self._check_budgets(prepared)
             self._check_caps()  # freeing space may have requested a summary
@@ -264,7 +264,7 @@ class Turn:
             await self._memory.keep()
             if self._hooks.stopped:
                 raise TurnStopped("interrupted", f"stopped by a hook: {self._hooks.stopped}", "hook")
-            await self._check_repeats(calls)
+            self._end_loop(await self._repeats.check(calls))
             if (
                 not calls
                 and not self._continues(message)
@@ -415,8 +415,7 @@ class Turn:
                 self._offered.called(call.part.name)
             await self._scheduler.run(calls)
 
-    async def _check_repeats(self, calls: tuple[Call, ...]) -> None:
-        verdict = await self._repeats.check(calls)
+    def _end_loop(self, verdict: Verdict) -> None:
         if verdict == "no user":
             raise TurnStopped("limit", f"stopped because {self._repeats.reason}; no user to ask", "repetition")
         if verdict == "stopped by the user":

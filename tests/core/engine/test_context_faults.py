@@ -23,12 +23,14 @@ from swecli.core.protocol.events import (
     ItemCompleted,
     ModelChanged,
     Notice,
+    QuestionAsked,
     StepStarted,
     TurnEnded,
 )
 from swecli.core.protocol.messages import ImagePart
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, call, until
+from tests.core.engine.test_results import blobs
 
 LINES = "\n".join(f"line {number} of a file with some words in it" for number in range(120))
 SUMMARY = "## Goal\\nFind the bug.\\n## Done\\nRead many files; nothing changed yet.\\n## Next\\nRead the rest."
@@ -324,3 +326,29 @@ async def test_a_crash_in_the_middle_of_an_automatic_compaction(tmp_path: Path) 
         assert len(again.model.requests) <= MOST_CALLS
         open_items = [body for body in again.bodies(ItemCompleted) if body.status == "interrupted"]
         assert open_items
+
+
+class Forgetful(ScriptedModel):
+    """Reads the same files again after each summary."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(parse_script(text))
+        self.summaries = 0
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        if "summar" not in request.messages[-1].text:
+            return super().stream(request)
+        self.summaries += 1
+        return ScriptedModel(parse_script(f'window = 24000\n[[step]]\ntext = "{SUMMARY}"')).stream(request)
+
+
+async def test_a_model_that_reads_again_what_each_compaction_removed(tmp_path: Path) -> None:
+    model = Forgetful(script(*[reads(13)] * 20))
+    async with bench('[[step]]\ntext = "x"', tmp_path, make_client=lambda _name: model, blobs=blobs()) as b:
+        fill(b, 13)
+        b.send(Submit("Read the files."))
+        await until(lambda: bool(b.bodies(QuestionAsked)) or bool(b.bodies(TurnEnded)))
+        (asked,) = b.bodies(QuestionAsked)
+        assert "The model is in a loop: read_file gave the same result" in asked.questions[0].text
+        assert len(model.requests) < 200
+        assert any("You are in a loop" in request.tail for request in model.requests)

@@ -69,6 +69,34 @@ def test_a_longer_round_is_no_circle() -> None:
     assert observed(*[look(f"f{number % 4}") for number in range(40)]) == [None] * 40
 
 
+def compacted(*spans: str, result: str = "text") -> list[int]:
+    """Rounds after each compaction; each span names the files read before one."""
+    detector = RepeatDetector()
+    rounds: list[int] = []
+    for number, span in enumerate(spans):
+        for target in span.split():
+            detector.observe(look(target, result.format(number)))
+        found = detector.compacted()
+        rounds.append(found.rounds if found else 0)
+    return rounds
+
+
+def test_reading_the_same_between_compactions_is_a_circle_of_any_length() -> None:
+    assert compacted(*["a b c d e f"] * 6) == [0, 0, 3, 4, 5, 6]
+    assert compacted("a b c d", "c d a", "b c d", "a b c", "d a") == [0, 0, 0, 3, 4]
+
+
+def test_something_new_between_compactions_is_progress() -> None:
+    assert compacted(*[f"a b c new{number}" for number in range(9)]) == [0] * 9
+    assert compacted(*["a b c"] * 9, result="text {}") == [0] * 9
+    assert compacted("a", "a b", "a c", "a", "a", "a") == [0, 0, 0, 0, 3, 4]
+    detector = RepeatDetector()
+    for _ in range(9):
+        detector.observe(look("a"))
+        detector.reset()
+        assert detector.compacted() is None
+
+
 def test_waiting_for_something_that_moves_is_no_circle() -> None:
     assert observed(*[run("status", f"{number} of 100 done") for number in range(100)]) == [None] * 100
     assert observed(*[failing(f"not ready: {number} %") for number in range(100)]) == [None] * 100
