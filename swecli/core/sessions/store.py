@@ -167,6 +167,8 @@ _SUMS_SINCE = 4
 """Version of the tables from which a session's row has its sums."""
 
 
+_FROM_THE_FUTURE = "s.updated > strftime('%s', 'now') + 60"
+"""Whether the clock was wrong, or was set back since then: such a time does not make a session the newest."""
 _HAS_MESSAGE = """
     (s.title != '' OR EXISTS (SELECT 1 FROM events e WHERE e.session_id = s.id AND e.type = 'turn_started'))
 """
@@ -260,7 +262,7 @@ def list_sessions(connection: sqlite3.Connection, *, limit: int = 200, empty: bo
     where = f"WHERE {_IS_THERE if empty else _HAS_MESSAGE}"
     # Reading another folder's database must not migrate it.
     columns = _COLUMNS if version_of(connection) >= _SUMS_SINCE else _COLUMNS_BEFORE_4
-    query = f"SELECT {columns} FROM sessions s {where} ORDER BY s.updated DESC, s.id DESC LIMIT ?"
+    query = f"SELECT {columns} FROM sessions s {where} ORDER BY {_FROM_THE_FUTURE}, s.updated DESC, s.id DESC LIMIT ?"
     return [_info(row) for row in connection.execute(query, (limit,)).fetchall()]
 
 
@@ -618,9 +620,9 @@ class _Sums(Struct):
 
     def store(self, connection: sqlite3.Connection, session: str) -> None:
         connection.execute(
-            "UPDATE sessions SET updated = max(updated, ?), size = size + ?, turns = turns + ?, tokens = tokens + ?"
-            " WHERE id = ?",
-            (self.newest, self.size, self.turns, _whole(self.tokens), session),
+            f"UPDATE sessions AS s SET updated = CASE WHEN {_FROM_THE_FUTURE} THEN ? ELSE max(updated, ?) END,"
+            " size = size + ?, turns = turns + ?, tokens = tokens + ? WHERE id = ?",
+            (self.newest, self.newest, self.size, self.turns, _whole(self.tokens), session),
         )
         if self.costs:
             row = connection.execute("SELECT cost FROM sessions WHERE id = ?", (session,)).fetchone()

@@ -5,6 +5,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -124,6 +125,20 @@ def test_sessions_are_listed_newest_first_and_empty_ones_are_not(store: SessionS
     assert {s.id for s in store.list(empty=True)} == set(ids)
     store.append([fact(ids[0], 9, ts=now + 30)])
     assert store.list()[0].id == ids[0]
+
+
+def test_a_session_from_the_future_is_not_the_newest(store: SessionStore) -> None:
+    ids = [store.create("/w", "m", "1").id for _ in range(2)]
+    now = time.time()
+    store.append(user_turn(ids[0], 1, "while the clock was wrong", ts=now + 864_000))
+    store.append(user_turn(ids[1], 1, "the next day", ts=now))
+    assert [s.id for s in store.list()] == [ids[1], ids[0]]
+    newest = store.latest()
+    assert newest is not None
+    assert newest.id == ids[1]
+    store.append([fact(ids[0], 9, ts=now + 5)])
+    assert [s.id for s in store.list()] == ids
+    assert store.list()[0].updated == pytest.approx(now + 5)
 
 
 def test_a_session_is_found_by_the_beginning_of_its_id(tmp_path: Path) -> None:
