@@ -40,7 +40,7 @@ READY = b"%"
 GOALS = {"first": (60, 220), "second": (60, 220), "help": (15, None)}
 """Files and functions at the most."""
 _DRAWING = ("render", "_render", "render_line", "render_lines", "get_content_height", "get_content_width", "compose")
-_DRAWING += ("on_resize", "_display")
+_DRAWING += ("on_resize", "_display", "_compositor_refresh")
 _DRAWING_FILES = ("_compositor.py", "_styles_cache.py", "_layout.py")
 _SHOWING = "SessionController._apply"
 

@@ -44,8 +44,8 @@ from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
 from swecli.core.engine.services import Adjustable, ModelUnavailable, NoWindowKnowledge, Services
 from swecli.core.engine.session import Session
+from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.secrets import masker_of
-from swecli.core.llm.transport import ExchangeDump
 from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import DisplayBlock

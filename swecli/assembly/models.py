@@ -36,6 +36,7 @@ from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of,
 from swecli.core.llm.catalog import PriceList, Pricer, cost_of, cost_text, load_catalog, read_prices, utc_now
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.errors import EndpointModel
+from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.model_names import NamedModel, chatting, does_chat, find_model, likeliest_first
 from swecli.core.llm.offers import Account, ModelOffer, account_of, listed_offers, offers
 from swecli.core.llm.providers import (
@@ -50,7 +51,6 @@ from swecli.core.llm.providers import (
     known_providers,
     resolve,
 )
-from swecli.core.llm.transport import ExchangeDump
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, SystemBlock
 from swecli.core.llm.windows import (
     LOCAL_PROVIDERS,

@@ -83,12 +83,14 @@ def _needs_session(meaning: Submission) -> bool:
             return meaning.command.name != "quit"
 
 
-def _waits_for_turn(meaning: Submission) -> bool:
-    """Whether it cannot run during a turn."""
+def _needs_rest(message: PromptEditor.Submitted, meaning: Submission) -> bool:
+    """Whether a line cannot run during a turn: a command for the shell, a note, some slash commands."""
     match meaning:
         case Shell():
             return True
-        case None | Say() | NotSent():
+        case Say():
+            return _is_note(message)
+        case None | NotSent():
             return False
         case _:
             return meaning.command.needs_rest(meaning.arguments)
@@ -109,9 +111,8 @@ def _is_note(message: PromptEditor.Submitted) -> bool:
     """Whether it is a line for the instructions rather than a message."""
     from swecli.commands.memory import note_of
 
-    text = message.text
     bare = not message.pastes and not message.images
-    return bare and text.lstrip().startswith("#") and bool(note_of(text))
+    return bare and message.text.lstrip().startswith("#") and bool(note_of(message.text))
 
 
 TYPING = 1.5
@@ -159,7 +160,7 @@ class InputController:
         Above ``most`` of the window, ask first. Input sent while the session opens is processed in order once it is
         open. ``waited``: its turn has come."""
         session, meaning = self._session, interpret(message.text, self._actions.commands)
-        if session.later and not waited and (_sends(meaning) or self._needs_rest(message, meaning)):
+        if session.later.lines and not waited and (_sends(meaning) or _needs_rest(message, meaning)):
             self._wait(message, most)
             return
         unknown = isinstance(meaning, NotSent) and message.text.lstrip().startswith("/")
@@ -178,7 +179,8 @@ class InputController:
                         await session.port.extensions_settled()
                     await self.own_commands()
                     meaning = interpret(message.text, self._actions.commands)
-            if not early and self._needs_rest(message, meaning) and session.busy:
+            plain = isinstance(meaning, Say) and not message.text.lstrip().startswith("#")
+            if not (early or plain) and _needs_rest(message, meaning) and session.busy:
                 self._wait(message, most, first=waited)
                 return
             async with self._weighing:
@@ -188,7 +190,7 @@ class InputController:
                     await self._say(message, most)
                     if early and session.view is not None and session.view.model is not None:
                         await session.begun()  # a command's output belongs below the earlier message
-            if early and not waited and _waits_for_turn(meaning) and await self._halted(message.text.strip()):
+            if early and not waited and _needs_rest(message, meaning) and await self._halted(message.text.strip()):
                 return
             match meaning:
                 case None | Say():
@@ -199,10 +201,6 @@ class InputController:
                     self._screen.transcript.show((TextBlock(why, "warning"),))
                 case _:
                     await self._run(meaning.command, meaning.arguments, waited=waited)
-
-    def _needs_rest(self, message: PromptEditor.Submitted, meaning: Submission) -> bool:
-        """Whether a line cannot run during a turn."""
-        return _waits_for_turn(meaning) or (isinstance(meaning, Say) and _is_note(message))
 
     def _wait(self, message: PromptEditor.Submitted, most: float, *, first: bool = False) -> None:
         """Let a line wait for the session and for earlier lines, or before all of them (``first``)."""
@@ -215,10 +213,10 @@ class InputController:
     def run_later(self) -> None:
         """Run the next waiting line if the session is free. After a failed turn the user decides."""
         session = self._session
-        if not session.later and self._look is not None:
+        if not session.later.lines and self._look is not None:
             self._look.stop()
             self._look = None
-        if not session.later or not self._is_free():
+        if not session.later.lines or not self._is_free():
             return
         before, self._ended = self._ended, session.state.ended
         if self._ended not in (None, before) and self._ended.outcome not in ("done", "limit"):
@@ -273,7 +271,7 @@ class InputController:
             self._actions.connect(waits=True)
             return
         bare = not message.pastes and not message.images
-        if _is_note(message) and await self._noted(message.text):
+        if bare and message.text.lstrip().startswith("#") and await self._noted(message.text):
             return
         text, mentions = message.text, None
         if not bare or "@" in text:

@@ -23,42 +23,41 @@ class Line(Struct, frozen=True):
 
 
 class Later:
-    """The waiting lines. ``changed`` is called after each change."""
+    """The waiting lines, first in ``lines``, and as they are shown in ``queue``; both are only read outside.
+    ``changed`` is called after each change."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._lines: list[Line] = []
         self._count = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._lines)
-
-    @property
-    def queue(self) -> tuple[Queued, ...]:
-        return tuple(line.queued for line in self._lines)
+        self.lines: tuple[Line, ...] = ()
+        self.queue: tuple[Queued, ...] = ()
 
     def add(self, message: PromptEditor.Submitted, most: float, *, first: bool = False) -> None:
         self._count += 1
         line = Line(Queued(f"later{self._count}", message.text.strip(), images=message.images), message, most)
-        self._lines.insert(0 if first else len(self._lines), line)
-        self._changed()
+        self._set((line, *self.lines) if first else (*self.lines, line))
 
     def next(self) -> Line:
         """Remove the first line and return it."""
-        line = self._lines.pop(0)
-        self._changed()
+        line = self.lines[0]
+        self._set(self.lines[1:])
         return line
 
     def take(self, name: str) -> bool:
         """Remove the line with this id; False if there is none."""
-        found = [line for line in self._lines if line.queued.id == name]
-        for line in found:
-            self._lines.remove(line)
-            self._changed()
-        return bool(found)
+        left = tuple(line for line in self.lines if line.queued.id != name)
+        found = len(left) < len(self.lines)
+        if found:
+            self._set(left)
+        return found
 
     def take_all(self) -> tuple[Queued, ...]:
-        queue, self._lines = self.queue, []
+        queue = self.queue
         if queue:
-            self._changed()
+            self._set(())
         return queue
+
+    def _set(self, lines: tuple[Line, ...]) -> None:
+        self.lines = lines
+        self.queue = tuple(line.queued for line in lines)
+        self._changed()

@@ -82,7 +82,7 @@ async def test_up_takes_the_newest_one_back() -> None:
         await it.until(lambda: it.text == "/init")
         await it.hides("⧗")
         assert it.session.sent(EditQueue) == []
-        assert not it.app.session.later
+        assert not it.app.session.later.lines
 
 
 async def test_an_interrupt_returns_messages_and_keeps_commands_in_the_history() -> None:
@@ -131,7 +131,7 @@ async def test_it_waits_for_a_pause_in_typing_and_for_lists() -> None:
         end(it)
         await it.shows("⧗ next: /init")
         it.app.input.run_later()
-        assert it.app.session.later
+        assert it.app.session.later.lines
         it.clock.now += 2
         await it.shows("init got []")
         assert it.text == "half"
@@ -146,7 +146,7 @@ async def test_it_waits_while_another_program_has_the_terminal() -> None:
         end(it)
         await it.until(lambda: not it.app.session.busy)
         it.app.input.run_later()
-        assert it.app.session.later
+        assert it.app.session.later.lines
         it.app.app_resume_signal.publish(it.app)
         await it.until(lambda: it.session.sent(RunShell))
 
@@ -170,7 +170,7 @@ async def test_another_session_from_the_list_gets_no_line_for_the_one_that_is_le
         await it.press("enter")
         await it.until(lambda: it.app.session.port is other)
         await it.until(lambda: it.text == "!rm -r build")
-        assert not it.app.session.later
+        assert not it.app.session.later.lines
         assert other.sent(RunShell) == it.session.sent(RunShell) == []
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from swecli.core.llm.addresses import without_password
 from swecli.core.llm.errors import ErrorContext, WireError, read_body, to_provider_error
+from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, compact, is_list
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, WireRequest
@@ -22,7 +23,7 @@ from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
 from swecli.core.llm.text_tools import TextCallStream, as_text
-from swecli.core.llm.transport import ENCODING_HINT, ExchangeDump, HttpResponse, Timeouts, Transport
+from swecli.core.llm.transport import ENCODING_HINT, HttpResponse, Timeouts, Transport
 from swecli.core.llm.types import (
     Failed,
     ModelInfo,

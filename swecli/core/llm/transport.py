@@ -1,41 +1,30 @@
-"""HTTP to a model server: one streamed request, small fetches, addresses, and dumps for debugging."""
+"""HTTP to a model server: connections with proxies and certificates as the environment names them, one streamed
+request, and small fetches.
+
+httpcore keeps the connections. httpx, which is built on it, would add 4 MiB and a twentieth of a second to each start.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import codecs
 import dataclasses
-import json
+import importlib
+import importlib.util
 import os
-import shutil
 import ssl
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, cast
-from urllib.parse import urlsplit
+import sys
+import zlib
+from base64 import b64encode
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from msgspec import Struct
 
-from swecli.core.atomic_text import make_private
-from swecli.core.llm.addresses import is_local, without_password
-from swecli.core.llm.connections import (
-    READABLE,
-    AddressError,
-    CertificateSettingError,
-    EncodingError,
-    Inflater,
-    ProxySettingError,
-    encodings,
-    failures,
-    open_pool,
-    proxy_of,
-    request_of,
-)
+from swecli.core.llm.addresses import is_local, is_loopback, without_password
 from swecli.core.llm.errors import PROXY_LOGIN_HINT
-from swecli.core.llm.json_values import compact, parse_event, parse_object
-from swecli.core.llm.secrets import Masker, StreamMasker, key_values, masked_headers
+from swecli.core.llm.json_values import compact, parse_event
 from swecli.core.llm.types import ProviderError
 
 if TYPE_CHECKING:
@@ -125,7 +114,7 @@ class Transport:
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes | None = None) -> HttpResponse:
         """Send ``body``, or ask for ``url`` where there is none, and give the response as soon as its head is there.
-        The caller closes it.
+        The caller closes it. Name and password in the URL are sent as its login.
 
         Raises:
             ProviderError: kind ``network``, ``protocol`` or (no URL) ``bad_request``.
@@ -133,7 +122,21 @@ class Transport:
         try:
             async with self._opening:  # requests at once share one pool: another would never be closed
                 pool = self._pool = self._pool or await asyncio.to_thread(open_pool, self._base_url)
-            response = await pool.handle_async_request(request_of(url, headers, body, self._limits))
+            import httpcore  # loaded in the thread
+
+            address, host, login = _address(url)
+            fields = {"host": host, "connection": "keep-alive"}
+            fields |= {name.lower(): text for name, text in headers.items()}
+            fields |= {"authorization": login} if login else {}
+            fields |= {"content-length": str(len(body))} if body is not None else {}
+            request = httpcore.Request(
+                "GET" if body is None else "POST",
+                address,
+                headers=[(name.encode("ascii"), text.encode("ascii")) for name, text in fields.items()],
+                content=body,
+                extensions={"timeout": self._limits},
+            )
+            response = await pool.handle_async_request(request)
         except failures() as error:
             raise self._unreached(self._error(error)) from error
         head: dict[str, str] = {}
@@ -197,6 +200,169 @@ class Transport:
         if isinstance(error, httpcore.RemoteProtocolError) and words.startswith("peer closed connection"):
             return ProviderError("network", f"{server} closed the connection before its answer ended")
         return ProviderError("network", f"the connection to {server} broke: {words}")  # the decoder knows what was kept
+
+
+_LIMITS: Mapping[str, Any] = {"max_connections": 100, "max_keepalive_connections": 20, "keepalive_expiry": 5.0}
+_UNQUOTED = "/%:@!$&'()*+,;=~?"
+
+
+class AddressError(ValueError):
+    """Not an address of HTTP; the message says why."""
+
+
+class ProxySettingError(ValueError):
+    """The environment names an unusable proxy; the message says why."""
+
+
+class CertificateSettingError(OSError):
+    """The environment names unreadable certificates; the message says which."""
+
+
+class EncodingError(ValueError):
+    """A compressed body is damaged; the message says how."""
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """All errors of a request; httpcore's have no common base."""
+    import httpcore
+
+    own = (AddressError, ProxySettingError, EncodingError, UnicodeError, ImportError, OSError, ExceptionGroup)
+    timeouts, network = httpcore.TimeoutException, httpcore.NetworkError
+    return (*own, timeouts, network, httpcore.ProtocolError, httpcore.ProxyError, httpcore.UnsupportedProtocol)
+
+
+def open_pool(base_url: str) -> httpcore.AsyncConnectionPool:
+    """Connections for one server, through its proxy if it has one. Reads certificates, which takes a moment.
+
+    Raises:
+        AddressError: ``base_url`` is none.
+        ProxySettingError, CertificateSettingError: the environment names something unusable.
+        ImportError: a package for SOCKS proxies is not installed.
+    """
+    import httpcore
+
+    _split(base_url, AddressError)
+    context, proxy = _tls_context(base_url), proxy_of(base_url)
+    if proxy is None:
+        return httpcore.AsyncConnectionPool(ssl_context=context, **_LIMITS)
+    parts = _split(proxy, ProxySettingError)
+    named = None if parts.username is None else (parts.username, parts.password or "")
+    login = None if named is None else (unquote(named[0]).encode(), unquote(named[1]).encode())
+    address = f"{parts.scheme}://{_host(parts)}"
+    if parts.scheme in ("http", "https"):
+        own = _tls_context(proxy)
+        return httpcore.AsyncHTTPProxy(address, login, ssl_context=context, proxy_ssl_context=own, **_LIMITS)
+    if parts.scheme in ("socks5", "socks5h"):
+        if importlib.util.find_spec("socksio") is None:
+            raise ImportError("socksio is not installed")
+        return httpcore.AsyncSOCKSProxy(address, proxy_auth=login, ssl_context=context, **_LIMITS)
+    raise ProxySettingError(f"{parts.scheme} is no protocol of a proxy")
+
+
+@lru_cache(maxsize=64)
+def _address(url: str) -> tuple[str, str, str]:
+    """The URL in ASCII and without its login, the host for its header, and the login for its header, if any."""
+    parts = _split(url, AddressError)
+    if parts.scheme not in ("http", "https"):
+        raise AddressError("it does not start with http:// or https://")
+    host, login = _host(parts), ""
+    query = f"?{quote(parts.query, safe=_UNQUOTED)}" if parts.query else ""
+    if parts.username or parts.password:
+        named = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+        login = f"Basic {b64encode(named.encode()).decode()}"
+    return f"{parts.scheme}://{host}{quote(parts.path or '/', safe=_UNQUOTED)}{query}", host, login
+
+
+def _split(url: str, error: type[AddressError | ProxySettingError]) -> SplitResult:
+    """The parts of an address with a host and a possible port."""
+    if not url.isprintable():
+        raise error("it contains control characters")
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as problem:
+        raise error(str(problem)) from problem
+    if not parts.hostname or any(character.isspace() for character in parts.netloc):
+        raise error("it names no host")
+    return parts
+
+
+def _host(parts: SplitResult) -> str:
+    """Host and port in ASCII."""
+    name = parts.hostname or ""
+    try:
+        name = name if name.isascii() else name.encode("idna").decode("ascii")
+    except UnicodeError as error:
+        raise AddressError(f"{name} is not a host name") from error
+    name = f"[{name}]" if ":" in name else name
+    usual = {"http": 80, "https": 443}.get(parts.scheme)
+    return name if parts.port in (None, usual) else f"{name}:{parts.port}"
+
+
+def proxy_of(base_url: str) -> str | None:
+    """The proxy that the environment, or the system, names for an address. This machine is reached directly."""
+    everywhere = sys.platform in ("darwin", "win32") or any(name.lower().endswith("_proxy") for name in os.environ)
+    if is_loopback(base_url) or not everywhere:
+        return None
+    from urllib.request import getproxies, proxy_bypass  # they load half of the library for HTTP and mail
+
+    parts, known = urlsplit(base_url), getproxies()
+    proxy = known.get(parts.scheme) or known.get("all")
+    if not proxy or proxy_bypass(parts.netloc.rpartition("@")[2]) or proxy_bypass(parts.hostname or ""):
+        return None  # without port and brackets, as NO_PROXY names an IPv6 address
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _tls_context(url: str) -> ssl.SSLContext | None:
+    """Certificates from ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, else the system's and certifi's; None for plain
+    HTTP."""
+    if urlsplit(url).scheme == "http":
+        return None
+    file, directory = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
+    if file or directory:
+        try:
+            return ssl.create_default_context(cafile=file or None, capath=directory or None)
+        except OSError as error:
+            named = f"SSL_CERT_FILE ({file})" if file else f"SSL_CERT_DIR ({directory})"
+            raise CertificateSettingError(f"cannot use {named}: {error.strerror or error}") from error
+    context = ssl.create_default_context()
+    context.load_verify_locations(str(importlib.import_module("certifi").where()))
+    return context
+
+
+def encodings(header: str) -> list[str]:
+    """The encodings that a content-encoding header names, in the order of their application."""
+    named = [name.strip().lower() for name in header.split(",")]
+    return [name for name in named if name not in ("", "identity")]
+
+
+READABLE = frozenset(("gzip", "x-gzip", "deflate"))
+
+
+class Inflater:
+    """Decompresses a body in one encoding of ``READABLE`` as it arrives."""
+
+    def __init__(self, encoding: str) -> None:
+        self._is_gzip = encoding != "deflate"
+        self._stream = zlib.decompressobj(zlib.MAX_WBITS | 16 if self._is_gzip else zlib.MAX_WBITS)
+        self._has_begun = False
+
+    def feed(self, data: bytes) -> bytes:
+        """The content of the next piece.
+
+        Raises:
+            EncodingError: the data are damaged.
+        """
+        try:
+            return self._stream.decompress(data)
+        except zlib.error as error:
+            if self._is_gzip or self._has_begun:
+                raise EncodingError(str(error)) from error
+            # "deflate" means zlib's format, but some servers send the bare one.
+            self._is_gzip, self._stream = True, zlib.decompressobj(-zlib.MAX_WBITS)
+            return self.feed(data)
+        finally:
+            self._has_begun = True
 
 
 def _final(message: str, hint: str) -> ProviderError:
@@ -304,89 +470,3 @@ class Fetcher:
             return Fetched(parse_event(data.decode("utf-8-sig")), "", response.status)
         except ValueError:
             return Fetched(None, f"the answer to {path} is not JSON", response.status)
-
-
-FOLDERS = 20
-"""Newest runs that are kept."""
-
-
-class ExchangeDump:
-    """Dump of one run in a folder below ``folder``, created with its first exchange. ``secrets`` are masked. If writing
-    fails, the dump ends: ``tell`` receives one sentence, and the program continues."""
-
-    def __init__(self, folder: Path, secrets: Iterable[str], tell: Callable[[str], None] = lambda text: None) -> None:
-        self._parent = folder
-        self._secrets = frozenset(secrets)
-        self.tell = tell
-        self._folder: Path | None = None
-        self._number = 0
-        self._broken = False
-
-    def begin(self, url: str, headers: Mapping[str, str], body: bytes) -> Exchange | None:
-        """Write a request. None if writing is impossible."""
-        if self._broken:
-            return None
-        masker = Masker({*self._secrets, *key_values(headers)})
-        text = body.decode("utf-8", "replace")
-        content = {"url": url, "headers": masked_headers(headers), "body": parse_object(text) or text}
-        try:
-            folder = self._open()
-            self._number += 1
-            with _private(folder / f"{self._number:04}-request.json") as file:
-                file.write(masker.mask(json.dumps(content, ensure_ascii=False, indent=1)) + "\n")
-            return Exchange(folder / f"{self._number:04}-response.txt", masker, self._fail)
-        except OSError as error:
-            self._fail(error)
-            return None
-
-    def _open(self) -> Path:
-        if self._folder is None:
-            make_private(self._parent)
-            for old in sorted(path for path in self._parent.iterdir() if path.is_dir())[: -FOLDERS + 1]:
-                shutil.rmtree(old, ignore_errors=True)
-            self._folder = self._parent / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-            self._folder.mkdir(mode=0o700, exist_ok=True)
-            self.tell(f"Writing requests and answers to {self._folder}: keys are masked, the conversation is not.")
-        return self._folder
-
-    def _fail(self, error: OSError) -> None:
-        if not self._broken:
-            self._broken = True
-            self.tell(f"Cannot write requests and answers below {self._parent}: {error.strerror or error}")
-
-
-class Exchange:
-    """Dump of the answer to one request as it arrives. ``close`` must be called."""
-
-    def __init__(self, path: Path, masker: Masker, fail: Callable[[OSError], None]) -> None:
-        self._masker = masker
-        self._stream = StreamMasker(masker)
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._fail = fail
-        self._file = _private(path)
-
-    def head(self, status: int, headers: Mapping[str, str]) -> None:
-        lines = [f"{name}: {'***' if name == 'set-cookie' else value}" for name, value in headers.items()]
-        self._write(self._masker.mask("\n".join([f"status: {status}", *lines, "", ""])))
-
-    def body(self, chunk: bytes) -> None:
-        self._write(self._stream.feed(self._decoder.decode(chunk)))
-
-    def close(self, error: str = "") -> None:
-        """End the dump; ``error`` says why the answer ended early."""
-        rest = self._stream.feed(self._decoder.decode(b"", True)) + self._stream.end()
-        self._write(rest + (f"\n\n[{self._masker.mask(error)}]\n" if error else ""))
-        with suppress(OSError):
-            self._file.close()
-
-    def _write(self, text: str) -> None:
-        try:
-            self._file.write(text)
-            self._file.flush()
-        except (OSError, ValueError) as error:
-            self._fail(error if isinstance(error, OSError) else OSError(str(error)))
-
-
-def _private(path: Path) -> TextIO:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace")

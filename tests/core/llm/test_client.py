@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from swecli.core.llm.addresses import normalise
 from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.providers import Overrides, resolve
-from swecli.core.llm.transport import ExchangeDump, Timeouts
+from swecli.core.llm.transport import Timeouts
 from swecli.core.llm.types import (
     Failed,
     Finished,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm import transport
+from swecli.core.llm import exchange_dump
+from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.secrets import MASK, Masker, StreamMasker, key_values, masked_headers
-from swecli.core.llm.transport import ExchangeDump
 from tests.support.thorough import examples
 
 KEY = "canary-0123456789"
@@ -162,7 +162,7 @@ def test_an_exchange_is_written_without_keys_and_for_the_user_alone(tmp_path: Pa
 
 
 def test_only_the_newest_runs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "FOLDERS", 3)
+    monkeypatch.setattr(exchange_dump, "FOLDERS", 3)
     for number in range(5):
         (tmp_path / f"2020010{number}-000000-1").mkdir()
     exchange(ExchangeDump(tmp_path, []))
