@@ -242,6 +242,8 @@ def _check_rules(effect: RuleEffect, rules: Sequence[object]) -> None:
 
 
 def _sentence(error: ConfigError, name: str) -> str:
-    """The problem of the typed value, without a place, which it does not have yet."""
+    """The problem of the typed value, without a place, which it does not have yet. It has the setting's name only where
+    it is about a part of the value."""
     problem = next((each for each in error.problems if name in each.message), error.problems[0])
-    return problem.message.removeprefix(name).strip()
+    rest = problem.message.removeprefix(name)
+    return problem.message if rest.startswith(".") else rest.strip()

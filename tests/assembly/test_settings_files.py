@@ -71,6 +71,7 @@ def test_each_setting_has_its_origin(place: Place) -> None:
         ("approval.mode", "fast", "must be"),
         ("approval.allow", "Bash(*x y)", "not a rule"),
         ("keys.find", "ctrl+nothing", "no key named"),
+        ("context.retention", '[{tool = "x"}]', "context.retention.0 must have exactly one of"),
         ("providers.p.headers", '{a = "b"}', "contain keys"),
         ("nothing.here", "1", "is not a setting"),
         ("ui.theme", "", "a value is missing"),
