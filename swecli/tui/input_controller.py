@@ -190,7 +190,8 @@ class InputController:
                     await self._say(message, most)
                     if early and session.view is not None and session.view.model is not None:
                         await session.begun()  # a command's output belongs below the earlier message
-            if early and not waited and _needs_rest(message, meaning) and await self._halted(message.text.strip()):
+            holds = early and not waited and not isinstance(meaning, Say) and _needs_rest(message, meaning)
+            if holds and await self._halted(message.text.strip()):
                 return
             match meaning:
                 case None | Say():

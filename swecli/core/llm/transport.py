@@ -301,8 +301,8 @@ def _host(parts: SplitResult) -> str:
 
 def proxy_of(base_url: str) -> str | None:
     """The proxy that the environment, or the system, names for an address. This machine is reached directly."""
-    everywhere = sys.platform in ("darwin", "win32") or any(name.lower().endswith("_proxy") for name in os.environ)
-    if is_loopback(base_url) or not everywhere:
+    may_name_one = sys.platform in ("darwin", "win32") or any(name.lower().endswith("_proxy") for name in os.environ)
+    if is_loopback(base_url) or not may_name_one:
         return None
     from urllib.request import getproxies, proxy_bypass  # they load half of the library for HTTP and mail
 
