@@ -414,11 +414,13 @@ async def test_a_session_that_ends_too_slowly_leaves_no_job_and_no_open_record(
 
 
 async def test_one_that_nobody_waits_for_speaks_with_the_next_message(tmp_path: Path) -> None:
-    command = "until test -e go; do sleep 0.02; done; " + say({"hookSpecificOutput": {"additionalContext": "late"}})
+    late = say({"hookSpecificOutput": {"additionalContext": "late"}})
+    command = "touch begun; until test -e go; do sleep 0.02; done; " + late
     given = hooks(tmp_path, Hook("PostToolUse", command, background=True), Hook("Stop", "exit 2", background=True))
     async with bench(ONE_CALL + ANSWER, tmp_path, policy=ALLOWED, **given) as it:
         await it.say("go")
         assert ("PostToolUse", "context") not in ran(it)
+        await until(lambda: (tmp_path / "begun").exists())  # "go" counts as a script of it until it runs
         (tmp_path / "go").touch()
         await until(lambda: ("PostToolUse", "context") in ran(it))
         await until(lambda: ("Stop", "ok") in ran(it))  # it decides nothing
