@@ -45,7 +45,7 @@ class Choices:
 
     async def look(self) -> bool:
         """Find the available models; contacts servers. Whether there are any."""
-        offers = await self._session.models()
+        offers = await self._session.offers.find()
         self._offers = [offer for offer in offers if offer.usable and offer.tools is not False][:MOST_MODELS]
         return bool(self._offers)
 

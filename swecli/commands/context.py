@@ -596,7 +596,7 @@ async def _run_recall(session: Session, arguments: str) -> CommandResult:
     if not arguments:
         return CommandResult.text("Search words, or an id such as t12.result: /recall database port", "warning")
     key = "id" if _ID.fullmatch(arguments) else "query"
-    found = await session.run_tool("recall", {key: arguments})
+    found = await session.command_tools.run("recall", {key: arguments})
     if found.is_error:
         return CommandResult.text(found.text, "error")
     if found.text == NOTHING_RECALLED:

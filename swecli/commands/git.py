@@ -25,7 +25,8 @@ from swecli.core.workspace.text_file import typed_path
 from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
-    from swecli.core.engine.session import Session, ToolRun
+    from swecli.core.engine.command_tools import ToolRun
+    from swecli.core.engine.session import Session
 
 SECONDS = 20.0
 MOST_BYTES = 4_000_000
@@ -541,7 +542,7 @@ async def _propose(
     asks = (Rule("ask", "Bash(git commit *)", "session", "/commit", contents),)
     while True:
         prompt = "\n\n".join(part for part in (*facts, *notes) if part)
-        answer = await session.ask_model(read_prompt("commit_system"), prompt)
+        answer = await session.questions.ask(read_prompt("commit_system"), prompt)
         message = message_of(answer or "")
         if not message:
             return CommandResult.text("The model gave no message. Nothing was committed.", "error")
@@ -551,7 +552,7 @@ async def _propose(
         if session.view.attribution:
             message += f"\n\nAssisted-by: swecli ({model.ref})"
         command = f"git commit {'' if tree.staged else '-a '}-m {shlex.quote(message)}"
-        run = await session.run_tool("run_command", {"command": command}, rules=asks, outdated=outdated)
+        run = await session.command_tools.run("run_command", {"command": command}, rules=asks, outdated=outdated)
         if not run.said:
             return None if lapsed else _committed(run, message, tree, moved=_head(cwd) != commit.before)
         notes.append(f"You proposed this message:\n{proposed}\n\nThe user rejected it and says: {run.said}")

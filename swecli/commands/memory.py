@@ -117,7 +117,7 @@ async def _changed(session: Session, arguments: dict[str, object]) -> CommandRes
     except MemoryPathError as error:
         return CommandResult.text(f"Nothing was changed. {_reason(error)}", "warning")
     given = {**arguments, "overwrite": arguments["command"] == "create"}
-    run = await session.run_tool("memory", given, typed=True)
+    run = await session.command_tools.run("memory", given, typed=True)
     if run.is_error:
         why = run.why.partition("\n")[0]
         return CommandResult.text(f"Nothing was changed. {why.removesuffix(' Nothing was changed.')}", "warning")
@@ -227,7 +227,7 @@ async def remember(session: Session, note: str, folder: Path, *, own: bool = Fal
         except OSError as error:
             return CommandResult.text(f"cannot write {path} ({error.strerror or error}).", "error")
         return CommandResult.text(f"Added to {path}: {note}. {counts_from(session)}")
-    run = await session.run_tool("write_file", {"path": str(path), "content": text}, typed=True)
+    run = await session.command_tools.run("write_file", {"path": str(path), "content": text}, typed=True)
     if run.is_error:
         return CommandResult.text(f"{path.name} was not changed. {run.why}", "warning")
     return CommandResult.text(f"Added to {path.name}: {note}. {counts_from(session)}")

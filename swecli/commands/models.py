@@ -200,7 +200,7 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
         said = f"The model is {model.ref if model else 'not chosen'}; -m selects another, /model list shows all."
 
         async def available() -> tuple[DisplayBlock, ...]:
-            usable = [offer for offer in await session.models() if offer.usable]
+            usable = [offer for offer in await session.offers.find() if offer.usable]
             return (model_table(usable[:ROWS], "Available models"),) if usable else ()
 
         return CommandResult(screen="pick_model", instead=(TextBlock(said),), slow=available)
@@ -211,7 +211,7 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
     if "/" in arguments and not all(arguments.split("/", 1)):
         return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")
     if "/" not in arguments:
-        await session.models()  # a name is resolved among the servers' present models
+        await session.offers.find()  # a name is resolved among the servers' present models
     before = session.view.model
     session.send(SetModel(arguments))
     chosen = session.view.model
@@ -222,11 +222,11 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
 
 
 async def _list(session: Session, words: str) -> CommandResult:
-    found = matching(await session.models(), words)
+    found = matching(await session.offers.find(), words)
     if not found:
         return CommandResult.text(f"No known model matches {words!r}; you can still use any provider/name.", "warning")
     more = f"{len(found) - ROWS} more; narrow the list: /model list WORDS" if len(found) > ROWS else ""
-    left_out = omitted(session.omitted)
+    left_out = omitted(session.offers.omitted)
     lines = tuple(TextBlock(line, "dim") for line in (more, left_out) if line)
     return CommandResult((model_table(found[:ROWS], "Models"), *lines))
 

@@ -187,7 +187,7 @@ async def _run_price(session: Session, words: str) -> CommandResult:
     if price is None:
         return CommandResult.text(f"A price is {PRICE_FORM}, for example /usage price 3 15 0.3", "error")
     try:
-        where = await session.set_price(ref, price)
+        where = await session.offers.set_price(ref, price)
     except ValueError as error:
         return CommandResult.text(str(error), "error")
     cached = f", cached ${price.cached}" if price.cached is not None else ""
@@ -214,7 +214,7 @@ async def _run_usage(session: Session, arguments: str) -> CommandResult:
     first, _, rest = arguments.partition(" ")
     if first == "price":
         return await _run_price(session, rest.strip())
-    unpriced = session.unpriced
+    unpriced = session.offers.unpriced
     spending = session.view.spending
     turns = [(str(number) if number else "-", tally) for number, tally in spending.by_turn.items()]
     tables = (
@@ -489,7 +489,7 @@ def code_blocks(text: str) -> list[str]:
 async def _run_btw(session: Session, question: str) -> CommandResult:
     if not question:
         return CommandResult.text("Type the question after it, for example /btw which file has the prices?", "warning")
-    answer = await session.ask_aside(question)
+    answer = await session.questions.ask_aside(question)
     if answer is None:
         return CommandResult.text("No answer arrived. The conversation is unchanged.", "warning")
     return CommandResult(

@@ -430,7 +430,7 @@ class Actions:
         if not picker.is_attached:
             return
         picker.offer(choices(offers))
-        told = (*port.unlisted, omitted(port.omitted)) if port is not None else ()
+        told = (*port.offers.unlisted, omitted(port.offers.omitted)) if port is not None else ()
         if any(told):
             self.flash(" ".join(filter(None, told)))
 
@@ -451,8 +451,8 @@ class Actions:
         port = self._session.port
         of, at, offers = self._offered
         if port is not of or not 0 <= self._clock() - at < within:
-            offers = await port.models() if port is not None else ()
-            silent = port is None or port.unlisted
+            offers = await port.offers.find() if port is not None else ()
+            silent = port is None or port.offers.unlisted
             self._offered = (None, 0.0, ()) if silent else (port, self._clock(), offers)
         return offers
 

@@ -117,8 +117,8 @@ class Connection:
 
         port = self._session.port
         with self._screen.activity.beside(LOOKING):
-            self._offers = [offer for offer in await port.models() if offer.usable] if port is not None else []
-        unlisted = port.unlisted if port is not None else ()
+            self._offers = [offer for offer in await port.offers.find() if offer.usable] if port is not None else []
+        unlisted = port.offers.unlisted if port is not None else ()
         view = self._session.view
         unconnected = view is not None and view.model is None
         offers = unconnected and self._screen.dock.panel is None
@@ -128,7 +128,7 @@ class Connection:
                 self._offer()
             return
         offers = offers and not self._screen.prompt.editor.text  # don't hide a draft behind a list
-        left_out = omitted(port.omitted if port is not None else 0)
+        left_out = omitted(port.offers.omitted if port is not None else 0)
         shown = model_blocks(os.environ, self._offers, unlisted, listed=offers, left_out=left_out)
         self._screen.transcript.show(shown, "Welcome to swecli")
         if offers:

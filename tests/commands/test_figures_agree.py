@@ -131,7 +131,10 @@ async def test_doctor_and_the_list_of_models_have_the_window_that_is_measured_ag
         number_everywhere(b)
         await b.session.examine()
         assert [model.window for model in asked if model] == [50_000]
-        assert [(offer.window, offer.assumed) for offer in await b.session.models()] == [(50_000, False), (2, False)]
+        assert [(offer.window, offer.assumed) for offer in await b.session.offers.find()] == [
+            (50_000, False),
+            (2, False),
+        ]
 
 
 async def test_the_list_of_models_marks_a_window_that_is_only_assumed(tmp_path: Path) -> None:
@@ -142,6 +145,6 @@ async def test_the_list_of_models_marks_a_window_that_is_only_assumed(tmp_path: 
         await b.say("hello")
         assert b.session.view.budget is not None
         b.session._recorder.state.budget = replace(b.session.view.budget, window_source="assumed")
-        (offer,) = await b.session.models()
+        (offer,) = await b.session.offers.find()
         assert offer.assumed
         assert offer.window == b.session.view.budget.window

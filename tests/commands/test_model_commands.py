@@ -39,7 +39,7 @@ async def result(session: CommandSession, line: str) -> CommandResult:
 
 def offering() -> CommandSession:
     session = CommandSession()
-    session.offered = (LOCAL, BIG, LOCKED)
+    session.offers.listed = (LOCAL, BIG, LOCKED)
     return session
 
 
@@ -65,7 +65,7 @@ async def test_a_word_narrows_the_list() -> None:
 
 async def test_a_long_list_says_how_much_is_missing() -> None:
     session = CommandSession()
-    session.offered = tuple(ModelOffer(f"a/{number}", "missing", "A_KEY") for number in range(200))
+    session.offers.listed = tuple(ModelOffer(f"a/{number}", "missing", "A_KEY") for number in range(200))
     table, rest = (await result(session, "/model list")).blocks
     assert isinstance(table, TableBlock)
     assert isinstance(rest, TextBlock)

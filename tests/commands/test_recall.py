@@ -6,19 +6,18 @@ from collections.abc import Mapping
 
 import pytest
 
-from swecli.core.engine.session import ToolRun
+from swecli.core.engine.command_tools import ToolRun
 from swecli.core.tools.read_result import NOTHING_RECALLED
 from tests.commands.support import CommandSession
 
 
-class RecallSession(CommandSession):
-    """Keeps what the tool was asked."""
+class RecallTool:
+    """Keeps what it was asked."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.recalled: list[tuple[str, dict[str, object]]] = []
 
-    async def run_tool(self, name: str, arguments: Mapping[str, object], *, typed: bool = False) -> ToolRun:
+    async def run(self, name: str, arguments: Mapping[str, object], *, typed: bool = False) -> ToolRun:
         self.recalled.append((name, dict(arguments)))
         if "broken" in arguments.values():
             return ToolRun("No entry in this session has the id.", is_error=True)
@@ -41,20 +40,24 @@ class RecallSession(CommandSession):
     ],
 )
 async def test_words_and_ids(line: str, arguments: dict[str, object]) -> None:
-    session = RecallSession()
+    session = CommandSession()
+    tool = session.command_tools = RecallTool()
     text = await session.slash(line)
-    assert session.recalled == [("recall", arguments)]
+    assert tool.recalled == [("recall", arguments)]
     assert "the port is 5433" in text
     assert text.endswith("/recall with an id shows one in full.")
 
 
 async def test_without_words_it_says_what_it_wants_and_errors_are_shown() -> None:
-    session = RecallSession()
+    session = CommandSession()
+    tool = session.command_tools = RecallTool()
     assert "Search words" in await session.slash("/recall")
-    assert session.recalled == []
+    assert tool.recalled == []
     assert await session.slash("/recall broken") == "No entry in this session has the id."
 
 
 async def test_where_nothing_matches_the_user_is_told_where_else_to_look() -> None:
-    said = await RecallSession().slash("/recall unheard")
+    session = CommandSession()
+    session.command_tools = RecallTool()
+    said = await session.slash("/recall unheard")
     assert said == "Nothing that left the context matches. /find searches the transcript."

@@ -51,7 +51,7 @@ async def test_the_file_that_counts_is_changed_by_the_tool(tmp_path: Path) -> No
     assert not (tmp_path / "OPENCLI.md").exists()
     assert isinstance(result.blocks[0], TextBlock)
     assert result.blocks[0].text == "Added to CLAUDE.md: be short. The model sees it with your next message."
-    session.refuse = "rejected by the user"
+    session.command_tools.refuse = "rejected by the user"
     result = await remember(cast("Any", session), "be long", tmp_path)
     assert isinstance(result.blocks[0], TextBlock)
     assert result.blocks[0].text == "CLAUDE.md was not changed. rejected by the user"
@@ -80,4 +80,4 @@ async def test_the_users_own_file_is_written_itself(tmp_path: Path) -> None:
     session = CommandSession(tmp_path)
     await remember(cast("Any", session), "be short", tmp_path / "config", own=True)
     assert (tmp_path / "config" / "OPENCLI.md").read_text() == "## Notes\n\n- be short\n"
-    assert session.written == []
+    assert session.command_tools.written == []

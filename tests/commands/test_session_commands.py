@@ -204,7 +204,7 @@ async def test_todos_are_a_block_of_their_own() -> None:
 
 async def test_an_unknown_price_is_asked_about_with_the_form_of_the_setting() -> None:
     session = CommandSession()
-    session.unpriced = ("fake/model",)
+    session.offers.unpriced = ("fake/model",)
     found = parse("/cost")
     assert isinstance(found, CommandCall)
     result = await found.command.run(cast("Any", session), "")
@@ -212,7 +212,7 @@ async def test_an_unknown_price_is_asked_about_with_the_form_of_the_setting() ->
     (said,) = result.instead
     assert isinstance(said, TextBlock)
     assert '[models.price] "fake/model" = { input = 3, output = 15, cache_read = 0.3 }' in said.text
-    session.unpriced = ()
+    session.offers.unpriced = ()
     assert "price" not in (await session.slash("/usage")).lower()
 
 
@@ -234,11 +234,11 @@ async def test_an_unknown_price_is_asked_about_with_the_form_of_the_setting() ->
 async def test_a_price_is_two_or_three_numbers(typed: str, price: Price | None) -> None:
     session = CommandSession()
     text = await session.slash(f"/usage price {typed}")
-    assert session.prices == ({} if price is None else {session.view.model.ref: price})
+    assert session.offers.prices == ({} if price is None else {session.view.model.ref: price})
     assert ("models.price in /home/me/config.toml" if price else "for example /usage price 3 15 0.3") in text
-    session.prices.clear()
+    session.offers.prices.clear()
     await session.slash(f"/usage price other/m {typed}")
-    assert session.prices == ({} if price is None else {"other/m": price})
+    assert session.offers.prices == ({} if price is None else {"other/m": price})
 
 
 def test_the_setting_says_of_each_mode_what_the_command_says() -> None:

@@ -284,7 +284,7 @@ async def _do(b: Bench, action: Do, witness: Witness, number: int) -> None:
         b.send(Compact())
         await until(lambda: sum(len(b.bodies(kind)) for kind in ended) > before and not b.session.view.busy)
     elif action.what == "ask":
-        await b.session.ask_model("Answer.", "word " * action.words)
+        await b.session.questions.ask("Answer.", "word " * action.words)
     elif action.what == "mode":
         b.send(SetMode("plan" if number % 2 else "default"))
     elif action.what == "rewind":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,6 @@ from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.rewind import RewindPoint
-from swecli.core.engine.session import ToolRun
 from swecli.core.engine.session_view import Conversation
 from swecli.core.engine.state import Spending, Totals
 from swecli.core.llm.offers import ModelOffer
@@ -125,6 +124,36 @@ class FakeRewinds:
         return self.files
 
 
+class FakeOffers:
+    """Models to choose from. ``prices`` were set."""
+
+    def __init__(self) -> None:
+        self.listed: tuple[ModelOffer, ...] = ()
+        self.unlisted: tuple[str, ...] = ()
+        self.omitted = 0
+        self.unpriced: tuple[str, ...] = ()
+        self.prices: dict[str, Price] = {}
+
+    async def find(self) -> Sequence[ModelOffer]:
+        return self.listed
+
+    async def set_price(self, model: str, price: Price) -> str:
+        self.prices[model] = price
+        return "/home/me/config.toml"
+
+
+class FakeQuestions:
+    """``answer`` is what the model says (None: it failed)."""
+
+    def __init__(self, answer: str | None = None) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, str]] = []
+
+    async def ask(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
+        self.asked.append((system, prompt))
+        return self.answer
+
+
 class FakeSession:
     """A ``Session``. Each Submit plays the next of ``turns`` (TurnStarted comes by itself, as does
     TurnEnded where a turn is interrupted or has none). Permission requests and questions wait for their reply.
@@ -142,17 +171,14 @@ class FakeSession:
         self._begun = False
         self._replies: dict[str, asyncio.Future[Command]] = {}
         self.commands: list[Command] = []
-        self.offered: tuple[ModelOffer, ...] = ()
-        self.unlisted: tuple[str, ...] = ()
-        self.omitted = 0
+        self.offers = FakeOffers()
+        self.questions: Any = FakeQuestions()
         self.files = FakeFiles()
         self.playbook: Any = NoPlaybook()
         self.rewinds = FakeRewinds()
         self.job_outputs: dict[str, str] = {}
         self.stopped: list[str] = []
-        self.unpriced: tuple[str, ...] = ()
         self.prompts: tuple[object, ...] = ()
-        self.prices: dict[str, Price] = {}
         self.closed = False
         self.kept = "all"
         self.called = ""
@@ -189,10 +215,6 @@ class FakeSession:
 
     async def start_settled(self) -> None:
         """Nothing is asked about."""
-
-    async def set_price(self, model: str, price: Price) -> str:
-        self.prices[model] = price
-        return "/home/me/config.toml"
 
     def send(self, command: Command) -> None:
         self.commands.append(command)
@@ -233,17 +255,8 @@ class FakeSession:
     def retention(self) -> Sequence[RuleReport]:
         return ()
 
-    async def run_tool(self, name: str, arguments: Mapping[str, object], *, typed: bool = False) -> ToolRun:
-        return ToolRun("", is_error=True)
-
-    async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
-        return None
-
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
         return (TextBlock("asked" if online else "not asked"),)
-
-    async def models(self) -> Sequence[ModelOffer]:
-        return self.offered
 
     async def job_output(self, job: str) -> str:
         self._job(job)

@@ -58,7 +58,7 @@ async def test_with_yolo_there_are_two_modes_and_the_screen_names_it() -> None:
 
 async def test_the_way_to_set_a_price_is_shown_only_where_no_panel_asks_for_it() -> None:
     session = prepared(Inspected().fill(2))
-    session.unpriced = ("fake/model",)
+    session.offers.unpriced = ("fake/model",)
     async with running(session=session, commands=lambda: (*COMMANDS, USAGE)) as it:
         await it.say("/usage")
         await it.shows("Price of fake/model, $ per million", "Model requests")

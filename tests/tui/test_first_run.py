@@ -30,7 +30,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def alone(*offers: ModelOffer) -> Session:
     session = Session(model=False)
-    session.offered = offers
+    session.offers.listed = offers
     return session
 
 
@@ -75,14 +75,14 @@ async def test_of_a_long_list_the_first_models_stand_before_what_else_can_be_don
 
 async def test_the_first_screen_says_how_many_models_it_leaves_out() -> None:
     session = alone(*OFFERS)
-    session.omitted = 2
+    session.offers.omitted = 2
     async with running(session=session, size=(100, 30)) as it:
         await it.shows("Left out: 2 models that do not chat. Type provider/name to use one.")
 
 
 async def test_a_server_without_a_list_is_named_before_the_ways_to_a_model() -> None:
     session = alone()
-    session.unlisted = ("openai at http://h/v1 lists no models.",)
+    session.offers.unlisted = ("openai at http://h/v1 lists no models.",)
     async with running(session=session, size=(80, 30)) as it:
         await it.shows("Connect a model", "http://h/v1 lists no models", "/login adds an API key")
         assert it.screen().index("lists no models") < it.screen().index("/login adds an API key")

@@ -96,7 +96,7 @@ async def test_leaving_stores_nothing_and_a_refusal_says_why() -> None:
 
 async def test_the_list_of_models_says_what_is_known_of_each() -> None:
     session = Session()
-    session.offered = (
+    session.offers.listed = (
         ModelOffer("a/ready", "environment", "A_KEY", window=200_000, images=True),
         ModelOffer("b/locked", "missing", "B_KEY", window=1_050_000),
     )

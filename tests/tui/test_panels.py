@@ -127,13 +127,13 @@ async def effort(it: Running) -> None:
 
 def nobody() -> Session:
     session = Session(model=False)
-    session.offered = OFFERS
+    session.offers.listed = OFFERS
     return session
 
 
 def unpriced() -> Session:
     session = Session()
-    session.unpriced = ("fake/model",)
+    session.offers.unpriced = ("fake/model",)
     return session
 
 

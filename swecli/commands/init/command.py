@@ -68,7 +68,7 @@ async def run(session: Session, arguments: str) -> CommandResult:
             return CommandResult((change, TextBlock(said)))
         if not rejected and (kept := _kept(target, guide)):
             session.notice(kept)  # before the question, which shows all of the file as overwritten
-        run = await session.run_tool("write_file", {"path": str(folder / target), "content": guide.text})
+        run = await session.command_tools.run("write_file", {"path": str(folder / target), "content": guide.text})
         if not run.said:
             break
         if prose is None:
@@ -92,7 +92,7 @@ async def _prose(session: Session, project: Project, rejected: Sequence[tuple[st
         facts += (
             f"\n\nYour last answer became this guide:\n<guide>\n{rejected[-1][0]}\n</guide>\n\n{_REJECTED}\n{notes}"
         )
-    answer = await session.ask_model(read_prompt("init_system"), facts)
+    answer = await session.questions.ask(read_prompt("init_system"), facts)
     return None if answer is None else parse_prose(answer, project)
 
 

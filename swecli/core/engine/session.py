@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
@@ -15,17 +13,17 @@ from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft
 from swecli.core.context_management.compaction.summary import Summary
-from swecli.core.context_management.projection import project
-from swecli.core.context_management.prompts import note, read_prompt
 from swecli.core.context_management.recall import Recall
+from swecli.core.engine.command_tools import CommandTools
 from swecli.core.engine.compaction import Compactions
-from swecli.core.engine.consent import Requests, SandboxWatch, rejection_note, unattended
+from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
 from swecli.core.engine.hooks import EndReason, SessionHooks
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch, run_shell
-from swecli.core.engine.model_call import Asking, Call, Outdated, gateway_of
+from swecli.core.engine.model_call import Asking
+from swecli.core.engine.model_offers import ModelOffers
 from swecli.core.engine.models import READY_SECONDS, ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools, SourceSize
 from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
@@ -39,15 +37,13 @@ from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import Connection, Kept, Mentionable, PromptTemplate, Services
 from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.session_view import SessionView
+from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover
 from swecli.core.engine.spending_limits import SpendingGate
 from swecli.core.engine.subagents import Inner, InnerParts, Relay, Subagents, close_interrupted, transcript_of
 from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
 from swecli.core.engine.turn import Turn
 from swecli.core.engine.work import Work, add_note, add_user_message, edit_queue, enqueue, take_first
-from swecli.core.llm.offers import ModelOffer
-from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, SystemBlock
-from swecli.core.permissions.types import Rule
 from swecli.core.ports import Asker
 from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.commands import (
@@ -83,74 +79,24 @@ from swecli.core.protocol.events import (
     CHOSEN,
     MAIN,
     Event,
-    ItemCheckpointed,
     ItemStarted,
     ModeChanged,
     Notice,
     NoticeLevel,
     PlanChanged,
-    Price,
-    PriceSet,
     Queued,
     RotKind,
     RuleRevoked,
     SessionStarted,
-    SideAnswered,
     TodosChanged,
     TurnStarted,
     UntrustedContent,
 )
-from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.tools.registry import ToolRegistry, lean_schemas
 from swecli.core.workspace.jobs import JobInfo
 
 if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation
-
-
-class ToolRun(Struct, frozen=True):
-    """Result of a tool that a slash command ran through the permission gate."""
-
-    text: str
-    is_error: bool
-    said: str | None = None
-    """The user's note with a rejection; None if the user did not reject the call."""
-
-    @property
-    def why(self) -> str:
-        """Reason of the failure for the user; ``text`` is for the model."""
-        if self.said is not None:
-            return "You rejected it."
-        return "It needs an approval, and no user is present in this run." if unattended(self.text) else self.text
-
-
-async def ask_model(
-    recorder: Recorder, services: Services, client: ModelClient, system: str, prompt: str, max_output_tokens: int
-) -> str | None:
-    """The model's answer to ``prompt`` without the conversation; None after a Notice that gives the reason."""
-    request = ModelRequest(
-        system=(SystemBlock(system),),
-        tools=(),
-        messages=(Message("user", (TextPart(prompt),), "question"),),
-        max_output_tokens=max_output_tokens,
-        session=recorder.session,
-    )
-    return await _answer_to(request, recorder, services, client)
-
-
-async def _answer_to(request: ModelRequest, recorder: Recorder, services: Services, client: ModelClient) -> str | None:
-    """Text of the answer; None after a Notice that gives the reason."""
-    async with aclosing(gateway_of(services, recorder).send(client, request)) as events:
-        async for event in events:
-            if isinstance(event, Finished):
-                usage = event.message.response.usage if event.message.response else None
-                cost = services.price(client.info.ref, usage) if usage is not None else None
-                recorder.emit(SideAnswered("question", client.info.ref, usage, cost))
-                return event.message.text or None
-            if isinstance(event, Failed):
-                recorder.emit(Notice(f"The model could not answer: {event.error.message}", "warning", "model"))
-                return None
-    return None
 
 
 T = TypeVar("T")
@@ -187,7 +133,9 @@ class Outer(Struct, frozen=True):
 
 class Session:
     """One conversation in one workspace. Create it inside a running event loop; ``send`` commands; read ``view`` and
-    ``subscribe`` to events. ``files`` has its file changes with undo and redo, ``playbook`` its lessons."""
+    ``subscribe`` to events. ``files`` has its file changes with undo and redo, ``playbook`` its lessons, ``offers``
+    the models to choose from; ``questions`` asks a model beside the conversation, ``command_tools`` runs a tool for a
+    slash command."""
 
     def __init__(
         self,
@@ -235,6 +183,8 @@ class Session:
         self._compactions = Compactions(services, recorder, self._connection, self._requests)
         self.sentinel = Sentinel(services, recorder, self._connection, self._compactions)
         self._models = ModelChoice(services, recorder, self._connection, self._compactions)
+        self.offers = ModelOffers(services, recorder, self._connection)
+        self.questions = SideQuestions(services, recorder, self._connection, self._models)
         self._sandbox = SandboxWatch(services, recorder)
         self._jobs = JobWatch(services, recorder)
         self._offered = OfferedTools(services, recorder)
@@ -242,8 +192,26 @@ class Session:
         self._changed = ChangedFiles(recorder, services)
         self._asking = Asking(services, recorder)
         self._spending = SpendingGate(services.limits.spending, recorder, self._requests, services.price)
-        self.playbook = SessionPlaybook(services, recorder, self.ask_model, inner=outer is not None)
-        self._calls = ToolCalls(
+        self.playbook = SessionPlaybook(services, recorder, self.questions.ask, inner=outer is not None)
+        self._calls = self._tool_calls(services, recorder)
+        self._scheduler = Scheduler(self._calls)
+        self.command_tools = CommandTools(services, recorder, self._work, self._scheduler)
+        self._plans = Plans(services, recorder)
+        self._retrieval = (
+            None if outer else PromptRetrieval(services, recorder, self._scheduler, self.questions.ask_briefly)
+        )
+        self._news = ExtensionNews(services, recorder, self._offered.tell_model)
+        self.memory = SessionMemory(services, recorder, self._offered.tell_model, inner=outer is not None)
+        self.files = SessionFiles(services, recorder, self._work)
+        self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
+        self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
+        self.inspection = Inspection(
+            services, recorder, self._connection, lambda: (self._jobs.note(), self._offered.note)
+        )
+
+    def _tool_calls(self, services: Services, recorder: Recorder) -> ToolCalls:
+        agents, outer = self._agents, self._outer
+        return ToolCalls(
             services,
             recorder,
             self._requests,
@@ -257,17 +225,6 @@ class Session:
             Recall(recorder.ledger, services.blobs, agents.transcript) if agents is not None else None,
             outer.locks if outer is not None else None,
             outer.relay.agent if outer is not None else MAIN,
-        )
-        self._scheduler = Scheduler(self._calls)
-        self._plans = Plans(services, recorder)
-        self._retrieval = None if outer else PromptRetrieval(services, recorder, self._scheduler, self._ask_briefly)
-        self._news = ExtensionNews(services, recorder, self._offered.tell_model)
-        self.memory = SessionMemory(services, recorder, self._offered.tell_model, inner=outer is not None)
-        self.files = SessionFiles(services, recorder, self._work)
-        self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
-        self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
-        self.inspection = Inspection(
-            services, recorder, self._connection, lambda: (self._jobs.note(), self._offered.note)
         )
 
     def _subagents(self, services: Services, recorder: Recorder) -> Subagents:
@@ -695,90 +652,6 @@ class Session:
         client = self._connection.client
         return self._compactions.retention(client) if client is not None else ()
 
-    async def run_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, object],
-        *,
-        rules: Sequence[Rule] = (),
-        typed: bool = False,
-        outdated: Outdated | None = None,
-    ) -> ToolRun:
-        """Run one tool on behalf of a slash command, through the same gate, items and events as the model's calls, with
-        additional ``rules``. ``typed``: the user typed the content, which is consent; ``outdated`` is asked whether
-        consent still holds just before the call runs. Only between turns. The call belongs to no message, so the model
-        never sees it."""
-        if self._work.busy:
-            return ToolRun("A turn is running; try again when it ends.", is_error=True)
-        before = len(self._recorder.ledger.changes)
-        item = self._recorder.new_item("t")
-        part = ToolCallPart(item, name, json.dumps(arguments))
-        self._recorder.emit(ItemStarted(item, "tool", name))
-        self._recorder.emit(ItemCheckpointed(item, part))
-        call = Call(item, part, rules=tuple(rules), typed=typed, outdated=outdated)
-        task = self._work.begin(self._scheduler.run([call]))
-        await asyncio.wait([task])
-        for change in self._recorder.ledger.changes[before:]:
-            if change.after is not None:  # files written by the user's own command count as the user's
-                trouble = await asyncio.to_thread(self._services.keep_file, change.path, change.after)
-                if trouble:
-                    self.notice(trouble, "warning")
-        if task.cancelled() or task.exception() is not None:
-            return ToolRun("interrupted", is_error=True)
-        record = self._recorder.ledger.items[item]
-        result = next((part for part in record.parts if isinstance(part, ToolResultPart)), None)
-        text = result.text if result else ""
-        return ToolRun(text, record.status != "ok", rejection_note(text) if record.status == "rejected" else None)
-
-    async def ask_model(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
-        """Ask the model one question outside the conversation. None without a model or after a failure, which a Notice
-        reports."""
-        client = self._models.beside("small")
-        if client is None:
-            return None
-        return await ask_model(self._recorder, self._services, client, system, prompt, max_output_tokens)
-
-    async def _ask_briefly(self, system: str, prompt: str) -> str | None:
-        return await self.ask_model(system, prompt, max_output_tokens=200)
-
-    async def ask_aside(self, question: str) -> str | None:
-        """Ask the current model one question about the conversation, even while a turn runs. Neither question nor
-        answer joins the conversation. None as for ``ask_model``."""
-        client = self._connection.client
-        if client is None:
-            self.notice("No model is connected; the question was not sent.", "error", "Use /model; see /help.")
-            return None
-        asked = Message("user", (TextPart(f"{note(read_prompt('aside'))}\n{question}"),), "aside")
-        messages = (*project(self._recorder.ledger), asked)
-        request = self._services.context.aside(messages, client.info, self._recorder.session)
-        return await _answer_to(request, self._recorder, self._services, client)
-
-    @property
-    def unpriced(self) -> Sequence[str]:
-        """Models (``provider/name``) whose unknown price can be set: the current one first, then others used by this
-        session."""
-        services, tallies = self._services, self._recorder.state.spending.by_model
-        if services.keep_price is None:
-            return ()
-        found = [model for model, tally in tallies.items() if tally.unpriced]
-        current = self._recorder.state.model
-        probe = Usage(input_total=1, output_total=1)
-        if current in found or (current and current not in tallies and services.price(current, probe) is None):
-            return [current, *(model for model in found if model != current)]
-        return found
-
-    async def set_price(self, model: str, price: Price) -> str:
-        """Store the price of a model; it also applies to this session's past answers. Returns the file.
-
-        Raises:
-            ValueError: it can't be stored; a sentence.
-        """
-        if self._services.keep_price is None:
-            raise ValueError("Prices can't be set here.")
-        where = await asyncio.to_thread(self._services.keep_price, model, price)
-        self._recorder.emit(PriceSet(model, price))
-        return where
-
     async def silence(self, kinds: Sequence[RotKind]) -> str:
         """Set the kinds of suggestions that are silenced, in all sessions. Returns the file.
 
@@ -876,34 +749,7 @@ class Session:
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
         """Report on what works and what does not among providers, keys, models and the sandbox; with ``online`` each
         provider is contacted."""
-        return await self._services.examine(self._measured(), online)
-
-    async def models(self) -> Sequence[ModelOffer]:
-        """Models to choose from, the likeliest first. May take a moment, because it asks the user's servers."""
-        model = self._measured()
-        return [
-            replace(offer, window=model.window, assumed=model.window_source == "assumed")
-            if model is not None and offer.ref == model.ref
-            else offer
-            for offer in await self._services.offers()
-        ]
-
-    @property
-    def unlisted(self) -> Sequence[str]:
-        """Sentences about servers that listed no models in the last call of ``models``."""
-        return self._services.unlisted()
-
-    @property
-    def omitted(self) -> int:
-        """Number of models that the last call of ``models`` left out, because they do not chat."""
-        return self._services.omitted()
-
-    def _measured(self) -> ModelInfo | None:
-        """The current model, with the window that limits its requests."""
-        model, budget = self.view.model, self._recorder.state.budget
-        if model is None or budget is None or self._recorder.state.model != model.ref:
-            return model
-        return replace(model, window=budget.window, window_source=budget.window_source)
+        return await self._services.examine(self.offers.current, online)
 
     def plan(self) -> PlanChanged | None:
         """The last proposed or accepted plan, with the current text of its file. Blocks on the disk."""

@@ -29,10 +29,10 @@ async def test_with_a_model_its_prose_goes_into_the_file(folder: Path) -> None:
     assert "`app.py` does it all." in text
     assert "make gone" not in text
     assert "Dropped 1 of the model's statements" in report
-    system, prompt = session.asked[0]
+    system, prompt = session.questions.asked[0]
     assert "JSON" in system
     assert "make test" in prompt
-    assert session.written == [(str(folder / "OPENCLI.md"), text)]
+    assert session.command_tools.written == [(str(folder / "OPENCLI.md"), text)]
 
 
 @pytest.mark.parametrize("model", [True, False])
@@ -42,7 +42,7 @@ async def test_without_a_model_or_an_answer_the_facts_alone_make_a_file(folder: 
     text = (folder / "OPENCLI.md").read_text()
     assert "- Test: `make test` (from `Makefile`)" in text
     assert "Written without a model" in report
-    assert len(session.asked) == model
+    assert len(session.questions.asked) == model
 
 
 async def test_garbage_from_the_model_does_no_harm(folder: Path) -> None:
@@ -52,37 +52,41 @@ async def test_garbage_from_the_model_does_no_harm(folder: Path) -> None:
 
 async def test_a_refusal_writes_nothing_and_says_why(folder: Path) -> None:
     session = CommandSession(folder)
-    session.refuse = "The user said no: later"
+    session.command_tools.refuse = "The user said no: later"
     assert "was not written. The user said no: later" in await session.slash("/init")
     assert not (folder / "OPENCLI.md").exists()
 
 
 async def test_a_note_with_the_rejection_is_followed(folder: Path) -> None:
     session = CommandSession(folder, answer=ANSWER)
-    session.notes = ["no structure, please"]
+    session.command_tools.notes = ["no structure, please"]
 
     async def ask_model(system: str, prompt: str, *, max_output_tokens: int = 2000) -> str:
-        session.asked.append((system, prompt))
-        return ANSWER if len(session.asked) == 1 else json.dumps({**json.loads(ANSWER), "leave_out": ["Structure"]})
+        session.questions.asked.append((system, prompt))
+        return (
+            ANSWER
+            if len(session.questions.asked) == 1
+            else json.dumps({**json.loads(ANSWER), "leave_out": ["Structure"]})
+        )
 
-    session.ask_model = ask_model
+    session.questions.ask = ask_model
     await session.slash("/init")
     text = (folder / "OPENCLI.md").read_text()
     assert "## Structure" not in text
     assert "## Commands" in text
-    assert len(session.asked) == 2
-    assert "no structure, please" in session.asked[1][1]
-    assert "## Structure" in session.asked[1][1]
+    assert len(session.questions.asked) == 2
+    assert "no structure, please" in session.questions.asked[1][1]
+    assert "## Structure" in session.questions.asked[1][1]
 
 
 @pytest.mark.parametrize("model", [True, False])
 async def test_a_note_that_nobody_can_follow_is_answered(folder: Path, model: bool) -> None:
     session = CommandSession(folder, answer=ANSWER if model else None, model=model)
-    session.notes = ["longer, please"] * 2
+    session.command_tools.notes = ["longer, please"] * 2
     report = await session.slash("/init")
     assert "was not written" in report
     assert "e edits the text itself" in report
-    assert len(session.notes) == 1
+    assert len(session.command_tools.notes) == 1
     assert not (folder / "OPENCLI.md").exists()
 
 
@@ -98,7 +102,7 @@ async def test_another_day_alone_is_no_reason_to_write(folder: Path, monkeypatch
     assert "2001-02-03" in (folder / "OPENCLI.md").read_text()
     again = CommandSession(folder)
     assert "is up to date" in await again.slash("/init")
-    assert again.written == []
+    assert again.command_tools.written == []
     (folder / "more.py").touch()
     await again.slash("/init")
     assert "2001-02-03" not in (folder / "OPENCLI.md").read_text()
@@ -119,7 +123,7 @@ async def test_what_a_person_wrote_stays(folder: Path) -> None:
 async def test_what_stays_is_said_before_the_question(folder: Path) -> None:
     (folder / "OPENCLI.md").write_text("# Always use tabs\n")
     session = CommandSession(folder)
-    session.refuse = "no"
+    session.command_tools.refuse = "no"
     assert "was not written" in await session.slash("/init")
     assert session.notices == ["Sections of OPENCLI.md kept as you wrote them: the text before the first section."]
 
@@ -170,7 +174,7 @@ async def test_an_improved_file_points_to_those_of_other_agents(folder: Path) ->
 async def test_a_dry_run_shows_the_change_and_writes_nothing(folder: Path) -> None:
     session = CommandSession(folder)
     assert "Nothing was written" in await session.slash("/init --dry-run")
-    assert session.written == []
+    assert session.command_tools.written == []
     assert not (folder / "OPENCLI.md").exists()
 
 
@@ -185,4 +189,4 @@ async def test_an_empty_folder_or_an_odd_file_is_left_alone(tmp_path: Path, fold
     (folder / "OPENCLI.md").rmdir()
     (folder / "OPENCLI.md").write_text("x" * 300_000)
     assert "swecli cannot update it" in await other.slash("/init")
-    assert session.written == other.written == []
+    assert session.command_tools.written == other.command_tools.written == []

@@ -14,7 +14,7 @@ async def test_neither_question_nor_answer_joins_the_conversation(tmp_path: Path
     async with bench(SCRIPT, tmp_path) as b:
         await b.say("Hello.")
         before = tuple(b.session.view.messages)
-        assert await b.session.ask_aside("What is 2 + 2?") == "Four."
+        assert await b.session.questions.ask_aside("What is 2 + 2?") == "Four."
         assert tuple(b.session.view.messages) == before
         first, aside = b.model.requests[0], b.model.requests[1]
         assert (aside.system, aside.tools) == (first.system, first.tools)
@@ -27,5 +27,5 @@ async def test_neither_question_nor_answer_joins_the_conversation(tmp_path: Path
 
 async def test_without_a_model_it_says_so(tmp_path: Path) -> None:
     async with bench(SCRIPT, tmp_path, name="") as b:
-        assert await b.session.ask_aside("What?") is None
+        assert await b.session.questions.ask_aside("What?") is None
         await until(lambda: any("No model is connected" in str(event.body) for event in b.events))

@@ -136,14 +136,14 @@ async def test_an_effort_that_the_model_is_known_not_to_have_is_reported(
 async def test_work_beside_the_conversation_has_its_own_model(tmp_path: Path) -> None:
     family = Family(main=ONE, small='[[step]]\ntext = "small talk"')
     async with family_bench(family, tmp_path, side_models={"small": "p/small"}) as b:
-        assert await b.session.ask_model("s", "q") == "small talk"
+        assert await b.session.questions.ask("s", "q") == "small talk"
         assert family.models["main"].requests == []
     assert family.made == ["p/main", "p/small"]
 
 
 async def test_a_model_beside_that_can_not_be_used_is_replaced_by_the_one_at_hand(tmp_path: Path) -> None:
     async with family_bench(Family(main=ONE), tmp_path, side_models={"small": "p/small"}) as b:
-        assert await b.session.ask_model("s", "q") == "one"
+        assert await b.session.questions.ask("s", "q") == "one"
         await until(lambda: bool(notices(b)))
         assert "there is no p/small" in notices(b)[0]
 

@@ -57,18 +57,18 @@ async def test_facts_of_before_three_compactions_are_recalled(tmp_path: Path) ->
         assert len(gone) >= 40
         hit = resolved = 0
         for sentence, question in gone.values():
-            run = await b.session.run_tool("recall", {"query": f"what is the {question}?"})
+            run = await b.session.command_tools.run("recall", {"query": f"what is the {question}?"})
             assert not run.is_error
             assert len(run.text) <= 8_000
             first = run.text.split("\n\n[")[:3]
             hit += any(sentence in entry for entry in first)
             item = run.text[1 : run.text.index("]")]
-            resolved += not (await b.session.run_tool("recall", {"id": item})).is_error
+            resolved += not (await b.session.command_tools.run("recall", {"id": item})).is_error
         assert hit >= 0.95 * len(gone)
         assert resolved == len(gone)
         for entry in b.bodies(CompactionCompleted)[-1].view:
             for source in entry.sources:
-                assert not (await b.session.run_tool("recall", {"id": source})).is_error
+                assert not (await b.session.command_tools.run("recall", {"id": source})).is_error
         assert not b.bodies(PermissionRequested)
         invocation = parse("/recall billing service port")
         assert isinstance(invocation, CommandCall)

@@ -47,7 +47,7 @@ async def test_sums_by_model_and_by_turn(tmp_path: Path) -> None:
 async def test_a_question_beside_the_conversation_is_paid_for_too(tmp_path: Path) -> None:
     family = Family(main='[[step]]\ntext = "x"', small='[[step]]\ntext = "y"\nusage = { input = 7, output = 1 }')
     async with family_bench(family, tmp_path, side_models={"small": "p/small"}, price=penny) as b:
-        await b.session.ask_model("s", "q")
+        await b.session.questions.ask("s", "q")
         await until(lambda: bool(b.bodies(SideAnswered)))
         assert b.session.view.spending.by_model["p/small"].usage.input_total == 7
         assert b.session.view.totals.cost == Decimal("0.01")
@@ -118,7 +118,7 @@ async def test_a_request_that_alone_goes_past_the_cap_on_tokens_is_not_sent(tmp_
         assert (end.outcome, end.error_kind) == ("limit", "max_tokens")
         assert "10 are left of the cap of 10" in end.reason
         assert b.model.requests == []
-        assert await b.session.ask_model("s", "word " * 100) is None
+        assert await b.session.questions.ask("s", "word " * 100) is None
         assert b.model.requests == []
 
 
@@ -159,22 +159,22 @@ async def test_a_price_is_kept_and_counts_in_the_session_and_after_it_is_resumed
         return "1" if kept else None
 
     async with bench(step * 2, tmp_path, name="scripted/test", price=priced, keep_price=keep) as b:
-        assert list(b.session.unpriced) == ["scripted/test"]
+        assert list(b.session.offers.unpriced) == ["scripted/test"]
         await b.say("a")
         assert b.session.view.totals.cost is None
-        assert list(b.session.unpriced) == ["scripted/test"]
-        assert await b.session.set_price("scripted/test", Price("3", "15")) == "config.toml"
+        assert list(b.session.offers.unpriced) == ["scripted/test"]
+        assert await b.session.offers.set_price("scripted/test", Price("3", "15")) == "config.toml"
         assert b.session.view.totals.cost == Decimal(3)
-        assert list(b.session.unpriced) == []
+        assert list(b.session.offers.unpriced) == []
         await b.say("b")
         assert b.session.view.totals.cost == Decimal(4)
         facts = list(b.facts)
     async with bench(step, tmp_path, history=facts, price=priced, keep_price=keep) as b:
         assert b.session.view.totals.cost == Decimal(4)
     async with bench(step, tmp_path) as b:
-        assert list(b.session.unpriced) == []
+        assert list(b.session.offers.unpriced) == []
         with pytest.raises(ValueError, match="can't be set"):
-            await b.session.set_price("a/b", Price("1", "1"))
+            await b.session.offers.set_price("a/b", Price("1", "1"))
 
 
 async def test_a_request_without_an_answer_shows_no_price(tmp_path: Path) -> None:

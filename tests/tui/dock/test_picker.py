@@ -94,7 +94,7 @@ async def test_words_behind_the_command_are_for_the_list_of_models() -> None:
         await asked.wait()
         return (ModelOffer("local/other", "environment"), ModelOffer("local/served", "environment"))
 
-    session.models = models  # type: ignore[method-assign]
+    session.offers.find = models  # type: ignore[method-assign]
     async with running(session=session, models=lambda: MODELS) as it:
         it.app.actions.open("pick_model")
         await it.shows("Model:", "● fake/model", "Looking for models…")
@@ -116,7 +116,7 @@ async def test_the_servers_are_asked_once() -> None:
         asked += 1
         return (ModelOffer("local/served", "environment"),)
 
-    session.models = models  # type: ignore[method-assign]
+    session.offers.find = models  # type: ignore[method-assign]
     async with running(session=session, commands=lambda: (MODEL,)) as it:
         await it.say("/model")
         await it.shows("Model:", "local/served")
@@ -134,7 +134,7 @@ async def test_a_name_typed_before_the_servers_answer_waits_for_them() -> None:
         ran.append(text)
         return CommandResult(screen="pick_model" if not text else None)
 
-    session.models = models  # type: ignore[method-assign]
+    session.offers.find = models  # type: ignore[method-assign]
     commands = (SlashCommand("model", "What model does", run, arguments="[name]"),)  # type: ignore[arg-type]
     async with running(session=session, commands=lambda: commands) as it:
         await it.at_once(*"/model", "enter")

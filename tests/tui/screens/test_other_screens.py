@@ -321,7 +321,7 @@ async def test_the_palette_gets_the_models_of_the_servers_when_they_have_answere
         await asked.wait()
         return (ModelOffer("local/served", "environment"),)
 
-    session.models = models  # type: ignore[method-assign]
+    session.offers.find = models  # type: ignore[method-assign]
     async with running(session=session, models=lambda: ("other/one",)) as it:
         await it.press("ctrl+p")
         await it.shows("Command palette")
@@ -355,7 +355,7 @@ async def test_the_palette_reads_names_once_and_asks_servers_once_a_minute() -> 
         await it.press("escape")
         await it.hides("Command palette")
 
-    session.models = models  # type: ignore[method-assign]
+    session.offers.find = models  # type: ignore[method-assign]
     async with running(session=session, models=names) as it:
         it.app.actions._clock = lambda: it.clock.now
         try:
@@ -374,7 +374,7 @@ async def test_the_palette_reads_names_once_and_asks_servers_once_a_minute() -> 
         it.clock.now += RECENT
         await opened()
         assert asked["servers"] == 2
-        session.unlisted = ("http://a: no answer",)
+        session.offers.unlisted = ("http://a: no answer",)
         it.clock.now += RECENT
         await opened()
         await opened()

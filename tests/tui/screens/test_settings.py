@@ -261,7 +261,7 @@ async def test_a_theme_is_chosen_from_a_list_that_shows_each_one() -> None:
 async def test_a_model_is_chosen_from_those_of_the_servers() -> None:
     settings, session = Settings(), Session()
     settings.settings.append(Setting("model.name", "(unset)", "", "default", "Main model.", "a text", "(unset)"))
-    session.offered = (ModelOffer("local/served", "environment"),)
+    session.offers.listed = (ModelOffer("local/served", "environment"),)
     async with running(session=session, **ports(settings)) as it:
         it.app.actions.show_settings("model.name")
         await it.shows("Main model.")

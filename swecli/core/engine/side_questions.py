@@ -1,0 +1,71 @@
+"""Questions to a model beside the conversation: those of slash commands, retrieval and playbook, and the user's own."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from swecli.core.context_management.projection import project
+from swecli.core.context_management.prompts import note, read_prompt
+from swecli.core.engine.model_call import gateway_of
+from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Connection, Services
+from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, SystemBlock
+from swecli.core.protocol.events import Notice, SideAnswered
+from swecli.core.protocol.messages import Message, TextPart
+
+
+class SideQuestions:
+    """Asks without a place in the conversation. A failure is reported in a Notice; the price of an answer is
+    recorded."""
+
+    def __init__(self, services: Services, recorder: Recorder, connection: Connection, models: ModelChoice) -> None:
+        self._services = services
+        self._recorder = recorder
+        self._connection = connection
+        self._models = models
+
+    async def ask(self, system: str, prompt: str, *, max_output_tokens: int = 2000) -> str | None:
+        """Ask the small model one question without the conversation. None without a model or after a failure."""
+        client = self._models.beside("small")
+        if client is None:
+            return None
+        request = ModelRequest(
+            system=(SystemBlock(system),),
+            tools=(),
+            messages=(Message("user", (TextPart(prompt),), "question"),),
+            max_output_tokens=max_output_tokens,
+            session=self._recorder.session,
+        )
+        return await self._answer(request, client)
+
+    async def ask_briefly(self, system: str, prompt: str) -> str | None:
+        """``ask`` for an answer of a few words."""
+        return await self.ask(system, prompt, max_output_tokens=200)
+
+    async def ask_aside(self, question: str) -> str | None:
+        """Ask the current model one question about the conversation, even while a turn runs. Neither question nor
+        answer joins the conversation. None as for ``ask``."""
+        client = self._connection.client
+        if client is None:
+            text = "No model is connected; the question was not sent."
+            self._recorder.emit(Notice(text, "error", "session", "Use /model; see /help."))
+            return None
+        asked = Message("user", (TextPart(f"{note(read_prompt('aside'))}\n{question}"),), "aside")
+        messages = (*project(self._recorder.ledger), asked)
+        request = self._services.context.aside(messages, client.info, self._recorder.session)
+        return await self._answer(request, client)
+
+    async def _answer(self, request: ModelRequest, client: ModelClient) -> str | None:
+        async with aclosing(gateway_of(self._services, self._recorder).send(client, request)) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    usage = event.message.response.usage if event.message.response else None
+                    cost = self._services.price(client.info.ref, usage) if usage is not None else None
+                    self._recorder.emit(SideAnswered("question", client.info.ref, usage, cost))
+                    return event.message.text or None
+                if isinstance(event, Failed):
+                    text = f"The model could not answer: {event.error.message}"
+                    self._recorder.emit(Notice(text, "warning", "model"))
+                    return None
+        return None
