@@ -19,6 +19,7 @@ from typing import Any, Literal, cast, get_args
 
 from msgspec import Struct, field
 
+from swecli.core.config.consistency import contradictions, unknown_references
 from swecli.core.config.paths import Paths, project_folder
 from swecli.core.config.settings import (
     NAMED,
@@ -27,9 +28,7 @@ from swecli.core.config.settings import (
     Section,
     Settings,
     canonical,
-    contradictions,
     other_names,
-    unknown_references,
 )
 from swecli.core.config.trust import Consent, PendingItem, without_links
 from swecli.core.validation import InvalidError, changed, default_of, fields_of, validated

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast
 
@@ -775,80 +775,7 @@ def side_models(settings: Settings) -> dict[str, str]:
     return {work: expand(name, settings) for work, name in roles.items() if name is not None}
 
 
-def unknown_references(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Keys whose value names no known model, each with the problem."""
-    model = settings.model
-    named = {"name": (model.name,), "summary": (model.summary,), "small": (model.small,), "fallback": model.fallback}
-    for key, references in named.items():
-        for reference in references:
-            if reference is not None and "/" not in expand(reference, settings):
-                known = ", ".join(sorted(settings.models.aliases)) or "none"
-                yield (
-                    ("model", key),
-                    f'must be "provider/model" or an alias (known: {known}), not {reference!r}',
-                )
-
-
 Key = tuple[str, ...]
-
-
-def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
-    """Contradictory keys, the most likely culprit first, and the reason."""
-    agent, context = settings.agent, settings.context
-    block, trigger = ("agent", "hard_block"), ("agent", "compact_trigger")
-    if agent.compact_trigger > agent.hard_block:
-        yield (
-            (trigger, block),
-            f"{agent.compact_trigger:g} must not exceed agent.hard_block {agent.hard_block:g}: swecli would block "
-            "requests before it compacts",
-        )
-    if context.warn > agent.compact_trigger:
-        yield (
-            (("context", "warn"), trigger),
-            f"{context.warn:g} must not exceed agent.compact_trigger {agent.compact_trigger:g}: swecli would "
-            "compact before the warning",
-        )
-    yield from _sizes(settings)
-    if context.min_score_threshold > max(
-        context.user_message_score, context.assistant_message_score, context.tool_use_score
-    ):
-        yield (
-            (("context", "min_score_threshold"),),
-            f"{context.min_score_threshold:g} must not exceed every score: no older message could be kept",
-        )
-
-
-def _sizes(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
-    agent, context = settings.agent, settings.context
-    window, where = _window(settings)
-    budget, budget_key = agent.context_budget, ("agent", "context_budget")
-    if budget is not None and window is not None and budget > window:
-        yield (
-            (budget_key, where),
-            f"{budget:,} must not exceed the model's window, which is {window:,} tokens in {'.'.join(where)}",
-        )
-    total, key = (budget, budget_key) if budget is not None else (window, where)
-    if total is None:
-        return
-    for name, size in (
-        (("agent", "max_output_tokens"), agent.max_output_tokens),
-        (("context", "target_tokens"), context.target_tokens),
-        (("context", "keep_recent_tokens"), context.keep_recent_tokens),
-        (("context", "max_summary_tokens"), context.max_summary_tokens),
-    ):
-        if size is not None and size >= total and (name[1] != "target_tokens" or size > total):
-            yield (name, key), f"{size:,} leaves no space in {'.'.join(key)} {total:,}"
-
-
-def _window(settings: Settings) -> tuple[int | None, Key]:
-    """The main model's window, if the settings name it, and the key."""
-    name = expand(settings.model.name, settings) if settings.model.name else ""
-    if name in settings.models.window:
-        return settings.models.window[name], ("models", "window")
-    provider = name.partition("/")[0]
-    own = settings.providers.get(provider)
-    return (own.window if own is not None else None), ("providers", provider, "window")
-
 
 _BOTH = ("context_budget", "max_output_tokens", "compact_trigger", "hard_block", "result_offload_threshold")
 
