@@ -18,6 +18,7 @@ from swecli.safe_text import safe_line
 from swecli.tui import keymap
 from swecli.tui.backend import Backend, Setting, Written
 from swecli.tui.keymap import Keymap
+from swecli.tui.known_models import KnownModels
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.session_controller import SessionController
@@ -67,8 +68,7 @@ class Actions:
         self._keymap = keys
         self._clock = clock
         self._switch = SessionSwitch(screen, session, backend, self.flash, self.ask)
-        self._offered: tuple[object, float, Sequence[ModelOffer]] = (None, 0.0, ())
-        """The session whose servers were asked for their models, when, and their answers."""
+        self._models = KnownModels(screen, session, backend, clock)
         self._pending: list[str] = []
         """Changed settings that apply from the next session on."""
         self._asked_prices: set[str] = set()
@@ -407,7 +407,7 @@ class Actions:
         from swecli.commands.models import omitted, summary
         from swecli.tui.dock.picker import Choice, Picker
 
-        present, port, answered = self._model, self._session.port, False
+        present, port, answered = self._models.current, self._session.port, False
 
         def picked(value: str) -> None:
             if answered or value in known or "/" in value:
@@ -418,14 +418,14 @@ class Actions:
         def choices(offers: Sequence[ModelOffer]) -> list[Choice]:
             return [
                 Choice(ref, ref, "" if offer is None else summary(offer), ref == present)
-                for ref, offer in self._usable(known, offers).items()
+                for ref, offer in self._models.usable(known, offers).items()
             ]
 
         with self._screen.activity.beside(LOOKING):
-            known = await self._known_models()
+            known = await self._models.names()
             picker = Picker("Model: select one, or type a name", choices(()), picked, free=True)
             self._screen.dock.show(picker)
-            offers = await self._offers()
+            offers = await self._models.offers()
         answered = True
         if not picker.is_attached:
             return
@@ -433,37 +433,6 @@ class Actions:
         told = (*port.offers.unlisted, omitted(port.offers.omitted)) if port is not None else ()
         if any(told):
             self.flash(" ".join(filter(None, told)))
-
-    @property
-    def _model(self) -> str | None:
-        view = self._session.view
-        return view.model.ref if view is not None and view.model is not None else None
-
-    async def _models(self, refs: Sequence[str] | None = None, within: float = 0) -> dict[str, ModelOffer | None]:
-        """Usable models; ``refs`` are the known names if they have been read. May take a moment."""
-        with self._screen.activity.beside(LOOKING):
-            refs = await self._known_models() if refs is None else refs
-            offers = await self._offers(within)
-        return self._usable(refs, offers)
-
-    async def _offers(self, within: float = 0) -> Sequence[ModelOffer]:
-        """What the servers offer. If all answered less than ``within`` seconds ago, they are not asked again."""
-        port = self._session.port
-        of, at, offers = self._offered
-        if port is not of or not 0 <= self._clock() - at < within:
-            offers = await port.offers.find() if port is not None else ()
-            silent = port is None or port.offers.unlisted
-            self._offered = (None, 0.0, ()) if silent else (port, self._clock(), offers)
-        return offers
-
-    def _usable(self, known: Sequence[str], offers: Sequence[ModelOffer]) -> dict[str, ModelOffer | None]:
-        """The current model first, then those of the servers, then known names."""
-        usable, present = {offer.ref: offer for offer in offers if offer.usable}, self._model
-        return {ref: usable.get(ref) for ref in (*([present] if present else ()), *usable, *known)}
-
-    async def _known_models(self) -> Sequence[str]:
-        """Names of models known without asking a server."""
-        return await asyncio.to_thread(self._backend.models)
 
     def pick_effort(self) -> None:
         """Pick the reasoning effort if the model has levels."""
@@ -565,12 +534,12 @@ class Actions:
         from swecli.tui.dock.picker import Picker
 
         with self._screen.activity.beside(LOOKING):
-            refs = await self._known_models()
+            refs = await self._models.names()
         picker = Picker("Command palette", self._palette(refs), self._do)
         self._screen.dock.show(picker)
-        models = await self._models(refs, RECENT)
+        models = await self._models.find(refs, RECENT)
         if picker.is_attached:
-            picker.add(_model_choices([ref for ref in models if ref not in refs], self._model))
+            picker.add(_model_choices([ref for ref in models if ref not in refs], self._models.current))
 
     def _palette(self, models: Sequence[str]) -> list[Choice]:
         """Palette entries that make sense now: none that needs an idle session while a turn runs, and not the current
@@ -590,7 +559,7 @@ class Actions:
             for mode in modes_of(yolo=self._yolo)
             if mode != present
         ]
-        choices += _model_choices(models, self._model)
+        choices += _model_choices(models, self._models.current)
         choices += [
             Choice(f"theme {name}", f"theme: {name}")
             for name in (AUTO, *appearance.library.names)
@@ -639,7 +608,7 @@ class Actions:
                 return await asyncio.to_thread(lambda: (AUTO, *appearance.library.names))
 
             async def models() -> Sequence[str]:
-                return tuple(await self._models())
+                return tuple(await self._models.find())
 
             offers = {
                 "ui.theme": Offered(themes, Preview(appearance.preview, appearance.apply)),

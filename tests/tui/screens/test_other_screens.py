@@ -357,7 +357,7 @@ async def test_the_palette_reads_names_once_and_asks_servers_once_a_minute() -> 
 
     session.offers.find = models  # type: ignore[method-assign]
     async with running(session=session, models=names) as it:
-        it.app.actions._clock = lambda: it.clock.now
+        it.app.actions._models._clock = lambda: it.clock.now
         try:
             it.post("ctrl+p")
             await it.shows("Looking for models…")
