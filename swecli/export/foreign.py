@@ -1,8 +1,9 @@
 """Sessions of other agents with publicly known files.
 
 Claude Code, Codex and pi write one JSON object per line and are read here, Gemini CLI and opencode in
-``foreign_documents.py``. Unknown lines are counted and left out, because these formats change. Only messages and tool
-results are imported: no permissions, settings, commands to run, or data that only its provider understands.
+``foreign_documents.py``, kimi-cli, mistral-vibe and aider in ``foreign_chats.py``. Unknown lines are counted and left
+out, because these formats change. Only messages and tool results are imported: no permissions, settings, commands to
+run, or data that only its provider understands.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from swecli.core.protocol.messages import (
     ToolResultPart,
 )
 from swecli.core.sessions.portable import Portable, PortableError, bounded
+from swecli.export.foreign_chats import aider, chat, is_aider, is_chat
 from swecli.export.foreign_documents import gemini, opencode
 from swecli.export.foreign_parts import (
     NOT_UNDERSTOOD,
@@ -60,6 +62,8 @@ def read_foreign(text: str) -> Foreign:
     Raises:
         PortableError: it belongs to none of these agents, or is an empty session.
     """
+    if is_aider(text):
+        return _with_messages(aider(text))
     whole = object_of(text)
     lines, broken = ([whole], 0) if isinstance(whole.get("messages"), list) else _lines(text)
     try:
@@ -69,12 +73,16 @@ def read_foreign(text: str) -> Foreign:
     kind = _kind(lines)
     if not kind:
         raise PortableError(
-            "it is neither swecli's own JSON export nor a session file of Claude Code, Codex, pi, Gemini CLI or "
-            "opencode"
+            "it is neither swecli's own JSON export nor a session file of Claude Code, Codex, pi, Gemini CLI, "
+            "opencode, kimi-cli, mistral-vibe or aider"
         )
     found = _READERS[kind](lines)
     if broken:
         found.left_out[NOT_UNDERSTOOD] += broken
+    return _with_messages(found)
+
+
+def _with_messages(found: Foreign) -> Foreign:
     if not any(isinstance(one.part, TextPart) for one in found.said):
         raise PortableError(f"it is a session file of {found.agent}, but contains no messages")
     return found
@@ -118,6 +126,8 @@ def _kind(lines: Sequence[Line]) -> str:
             return "claude"
         if kind == "message" and isinstance(line.get("content"), list) and "role" in line:
             return "codex"  # first versions, without an envelope
+        if is_chat(line) or (isinstance(line.get("messages"), list) and isinstance(line.get("metadata"), dict)):
+            return "chat"
     return ""
 
 
@@ -280,7 +290,9 @@ _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "run_shell_command": ("run_command", {"command": "command"}),
     "read": ("read_file", _READ),
     "read_file": ("read_file", _READ),
+    "readfile": ("read_file", {"path": "path", "line_offset": "offset", "n_lines": "limit"}),
     "write": ("write_file", _WRITE),
+    "writefile": ("write_file", _WRITE),
     "write_file": ("write_file", _WRITE),
     "edit": ("edit_file", _EDIT),
     "replace": ("edit_file", _EDIT),
@@ -733,4 +745,5 @@ _READERS: Final[Mapping[str, Callable[[Sequence[Line]], Foreign]]] = {
     "pi": _pi,
     "gemini": gemini,
     "opencode": opencode,
+    "chat": chat,
 }

@@ -353,7 +353,7 @@ def test_lines_of_any_shape_never_break_it() -> None:
     odd: Sequence[Any] = (None, 0, -1.5, True, "x", [], {}, [None], ["x"], [{}], {"type": []}, "\ud800", "9" * 400)
     refused = 0
     for _ in range(300):
-        lines = json.loads(json.dumps(random.choice((CLAUDE, CODEX, PI, GEMINI, [OPENCODE]))))
+        lines = json.loads(json.dumps(random.choice((CLAUDE, CODEX, PI, GEMINI, [OPENCODE], KIMI, VIBE))))
         for _ in range(random.randint(1, 6)):
             place = random.choice(lines)
             while True:
@@ -432,3 +432,142 @@ def test_opencode() -> None:
     ]
     assert shown(taken([OPENCODE])[1]) == shown(messages)
     assert read_foreign(json.dumps(OPENCODE, indent=2)).model == "anthropic/c"
+
+
+def said(role: str, content: Any, **more: Any) -> Line:
+    return {"role": role, "content": content, **more}
+
+
+def function_call(call: str, name: str, **arguments: Any) -> Line:
+    return {"type": "function", "id": call, "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+KIMI: Sequence[Line] = (
+    said("_system_prompt", "You are Kimi."),
+    {"role": "_checkpoint", "id": 0},
+    said("user", "<system>CHECKPOINT 0</system>"),
+    said(
+        "user",
+        [
+            {"type": "text", "text": "Fix it"},
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}", "id": None}},
+        ],
+    ),
+    said(
+        "assistant",
+        [{"type": "think", "think": "Hm.", "encrypted": None}, {"type": "text", "text": "I look."}],
+        tool_calls=[
+            function_call("Shell:0", "Shell", command="ls"),
+            function_call("ReadFile:1", "ReadFile", path="a.py", line_offset=3, n_lines=9),
+            function_call("Think:2", "SetTodoList", todos=[]),
+        ],
+    ),
+    {"role": "_usage", "token_count": 900},
+    said("tool", [{"type": "text", "text": "a.py"}], tool_call_id="Shell:0"),
+    said("tool", "<system>ERROR: no such file</system>", tool_call_id="ReadFile:1"),
+    said("tool", "noted", tool_call_id="Think:2"),
+    said("narrator", "Once upon a time"),
+    said("assistant", "Done."),
+)
+VIBE: Sequence[Line] = (
+    said("user", "Fix it", injected=False, message_id="1"),
+    said("user", "<vibe_warning>long</vibe_warning>", injected=True, message_id="2"),
+    said(
+        "assistant",
+        "I look.",
+        reasoning_content="Hm.",
+        message_id="3",
+        tool_calls=[function_call("c1", "bash", command="ls"), function_call("c2", "search_replace", file_path="a")],
+    ),
+    said("tool", "a.py", name="bash", tool_call_id="c1"),
+    said("tool", "<tool_error>not found</tool_error>", name="search_replace", tool_call_id="c2"),
+    said("assistant", "Done.", message_id="4"),
+)
+AIDER = """
+# aider chat started at 2025-03-01 10:00:00
+
+> Aider v0.80.0
+
+#### an old question
+
+The old answer.
+
+# aider chat started at 2026-02-03 04:05:06
+
+> /usr/bin/aider --model m
+> Model: m with diff edit format
+
+#### /add a.py
+
+> Added a.py to the chat
+
+#### fix it  \n#### and test it
+
+I change `a.py`:
+
+```python
+# a comment
+x = 1
+```
+
+> Tokens: 2.1k sent, 43 received.
+> Applied edit to a.py
+
+#### /ask why?
+
+Because.
+
+#### /exit
+"""
+
+
+def test_kimi_cli() -> None:
+    session, messages = taken(KIMI)
+    assert session.left_out == ("Skipped lines of the file: 1 not understood.",)
+    assert shown(messages) == [
+        "user: Fix it",
+        "user: image",
+        "thinks: Hm.",
+        "assistant: I look.",
+        'call_1 run_command {"command": "ls"}',
+        'call_2 read_file {"path": "a.py", "offset": 3, "limit": 9}',
+        'call_3 SetTodoList {"todos": []}',
+        "call_1 -> a.py",
+        "call_2 -> <system>ERROR: no such file</system> !",
+        "call_3 -> noted",
+        "assistant: Done.",
+    ]
+
+
+def test_mistral_vibe() -> None:
+    expected = [
+        "user: Fix it",
+        "thinks: Hm.",
+        "assistant: I look.",
+        'call_1 run_command {"command": "ls"}',
+        'call_2 search_replace {"file_path": "a"}',
+        "call_1 -> a.py",
+        "call_2 -> <tool_error>not found</tool_error> !",
+        "assistant: Done.",
+    ]
+    assert shown(taken(VIBE)[1]) == expected
+    about = {"session_id": "x", "start_time": "2026-02-03T04:05:06", "environment": {"working_directory": "/w"}}
+    session, messages = taken([{"metadata": about, "messages": list(VIBE)}])
+    assert session.cwd == "/w"
+    assert shown(messages) == expected
+
+
+def test_aider() -> None:
+    found = read_foreign(AIDER)
+    assert found.agent == "aider"
+    assert [(type(one.part).__name__, getattr(one.part, "text", ""), bool(one.answer)) for one in found.said] == [
+        ("TextPart", "fix it\nand test it", False),
+        ("TextPart", "I change `a.py`:\n\n```python\n# a comment\nx = 1\n```", True),
+        ("TextPart", "/ask why?", False),
+        ("TextPart", "Because.", True),
+    ]
+    assert found.said[0].at > 1.7e9
+    (left_out,) = portable_of(found, "s").left_out
+    assert "of earlier chats" in left_out
+    with pytest.raises(PortableError, match="of aider, but contains no messages"):
+        read_foreign("# aider chat started at 2026-02-03 04:05:06\n\n> Aider v0.80.0\n")
