@@ -31,7 +31,9 @@ _FAILED: Final = "<system>ERROR", "<tool_error>"
 
 def is_chat(line: Line) -> bool:
     """Whether a line is a message of a chat, or one that kimi-cli keeps among them."""
-    return "type" not in line and line.get("role") in _KIMI_ASIDE | _ROLES and ("content" in line or "id" in line)
+    return (
+        "type" not in line and string_in(line, "role") in _KIMI_ASIDE | _ROLES and ("content" in line or "id" in line)
+    )
 
 
 def chat(lines: Sequence[Line]) -> Foreign:
@@ -39,7 +41,7 @@ def chat(lines: Sequence[Line]) -> Foreign:
     whole = lines[0] if isinstance(lines[0].get("messages"), list) else {}
     messages = blocks_of(whole["messages"]) if whole else lines
     found = Foreign("another chat program")
-    if any(message.get("role") in _KIMI_ASIDE for message in messages):
+    if any(string_in(message, "role") in _KIMI_ASIDE for message in messages):
         found.agent = "kimi-cli"
     elif whole or any("message_id" in message for message in messages):
         found.agent = "mistral-vibe"
@@ -53,7 +55,7 @@ def chat(lines: Sequence[Line]) -> Foreign:
 
 def _message(found: Foreign, message: Line, name: str, at: float) -> None:
     text, images = texts_of(message.get("content"))
-    match message.get("role"):
+    match string_in(message, "role"):
         case "user":
             if message.get("injected") is not True and not _is_note(text):
                 found.add(TextPart(text), at)
