@@ -282,6 +282,18 @@ class Accounts:
             "",
         )
 
+    def default_of(self, provider: str) -> str:
+        """The default model of this provider; empty if there is none or if another server than the provider's own would
+        have to have it.
+
+        Raises:
+            AccountError: there is no such provider.
+        """
+        name = self.find(provider).name
+        account = next(account for account in self.all() if account.provider.name == name)
+        default = account.provider.default_model
+        return f"{name}/{default}" if default and account.own_host else ""
+
     def find(self, provider: str) -> ProviderConfig:
         """The provider of this name.
 
@@ -715,8 +727,10 @@ def why_unlisted(account: Account, answer: ModelList) -> str:
         if account.key == "not needed":
             needed = f"Set {account.variable} or use" if account.variable else "Use"
             return f"{provider} at {address} requires a key ({problem}). {needed} /login {provider}."
-        key = account.variable or "the stored key"
-        return f"{provider} at {address} rejects {key} ({problem}). Set another key or use /login {provider}."
+        rejected = f"{provider} at {address} rejects {account.variable or 'the stored key'} ({problem})."
+        if account.variable:  # it takes precedence over a stored key
+            return f"{rejected} Restart swecli with another key in it, or without it and use /login {provider}."
+        return f"{rejected} Use /login {provider} to store another one."
     if not answer.status:
         return f"{provider} at {address}: {problem}. Start the server and use /model, or type {provider}/NAME."
     why = f" ({problem})" if problem else ""

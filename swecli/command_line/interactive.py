@@ -392,12 +392,8 @@ class Program(Backend):
         return ""
 
     def store_key(self, provider: str, key: str) -> tuple[str, str]:
-        from swecli.core.llm.providers import find_provider
-
         accounts = self._accounts()
-        stored = accounts.store(provider, key)
-        known = find_provider(provider, accounts.custom)
-        return stored, f"{known.name}/{known.default_model}" if known is not None and known.default_model else ""
+        return accounts.store(provider, key), accounts.default_of(provider)
 
     def _accounts(self) -> Accounts:
         from swecli.assembly.startup import startup_of

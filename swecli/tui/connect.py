@@ -117,7 +117,7 @@ class Connection:
 
         port = self._session.port
         with self._screen.activity.beside(LOOKING):
-            self._offers = [offer for offer in await port.offers.find() if offer.usable] if port is not None else []
+            await self._look()
         unlisted = port.offers.unlisted if port is not None else ()
         view = self._session.view
         unconnected = view is not None and view.model is None
@@ -226,5 +226,25 @@ class Connection:
             return
         self._screen.transcript.show((TextBlock(said),), f"/login {provider}")
         view = self._session.view
-        if model and view is not None and view.model is None:
+        if view is None or view.model is not None:
+            return
+        if model:
             self._session.send(SetModel(model))
+        else:
+            await self._list_again()
+
+    async def _list_again(self) -> None:
+        """Ask the servers again, say which of them still list no models, and show the list."""
+        with self._screen.activity.beside(LOOKING):
+            await self._look()
+        port, view = self._session.port, self._session.view
+        if port is None or view is None or view.model is not None:
+            return
+        if port.unlisted:
+            self._screen.transcript.show(tuple(TextBlock(safe_line(trouble), "warning") for trouble in port.unlisted))
+        if self._screen.dock.panel is None:
+            self._offer()
+
+    async def _look(self) -> None:
+        port = self._session.port
+        self._offers = [offer for offer in await port.offers.find() if offer.usable] if port is not None else []

@@ -47,6 +47,14 @@ def headers(models: ModelSupply, reference: str) -> Mapping[str, str]:
     return client.config.headers
 
 
+def test_only_a_providers_own_server_is_expected_to_have_its_default_model(tmp_path: Path) -> None:
+    assert Accounts(Settings(), {}, keys(tmp_path)).default_of("openai").startswith("openai/gpt")
+    elsewhere = Accounts(Settings(), {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, keys(tmp_path))
+    assert elsewhere.default_of("openai") == ""
+    with pytest.raises(AccountError):
+        elsewhere.default_of("nosuch")
+
+
 def test_a_stored_key_is_used_at_its_own_address_only(tmp_path: Path) -> None:
     Accounts(Settings(), {}, keys(tmp_path)).store("openai", f"{CANARY}\n")
     assert headers(supply(tmp_path, {}), "openai/m") == {"authorization": f"Bearer {CANARY}"}

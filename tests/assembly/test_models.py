@@ -194,7 +194,7 @@ async def test_models_that_the_settings_name_are_offered_with_what_is_said_of_th
         (
             ModelList((), "status 401 for /models", 401),
             "environment",
-            "rejects OPENAI_API_KEY (status 401 for /models). Set",
+            "rejects OPENAI_API_KEY (status 401 for /models). Restart swecli with another key in it, or without it and",
         ),
         (ModelList((), "status 401 for /models", 401), "stored", "rejects the stored key (status 401"),
         (

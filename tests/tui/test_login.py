@@ -53,6 +53,23 @@ async def test_a_key_is_asked_for_without_being_shown_or_kept(tmp_path: Path) ->
     assert not holding(KEY, tmp_path)
 
 
+async def test_a_server_of_the_users_own_is_asked_again_with_the_new_key() -> None:
+    session = Session(model=False)
+    session.unlisted = ("openai at http://h/v1 requires a key.",)
+
+    def store(provider: str, key: str) -> tuple[str, str]:
+        session.unlisted, session.offered = (), (ModelOffer("openai/mine", "stored", "", listed=True),)
+        return f"The key of {provider} is stored.", ""
+
+    async with running(session=session, commands=WITH_LOGIN, store_key=store) as it:
+        await it.shows("requires a key", "Connect a model")
+        await it.press(*"/login openai", "enter")
+        await it.shows("Key for openai")
+        await it.press("a", "b", "enter")
+        await it.shows("The key of openai is stored.", "Connect a model", "openai/mine")
+        assert it.session.sent(SetModel) == []
+
+
 async def test_no_key_is_asked_for_a_provider_that_does_not_exist() -> None:
     store = Store()
 
