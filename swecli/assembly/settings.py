@@ -117,7 +117,8 @@ class SettingsFiles:
         return path
 
     def _written(self, name: str, file: FileName, notice: str, *, is_set: bool) -> Written:
-        """The value in force after a change; another layer may override it."""
+        """The value in force after a change; another layer may override it. That comes first in the notice, because a
+        narrow line shows only its beginning."""
         try:
             startup = self._startup()
         except ValueError as error:
@@ -127,9 +128,9 @@ class SettingsFiles:
             return Written(notice, name)
         layers: dict[FileName, str] = {"user": "user", "local": "local"}
         if now.origin.layer not in (layers[file], "default"):
-            notice += f"; but {now.origin} sets {now.shown}, which takes precedence"
+            notice = f"No effect: {now.origin} sets {now.shown}. {notice}"
         elif file == "local" and now.origin.layer == "default" and is_set:
-            notice += "; it takes effect once you trust this folder"
+            notice = f"No effect until you trust this folder. {notice}"
         value: Any = startup.loaded.settings
         for part in now.key:
             value = cast("Any", value[part] if isinstance(value, dict) else getattr(value, part))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, MarkdownBlock, TextBlock
 from swecli.figures import bar, percent
 from swecli.tui.backend import FileName, Setting, SettingsPort, Written
-from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed, read_or_say
+from swecli.tui.screens.list_screen import NOTHING, Entry, ListPage, heading, narrowed, read_or_say
 
 COMMON: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -146,6 +146,8 @@ class ValuePage(ListPage):
         lines = [TextBlock(setting.about), TextBlock(_allowed(setting), "dim")]
         if self._refused:
             lines.insert(0, TextBlock(f"{setting.name} {self._refused}", "error"))
+        elif entry is None and setting.choices:
+            lines = [*NOTHING, *lines]
         shown = sample(setting.name, entry.name if entry is not None else self.view.text)
         place = f"Enter writes it to {self._port.files[self._file]}"
         if self._other in self._port.files:

@@ -115,6 +115,13 @@ async def test_few_values_are_offered_and_count_at_once() -> None:
         await it.hides("Settings")
 
 
+async def test_words_that_no_choice_contains_are_answered() -> None:
+    async with running(**ports(Settings())) as it:
+        await opened(it)
+        await it.press(*"approval.mode", "enter", *"zz")
+        await it.shows("No match.", "One of")
+
+
 async def test_esc_leaves_a_value_as_it_is() -> None:
     settings = Settings()
     async with running(**ports(settings)) as it:
