@@ -196,6 +196,15 @@ async def test_a_task_that_is_typed_there_waits_in_the_prompt() -> None:
         await it.shows("› fix the bug")
 
 
+async def test_two_messages_that_are_typed_there_are_two_lines() -> None:
+    async with running(session=alone(*OFFERS)) as it:
+        await it.shows("Connect a model")
+        await it.press("1", "enter")
+        await it.shows("your text is in the prompt")
+        await it.press(*"hello", "enter")
+        await it.until(lambda: it.text == "1\nhello")
+
+
 @pytest.mark.parametrize("offers", [OFFERS, ()])
 @pytest.mark.parametrize("word", ["hello", "oleg", "fix/"])
 async def test_a_word_that_was_meant_for_the_prompt_is_not_tried_as_a_model(

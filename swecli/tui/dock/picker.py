@@ -281,7 +281,8 @@ class Picker(DockPanel):
         if self._prompted is not None and typed and not self._names(typed):
             self._filter.value = ""
             self._narrow()
-            self.prompt_context.stray(typed)
+            draft = self.prompt_context.draft()
+            self.prompt_context.stray(f"\n{typed}" if draft.strip() and not draft.endswith("\n") else typed)
             self.said = "That is not a model; your text is in the prompt."
             self._keys.say(self.said)
             return
