@@ -595,7 +595,7 @@ def _committed(run: ToolRun, message: str, tree: GitStatus, *, moved: bool) -> C
         return CommandResult.text(text, "warning")
     omitted = (*(tree.changed if tree.staged else ()), *tree.untracked)
     left = f" Not included, because not staged: {_listed(omitted)}." if omitted else ""
-    done = f"Committed: {subject}.{left}"
+    done = f"Committed: {subject.rstrip('.')}.{left}"
     return CommandResult.text(f"{done}\n\n{run.why}", "warning") if run.is_error else CommandResult.text(done)
 
 

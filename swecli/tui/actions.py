@@ -208,8 +208,9 @@ class Actions:
 
     # --- pickers and questions in the dock ---
 
-    def ask_about_plan(self) -> None:
-        """Ask what to do with the newest answer if it is a plan; behind an open panel, once that is closed."""
+    def ask_about_plan(self, written: str | None = None) -> None:
+        """Ask what to do with the newest answer if it is a plan; behind an open panel, once that is closed. ``written``
+        is the plan as the user edited it."""
         from swecli.tui.dock.choices import PlanPanel
 
         view = self._session.view
@@ -218,6 +219,12 @@ class Actions:
         self.plan_waits = plan is not None and panel is not None and not isinstance(panel, PlanPanel)
         if plan is None or panel is not None:
             return
+        if written is not None:
+            from msgspec import structs
+
+            from swecli.core.engine.plan import steps_of
+
+            plan = structs.replace(plan, steps=steps_of(written))
 
         def chosen(value: str) -> None:
             match value:
@@ -253,7 +260,7 @@ class Actions:
         written = await asyncio.to_thread(read_plan, path)
         if written is not None and written != text.strip():
             self._screen.transcript.show((MarkdownBlock(written),), f"{path.name}, as you changed it")
-        self.ask_about_plan()
+        self.ask_about_plan(written)
 
     def _change_plan(self) -> None:
         from swecli.tui.dock.picker import Picker

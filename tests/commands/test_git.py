@@ -317,7 +317,7 @@ async def test_what_changes_during_the_question_is_asked_about_again(
     (repository / "a.txt").write_text("two\n")
     if staged:
         git(repository, "add", *staged)
-    answers = '[[step]]\ntext = "First"\n[[step]]\ntext = "Second"\n'
+    answers = '[[step]]\ntext = "First"\n[[step]]\ntext = "Second."\n'
     async with bench(answers, repository, tools=[RunCommand()]) as made:
         running = asyncio.ensure_future(COMMIT.run(made.session, ""))
         request = await made.asked()

@@ -22,6 +22,7 @@ from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.context_management.prompts import ATTACHED_NOTE
 from swecli.core.engine.consent import NOT_ALLOWED
 from swecli.core.engine.model_call import Call
+from swecli.core.engine.plan import read_plan
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
 from swecli.core.engine.services import Mentionable, Services
@@ -138,8 +139,8 @@ class _Stamp(Struct, frozen=True):
 
 
 class ChangedFiles:
-    """Finds files that someone else changed after the model saw them. ``note`` is the text about them for the next
-    request; empty if there are none."""
+    """Finds files that someone else changed after the model saw them, and a proposed plan that the user edited.
+    ``note`` is the text about them for the next request; empty if there are none."""
 
     def __init__(self, recorder: Recorder, services: Services) -> None:
         self._recorder = recorder
@@ -149,13 +150,26 @@ class ChangedFiles:
 
     async def check(self) -> None:
         """Check the files, off the event loop, and update the note."""
+        self.note = _note([*await self._edited_plan(), *await self._changed()])
+
+    async def _edited_plan(self) -> Sequence[tuple[str, str]]:
+        """The file of the proposed plan if the user edited it and the model has not read it since."""
+        ledger, known, cwd = self._recorder.ledger, self._recorder.state.plan, self._services.workspace.cwd
+        if known is None or known.accepted or not known.path:
+            return ()
+        if ledger.files.last(str(cwd / known.path), ledger.present_items()) is not None:
+            return ()
+        text = await asyncio.to_thread(read_plan, cwd / known.path)
+        return ((known.path, " (the user edited your plan)"),) if text and text != known.text.strip() else ()
+
+    async def _changed(self) -> Sequence[tuple[str, str]]:
+        """Files with another content than the model saw last, and a remark on each."""
         ledger = self._recorder.ledger
         if not ledger.files:
-            return
+            return ()
         visible = list(ledger.files.visible(ledger.live_items(), ledger.present_items()))[:MOST_FILES]
         if not visible:
-            self.note = ""
-            return
+            return ()
         found = await asyncio.to_thread(_look, [path for path, _ in visible], dict(self._stamps))
         self._stamps.update(found)
         undone = self._recorder.state.undone
@@ -164,8 +178,7 @@ class ChangedFiles:
         if others and editor is not None:  # the model may have seen unsaved content
             unsaved = await asyncio.to_thread(_unsaved, [path for path, _ in others], editor)
             others = [(path, touch) for path, touch in others if unsaved.get(path) != touch.sha256]
-        changed = [(display_name(path, cwd), _how(found[path].sha256, path in undone)) for path, _ in others]
-        self.note = _note(changed)
+        return [(display_name(path, cwd), _how(found[path].sha256, path in undone)) for path, _ in others]
 
 
 def _unsaved(paths: Sequence[str], editor: EditorFiles) -> dict[str, str]:

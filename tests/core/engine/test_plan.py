@@ -168,6 +168,23 @@ async def test_a_plan_is_written_down_and_carried_out_as_the_user_left_it(tmp_pa
         assert "Only this" in plan.text
 
 
+async def test_the_model_learns_that_the_user_edited_a_plan_that_is_to_be_revised(tmp_path: Path) -> None:
+    steps = answers(PLAN, "Which?", PLAN, "Nothing.")
+    async with bench(steps, tmp_path, policy=Policy(mode="plan"), **written(tmp_path / "plans")) as b:
+        await b.say("plan it")
+        plan = b.session.view.plan
+        assert plan is not None
+        assert "Changed on disk" not in str(b.model.requests[-1].tail)
+        (tmp_path / plan.path).write_text("1. mine\n2. and yours\n")
+        note = f"Changed on disk since you last saw them: {plan.path} (the user edited your plan)"
+        await b.say("Change the plan: add a test")
+        assert note in str(b.model.requests[-1].tail)
+        await b.say("again")
+        assert note in str(b.model.requests[-1].tail), "until the model has read it or made another plan"
+        await b.say("what now?")
+        assert "Changed on disk" not in str(b.model.requests[-1].tail)
+
+
 async def test_a_folder_that_is_trusted_meanwhile_gets_the_plan(tmp_path: Path) -> None:
     on = MemoryOptions(plans=tmp_path / "plans")
     off = MemoryOptions(turn_on=lambda: ("On.", on))

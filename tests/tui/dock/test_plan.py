@@ -144,7 +144,7 @@ async def test_a_written_plan_is_edited_and_asked_about_again(tmp_path: Path, mo
         await it.shows("Go ahead with this plan? (3 steps)", "3 edit it")
         it.clock.now += 1
         await it.press("e")
-        await it.shows("plan.md, as you changed it", "Only this", "Go ahead with this plan?")
+        await it.shows("plan.md, as you changed it", "Only this", "Go ahead with this plan? (2 steps)")
         assert edited == [file]
         it.clock.now += 1
         await it.press("y")
