@@ -21,7 +21,7 @@ from swecli.core.config.paths import PROJECT_FOLDER, Paths, user_paths, workspac
 from swecli.core.config.settings import SessionSettings
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TextBlock
 from swecli.core.protocol.codec import CodecError, decode_body
-from swecli.core.protocol.events import ItemCompleted, ItemStarted
+from swecli.core.protocol.events import ItemCompleted, ItemStarted, RewindUndone, Rewound
 from swecli.core.protocol.messages import TextPart
 from swecli.core.sessions.database import open_database
 from swecli.core.sessions.health import copy_rows
@@ -196,17 +196,14 @@ def databases(data: Path) -> list[Path]:
 
 
 def messages(newest_first: Sequence[bytes]) -> Sequence[DisplayBlock]:
-    """The last messages of a conversation, oldest first, from the bodies of its newest events."""
+    """The last messages of a conversation, oldest first, from the bodies of its newest events. Those that a rewind took
+    back are left out."""
     kinds: dict[str, str] = {}
     ended: list[ItemCompleted] = []
-    for raw in newest_first:
-        try:
-            body = decode_body(raw.decode("utf-8", "replace"))
-        except (CodecError, ValueError):
-            continue
+    for body in _kept(newest_first):
         if isinstance(body, ItemStarted):
             kinds[body.item] = body.kind
-        elif isinstance(body, ItemCompleted):
+        else:
             ended.append(body)
     blocks: list[DisplayBlock] = []
     for body in ended:
@@ -215,6 +212,26 @@ def messages(newest_first: Sequence[bytes]) -> Sequence[DisplayBlock]:
             short = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
             blocks.append(TextBlock(f"› {short}") if kinds[body.item] == "user" else MarkdownBlock(short))
     return blocks[::-1]
+
+
+def _kept(newest_first: Sequence[bytes]) -> Iterator[ItemStarted | ItemCompleted]:
+    """The items, newest first, without those after an undone rewind, or between a rewind and its message."""
+    undone, first = "", ""
+    for raw in newest_first:
+        try:
+            body = decode_body(raw.decode("utf-8", "replace"))
+        except (CodecError, ValueError):
+            continue
+        if undone:
+            undone = "" if isinstance(body, Rewound) and body.name == undone else undone
+        elif first:
+            first = "" if isinstance(body, ItemStarted) and body.item == first else first
+        elif isinstance(body, RewindUndone):
+            undone = body.name
+        elif isinstance(body, Rewound):
+            first = body.item if body.scope != "files" else ""
+        elif isinstance(body, ItemStarted | ItemCompleted):
+            yield body
 
 
 def _cost(amount: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.core.checkpoints.generated import USUAL, GeneratedFiles
+from swecli.core.checkpoints.generated import USUAL, GeneratedFiles, is_usual
 from swecli.core.checkpoints.git_changes import GitRefused
 from swecli.core.git import repository_of
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
@@ -53,7 +53,7 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
     if done.conflicts:
         head = _count(len(done.conflicts), "file left alone", "files left alone")
         blocks.append(TextBlock(f"{head}:\n{left_alone(done.conflicts, cwd)}", "warning"))
-    usual = [file for file in done.not_covered if file.why.rpartition(": ")[2] in USUAL]
+    usual = [file for file in done.not_covered if is_usual(file.why)]
     unusual = [file for file in done.not_covered if file not in usual]
     if unusual:
         blocks.append(TextBlock(f"Not tracked:\n{left_alone(unusual, cwd)}", "warning"))

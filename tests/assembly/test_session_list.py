@@ -9,6 +9,9 @@ import pytest
 
 from swecli.assembly.session_list import SessionList
 from swecli.core.config.paths import user_paths
+from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.events import Body, Event, ItemCompleted, ItemStarted, RewindUndone, Rewound
+from swecli.core.protocol.messages import TextPart
 from swecli.launch import LaunchOptions
 from tests.core.sessions.support import open_store, user_turn
 
@@ -49,3 +52,35 @@ def test_a_session_of_another_folder_says_how_to_continue_it(tmp_path: Path, her
     away = {one.first: one.away for one in listed(tmp_path, here).read()}
     assert away["one"] == f"It belongs to another folder: swecli -C '{other}' -r {there}"
     assert away["two"] == f"Its folder no longer exists. If you moved it, run there: swecli sessions relink {gone}"
+
+
+def said(*texts: str) -> list[Body]:
+    """A user message for each text, which is its id too."""
+    bodies: list[Body] = []
+    for text in texts:
+        bodies += ItemStarted(text, "user"), ItemCompleted(text, "ok", (TextPart(text),))
+    return bodies
+
+
+@pytest.mark.parametrize(
+    ("bodies", "shown"),
+    [
+        ([*said("a", "b", "c"), Rewound("b"), *said("d")], ["a", "d"]),
+        ([*said("a", "b"), Rewound("b", scope="files"), *said("c")], ["a", "b", "c"]),
+        ([*said("a", "b"), Rewound("b", name="w1"), *said("c"), RewindUndone("w1")], ["a", "b"]),
+        ([*said("a", "b"), Rewound("b", name="w1"), *said("c"), RewindUndone("w1"), Rewound("b")], ["a"]),
+    ],
+    ids=["rewound", "files only", "undone", "again"],
+)
+def test_a_preview_has_no_messages_that_a_rewind_took_back(
+    tmp_path: Path, here: Path, bodies: list[Body], shown: list[str]
+) -> None:
+    (name,) = store(tmp_path, here, "first")
+    data = user_paths({"SWECLI_HOME": str(tmp_path)}).workspace_data(here)
+    with closing(open_store(data / "sessions.db")) as sessions:
+        sessions.append([Event(4 + number, 1.0, name, 1, body) for number, body in enumerate(bodies)])
+    found = listed(tmp_path, here)
+    (session,) = found.read()
+    texts = [block.text for block in found.preview(session) if isinstance(block, TextBlock)]
+    assert texts == [f"\u203a {text}" for text in ("first", *shown)][-len(texts) :]
+    assert texts[-1] == f"\u203a {shown[-1]}"

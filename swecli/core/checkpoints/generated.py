@@ -18,6 +18,12 @@ LEFT_OUT = frozenset(("generated folder", "ignored folder"))
 USUAL = LEFT_OUT | {"git's own data", "swecli's own data"}
 """Expected reasons for an untracked path, which need no notice."""
 
+
+def is_usual(why: str) -> bool:
+    """Whether the reason why a path was not covered, alone or after what it prevented, needs no notice."""
+    return why.rpartition(": ")[2] in USUAL
+
+
 _BUILT: Final = GENERATED | {
     *("build", "dist", "target", "coverage", "htmlcov", "bower_components", "site-packages", "DerivedData"),
     *(".eggs", ".next", ".nuxt", ".svelte-kit", ".turbo", ".parcel-cache", ".gradle", ".cache", ".hypothesis"),

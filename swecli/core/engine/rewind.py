@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.checkpoints.generated import is_usual
 from swecli.core.context_management.compaction.package import branch_note
 from swecli.core.context_management.projection import project
 from swecli.core.engine.compaction import session_facts
@@ -198,9 +199,10 @@ class Rewinds:
 
 def files_words(done: FilesRestored, cwd: Path) -> str:
     """Result of restoring files, as a short sentence. Paths inside ``cwd`` are relative to it."""
-    none = "No file restored" if done.conflicts or done.not_covered else "No file had to change"
+    uncovered = [file for file in done.not_covered if not is_usual(file.why)]
+    none = "No file restored" if done.conflicts or uncovered else "No file had to change"
     parts = [counted(files_alone(done)) if done.files else none]
-    for what, files in (("left alone", done.conflicts), ("not tracked", done.not_covered)):
+    for what, files in (("left alone", done.conflicts), ("not tracked", uncovered)):
         if files:
             parts.append(_left(files, what, cwd))
     return "; ".join(parts) + "."

@@ -205,7 +205,8 @@ _FORK_SNAPSHOT = """
 """
 _NEWEST_ITEMS = """
     SELECT CAST(body AS BLOB) FROM events
-    WHERE session_id = ? AND agent = 'main' AND type IN ('item_started', 'item_completed')
+    WHERE session_id = ? AND agent = 'main'
+        AND type IN ('item_started', 'item_completed', 'rewound', 'rewind_undone')
     ORDER BY seq DESC LIMIT ?
 """
 LATEST = 32_503_680_000.0
@@ -317,7 +318,7 @@ def spent_in(connection: sqlite3.Connection, start: float, end: float, without: 
 
 
 def newest_messages(connection: sqlite3.Connection, session_id: str, events: int = 400) -> list[bytes]:
-    """Bodies of a session's newest events that may hold messages, newest first."""
+    """Bodies of a session's newest events that may hold messages or take some back, newest first."""
     return [bytes(row[0]) for row in connection.execute(_NEWEST_ITEMS, (session_id, events)).fetchall()]
 
 

@@ -121,6 +121,14 @@ async def test_a_rewind_survives_a_restart(tmp_path: Path) -> None:
             FilesRestored("undo", not_covered=(LeftFile("/proj/a", "too large"), LeftFile("/else/b", "a device"))),
             "No file restored; a (too large), /else/b (a device) not tracked.",
         ),
+        (
+            FilesRestored(
+                "redo",
+                files=(RestoredFile("/proj/a", "restored"),),
+                not_covered=(LeftFile("/proj/.cache", "redo could not restore its current content: generated folder"),),
+            ),
+            "1 file restored.",
+        ),
     ],
 )
 def test_what_became_of_files_is_short_and_names_them_as_the_user_knows_them(done: FilesRestored, said: str) -> None:
