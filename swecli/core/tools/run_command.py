@@ -243,7 +243,8 @@ class RunCommand(Tool[RunCommandParams]):
 
     async def preview(self, params: RunCommandParams, ctx: ToolContext) -> Preview:
         state = await asyncio.to_thread(scripts_state, params.command, ctx)
-        return Preview((TerminalBlock(params.command, "", cwd=str(ctx.cwd)),), f"{ctx.cwd}\n{state}")
+        facts = ("runs as a background job",) if params.background else ()
+        return Preview((TerminalBlock(params.command, "", cwd=str(ctx.cwd)),), f"{ctx.cwd}\n{state}", facts=facts)
 
     async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutcome:
         timeout = min(params.timeout or self.seconds, self._most)
