@@ -744,7 +744,8 @@ class Consents:
             return "", uncovered
         loss, checkpoints = decision.loss, self._services.checkpoints
         if loss is not None and not decision.counted:
-            return "; ".join(filter(None, (loss.clause, decision.danger, *uncovered))), ()
+            lost = f"/undo can't restore {loss.beyond}" if loss.beyond else ""
+            return "; ".join(filter(None, (loss.clause, decision.danger, lost, *uncovered))), ()
         if loss is not None:
             missing = (
                 checkpoints.unrestorable(loss.paths, call.effects.command or "")
@@ -752,7 +753,7 @@ class Consents:
                 else "it: checkpoints are off"
             )
             line = loss.line(missing)
-            return (line if loss.what else f"{decision.danger}; {line}"), ()
+            return (line if decision.told else f"{decision.danger}; {line}"), ()
         return "; ".join((decision.danger, *uncovered)), ()
 
     def _uncovered(self, call: PreparedCall) -> tuple[str, ...]:

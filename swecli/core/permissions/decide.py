@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Mapping
-from typing import cast
+from typing import Final, cast
 
 from msgspec.structs import replace
 
@@ -437,15 +437,22 @@ def _sentence(why: str, judgement: Judgement) -> str:
     return why if literal else why[:1].upper() + why[1:]
 
 
+_MOST_DANGERS: Final = 3
+"""Dangers of one command that its warning names."""
+
+
 def _dangerous(policy: Policy, call: Call, judgement: Judgement, evidence: tuple[str, ...]) -> Decision:
     shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
     losses = [danger.loss for danger in judgement.dangers if danger.loss is not None]
-    uncounted = next((danger for danger in judgement.dangers if danger.loss is None), None)
+    untold = [danger for danger in judgement.dangers if danger.loss is None or not danger.loss.what]
+    reasons = list(dict.fromkeys(danger.reason.rstrip(".") for danger in untold or judgement.dangers[:1]))
+    more = f" and {len(reasons) - _MOST_DANGERS} more" if len(reasons) > _MOST_DANGERS else ""
     return replace(
         _asked(policy, call, judgement, judgement.dangers[0].reason, (*shown, *evidence)),
-        danger=(uncounted or judgement.dangers[0]).reason.rstrip("."),
+        danger="; ".join(reasons[:_MOST_DANGERS]) + more,
         loss=merged(losses),
-        counted=uncounted is None,
+        counted=len(losses) == len(judgement.dangers),
+        told=not untold,
     )
 
 

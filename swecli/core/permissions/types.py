@@ -113,6 +113,8 @@ class Decision(Struct, frozen=True):
     loss: Loss | None = None
     counted: bool = False
     """Whether ``loss`` covers everything the command would destroy."""
+    told: bool = False
+    """Whether the clause of ``loss`` says all of ``danger``."""
     git_knows: bool = False
     """Whether facts that start git may prove the command read-only."""
     for_now: bool = False

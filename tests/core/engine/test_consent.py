@@ -344,6 +344,16 @@ class SlowGit(OsFacts):
         return ("Would remove kept.txt",)
 
 
+async def test_the_warning_names_every_danger(tmp_path: Path) -> None:
+    steps = script("run_command", command="rm -rf gone && git push --force")
+    async with bench(steps, tmp_path, tools=TOOLS, policy=POLICY) as b:
+        asked = await started(b)
+        assert asked.danger.startswith("rm -rf gone removes whole directories; git push --force can destroy work")
+        assert "; /undo can't restore the remote" in asked.danger
+        b.send(ReplyPermission(asked.request, "reject"))
+        await ended(b)
+
+
 async def test_the_event_loop_does_not_wait_for_git(tmp_path: Path) -> None:
     (tmp_path / "kept.txt").write_text("x\n")
     git = SlowGit()

@@ -85,6 +85,28 @@ def test_what_would_be_gone_is_counted(work: Path, command: str, line: str) -> N
         assert found == line
 
 
+@pytest.mark.parametrize(
+    ("command", "danger", "told"),
+    [
+        ("rm -rf out", "rm -rf out removes whole directories", True),
+        ("rm -rf out && git push -f", "git push -f can destroy work or change what other programs do", False),
+        (
+            "rm -rf gone && git push -f",
+            "rm -rf gone removes whole directories; git push -f can destroy work or change what other programs do",
+            False,
+        ),
+        (
+            "; ".join(f"rm -rf {name}" for name in "abcde"),
+            "; ".join(f"rm -rf {name} removes whole directories" for name in "abc") + " and 2 more",
+            False,
+        ),
+    ],
+)
+def test_each_danger_that_the_loss_does_not_tell_is_named(work: Path, command: str, danger: str, told: bool) -> None:
+    decision = decided(command, work)
+    assert (decision.danger, decision.told) == (danger, told)
+
+
 def test_nothing_is_claimed_of_what_is_not_counted(work: Path) -> None:
     for command in (
         *("rm -rf $X", "rm -rf out; shred src/1.py", "git checkout HEAD~1 -- src", "git clean -f -e x"),
