@@ -14,7 +14,7 @@ from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from swecli.core.llm.addresses import without_password
-from swecli.core.llm.errors import ErrorContext, WireError, read_body, to_provider_error
+from swecli.core.llm.errors import ErrorContext, KeySource, WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, compact, is_list
@@ -419,6 +419,7 @@ class ClientConfig(Struct, frozen=True):
     headers: Mapping[str, str] = field(default_factory=lambda: {})
     key_variables: tuple[str, ...] = ()
     timeouts: Timeouts = Timeouts()
+    key: KeySource = "environment"
 
     def __repr__(self) -> str:
         return f"ClientConfig({self.info!r}, {self.shown_url!r})"
@@ -454,6 +455,7 @@ class HttpModelClient:
             model=config.info.name,
             base_url=config.shown_url,
             key_variables=config.key_variables,
+            key=config.key,
         )
 
     @property

@@ -601,13 +601,19 @@ class WireError(Struct, frozen=True):
     """The server refused the request's content."""
 
 
+KeySource = Literal["environment", "stored", "none"]
+"""Where the key of a request comes from: ``environment`` also stands for headers from the settings."""
+
+
 class ErrorContext(Struct, frozen=True):
-    """Context of the sentence for the user. Any of it may be empty."""
+    """Context of the sentence for the user. Any of it may be empty. ``key_variables`` are those that hold the key, or
+    could hold one."""
 
     provider: str = ""
     model: str = ""
     base_url: str = ""
     key_variables: tuple[str, ...] = ()
+    key: KeySource = "environment"
 
 
 def read_body(status: int, headers: Mapping[str, str], body: bytes, *, host: str = "") -> WireError:
@@ -707,12 +713,11 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     if error.moderated and kind in ("auth", "bad_request"):
         return "The server rejected the content of the request: rephrase it, or choose another model with /model or -m."
     if kind == "auth":
-        names = " or ".join(context.key_variables) or "the API key"
-        return f"Check the key in {names}: {server} rejected it, or the key may not use this model."
+        return _key_hint(server, context)
     if kind == "not_found":
         return (
-            f"Check the model name {context.model!r} (-m {context.provider or 'provider'}/NAME) and the base URL "
-            f"{context.base_url!r}: the server does not recognise one of them."
+            f"Check the model name {context.model!r} (/model or -m {context.provider or 'provider'}/NAME) and the base "
+            f"URL {context.base_url!r}: the server does not recognise one of them."
         )
     if kind == "quota":
         return f"The account at {server} has no credit left: add some, or choose another model with /model or -m."
@@ -729,6 +734,17 @@ def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
     if kind == "server":
         return "The server failed: try again, or choose another model with /model or -m."
     return ""
+
+
+def _key_hint(server: str, context: ErrorContext) -> str:
+    names = " or ".join(context.key_variables)
+    login = f"/login {context.provider}"
+    if context.key == "none":
+        return f"{server} requires a key: {f'set {names} or ' if names else ''}use {login}."
+    if context.key == "stored":
+        return f"{server} rejected the stored key, or the key may not use this model: {login} stores another one."
+    key = f"the key in {names}" if names else "the API key"
+    return f"Check {key}: {server} rejected it, or the key may not use this model."
 
 
 def _kind(status: int | None, evidence: str, overflow: bool, own: ErrorKind | None, per_minute: bool) -> WireKind:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from swecli.core.llm.addresses import host_of, is_local, normalise, origin_of, without_password
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect, offered
+from swecli.core.llm.errors import KeySource
 from swecli.core.llm.protocols.base import USUAL_OUTPUT, Target
 from swecli.core.llm.protocols.registry import PROTOCOLS
 from swecli.core.llm.transport import Timeouts
@@ -148,7 +149,10 @@ def resolve(
         first=chosen.first_timeout if chosen.first_timeout is not None else usual.first,
         idle=chosen.idle_timeout if chosen.idle_timeout is not None else usual.idle,
     )
-    return ClientConfig(info, target, address, headers, provider.api_key_env, timeouts)
+    variable = key_variable(provider, env)
+    source: KeySource = "stored" if key and not variable else "environment" if key or provider.headers else "none"
+    variables = (variable,) if variable else provider.api_key_env
+    return ClientConfig(info, target, address, headers, variables, timeouts, source)
 
 
 def configured_providers(env: Mapping[str, str]) -> tuple[ConfiguredProvider, ...]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.llm.errors import ErrorContext, retry_after
 from tests.core.llm.support import classify
@@ -129,6 +130,12 @@ def test_retry_after() -> None:
 
 def test_hints_name_what_to_do() -> None:
     assert "OPENAI_API_KEY" in classify(401, {}, b"{}", CONTEXT).hint
+    stored = classify(401, {}, b"{}", replace(CONTEXT, key="stored")).hint
+    assert "rejected the stored key" in stored
+    assert "/login openai" in stored
+    assert "OPENAI_API_KEY" not in stored
+    absent = classify(401, {}, b"{}", replace(CONTEXT, key="none")).hint
+    assert absent == "https://example.com/v1 requires a key: set OPENAI_API_KEY or use /login openai."
     missing = classify(404, {}, b'{"error":"no such model"}', CONTEXT).hint
     assert "gpt-x" in missing
     assert "https://example.com/v1" in missing

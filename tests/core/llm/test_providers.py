@@ -151,6 +151,14 @@ def test_keys_are_not_in_representations() -> None:
     assert "sk-secret" not in repr(config)
 
 
+def test_the_source_of_the_key_is_known() -> None:
+    local = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    stored = resolve("openai/m", local, stored_key=lambda provider, origin: "sk-x")
+    assert (stored.key, resolve("openai/m", local).key) == ("stored", "none")
+    given = resolve("gemini/m", {"GOOGLE_API_KEY": "sk-x"}, stored_key=lambda provider, origin: "sk-y")
+    assert (given.key, given.key_variables) == ("environment", ("GOOGLE_API_KEY",))
+
+
 def test_no_key_is_borrowed_from_another_provider() -> None:
     variables = [name for provider in known_providers().values() for name in provider.api_key_env]
     env = {name: f"key-{name}" for name in variables}
