@@ -570,10 +570,22 @@ class ModelSupply:
         self._prices.note(client.config)
         return client
 
+    def renewed(self, client: ModelClient) -> ModelClient | None:
+        """A client with the key that the user stored since this one was made; None if its key is still the same."""
+        if not isinstance(client, HttpModelClient):
+            return None
+        ref = client.info.ref
+        try:
+            same = self._resolve(ref, None, None).headers == client.config.headers
+            return None if same else self.make(ref)
+        except (ProviderSetupError, KeyStoreError, ModelUnavailable):
+            return None  # the old key gets the server's own answer
+
     def equip(self, services: Services) -> Services:
         return replace(
             services,
             make_client=self.make,
+            renewed=self.renewed,
             windows=self.windows,
             price=self._prices,
             keep_price=None if self.scripted else self._keep_price,

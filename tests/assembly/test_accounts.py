@@ -47,6 +47,19 @@ def headers(models: ModelSupply, reference: str) -> Mapping[str, str]:
     return client.config.headers
 
 
+def test_a_client_is_renewed_if_another_key_was_stored(tmp_path: Path) -> None:
+    Accounts(Settings(), {}, keys(tmp_path)).store("openai", CANARY)
+    models = supply(tmp_path, {})
+    client = models.make("openai/m")
+    assert models.renewed(client) is None
+    Accounts(Settings(), {}, keys(tmp_path)).store("openai", "sk-another")
+    fresh = models.renewed(client)
+    assert isinstance(fresh, HttpModelClient)
+    assert fresh.config.headers == {"authorization": "Bearer sk-another"}
+    keys(tmp_path).remove("openai")
+    assert models.renewed(fresh) is None
+
+
 def test_only_a_providers_own_server_is_expected_to_have_its_default_model(tmp_path: Path) -> None:
     assert Accounts(Settings(), {}, keys(tmp_path)).default_of("openai").startswith("openai/gpt")
     elsewhere = Accounts(Settings(), {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, keys(tmp_path))

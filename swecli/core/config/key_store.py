@@ -116,6 +116,9 @@ class KeyStore:
         self._path = directory / FILE_NAME
         self._keyring = keyring
         self._read_before: dict[StoredKey, str] = {}
+        """Keys that a keyring gave, while the index is unchanged: each change of a key writes the index."""
+        self._index = (0, 0)
+        """Inode and time of the index when it was last read."""
 
     @property
     def path(self) -> Path:
@@ -228,6 +231,9 @@ class KeyStore:
             mine = not hasattr(os, "getuid") or state.st_uid == os.getuid()
             if not stat.S_ISREG(state.st_mode) or not mine or state.st_size > _MAX_BYTES:
                 raise KeyStoreError(f"{self._path} is not a regular file of yours; its keys are ignored")
+            if self._index != (index := (state.st_ino, state.st_mtime_ns)):
+                self._index = index
+                self._read_before.clear()
             if state.st_mode & 0o077 and hasattr(os, "fchmod"):
                 with suppress(OSError):
                     os.fchmod(file.fileno(), 0o600)

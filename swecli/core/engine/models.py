@@ -37,6 +37,8 @@ class ModelChoice:
         """The user's model while another one replaces it."""
         self._next = 0
         """Index of the fallback to try next."""
+        self._rejected = False
+        """Whether the server rejected the client's key."""
 
     def start(self, model: str) -> None:
         state = self._recorder.state
@@ -86,6 +88,7 @@ class ModelChoice:
 
     def fall_back(self, error: ProviderError) -> bool:
         """Switch to the next fallback if the current model is overloaded."""
+        self._rejected = error.kind == "auth"
         if error.kind not in ("overloaded", "rate_limit"):
             return False
         away, chain = self._ref, self._services.fallback
@@ -134,6 +137,17 @@ class ModelChoice:
         self.announce(self._recorder.state.own_effort)
         self.measure()
         self._ask()
+
+    def renew(self) -> None:
+        """At the start of a turn, read a rejected key again: the user may have stored another one since."""
+        rejected, self._rejected = self._rejected, False
+        client = self._connection.client
+        fresh = self._services.renewed(client) if rejected and client is not None else None
+        if fresh is not None:
+            self._connection.use(fresh)
+            self._recall_window()
+            self.measure()
+            self._ask()
 
     def _recall_window(self) -> None:
         """Restore the model's window from the earlier run until the server is asked again."""

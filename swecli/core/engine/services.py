@@ -335,6 +335,8 @@ class Services(Struct):
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
     """The user's reasoning effort for a model (``provider/name``); None = the provider's default."""
+    renewed: Callable[[ModelClient], ModelClient | None] = lambda client: None
+    """A client with the key that the user stored since this one was made; None if its key is still the same."""
     offers: Callable[[], Awaitable[Sequence[ModelOffer]]] = no_offers
     """Models that the user can choose from."""
     unlisted: Callable[[], Sequence[str]] = lambda: ()
@@ -467,12 +469,16 @@ class Connection:
             client = self._make_client(model)
         except ModelUnavailable as error:
             return str(error)
+        self.use(client)
+        return None
+
+    def use(self, client: ModelClient) -> None:
+        """Answer with this client from now on."""
         previous, self.client = self.client, client
         if previous is not None:
             task = asyncio.create_task(previous.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
-        return None
 
     def beside(self, work: str) -> ModelClient | None:
         """Client for side work of this name, if it has a model of its own. It stays open for the session.

@@ -210,6 +210,7 @@ class Turn:
 
     async def _loop(self) -> TurnStopped:
         self._models.end_fallback()
+        self._models.renew()
         await self._news.look()
         if self._invocation is not None:
             await self._invoke(self._invocation)

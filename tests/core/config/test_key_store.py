@@ -116,6 +116,15 @@ def test_the_keyring_is_asked_once_and_only_for_what_it_has(tmp_path: Path) -> N
     assert ring.reads == 1
 
 
+def test_a_key_that_another_program_stored_meanwhile_counts(tmp_path: Path) -> None:
+    ring = FakeKeyring()
+    store = KeyStore(tmp_path, keyring=lambda: ring)
+    store.put("openai", OPENAI, "sk-1")
+    assert store.find("openai", OPENAI) == "sk-1"
+    KeyStore(tmp_path, keyring=lambda: ring).put("openai", OPENAI, "sk-2")
+    assert store.find("openai", OPENAI) == "sk-2"
+
+
 def test_a_keyring_that_fails_gives_way_to_the_file_and_says_so_when_it_has_the_key(tmp_path: Path) -> None:
     ring = FakeKeyring(broken=True)
     store = KeyStore(tmp_path, keyring=lambda: ring)

@@ -57,6 +57,18 @@ def notices(b: Bench, topic: str = "model") -> list[str]:
     return [body.text for body in b.bodies(Notice) if body.topic == topic]
 
 
+async def test_after_a_rejected_key_the_next_turn_uses_the_one_stored_since(tmp_path: Path) -> None:
+    family = Family(main='[[step]]\nfault = { kind = "auth" }', other=ONE)
+    stored: list[ModelClient] = []
+    async with family_bench(family, tmp_path, renewed=lambda _: stored[0] if stored else None) as b:
+        assert (await b.say("hi")).outcome == "error"
+        stored.append(family.models["other"])
+        assert (await b.say("continue")).outcome == "done"
+        assert b.session.view.messages[-1].text == "one"
+        family.models.clear()
+        assert (await b.say("again")).outcome == "done", "not asked for again"
+
+
 async def test_a_switch_in_the_middle_says_what_the_lost_cache_costs(tmp_path: Path) -> None:
     family = Family(main=ONE, other=ONE)
 
