@@ -240,8 +240,10 @@ class Connection:
         port, view = self._session.port, self._session.view
         if port is None or view is None or view.model is not None:
             return
-        if port.unlisted:
-            self._screen.transcript.show(tuple(TextBlock(safe_line(trouble), "warning") for trouble in port.unlisted))
+        if port.offers.unlisted:
+            self._screen.transcript.show(
+                tuple(TextBlock(safe_line(trouble), "warning") for trouble in port.offers.unlisted)
+            )
         if self._screen.dock.panel is None:
             self._offer()
 

@@ -55,10 +55,10 @@ async def test_a_key_is_asked_for_without_being_shown_or_kept(tmp_path: Path) ->
 
 async def test_a_server_of_the_users_own_is_asked_again_with_the_new_key() -> None:
     session = Session(model=False)
-    session.unlisted = ("openai at http://h/v1 requires a key.",)
+    session.offers.unlisted = ("openai at http://h/v1 requires a key.",)
 
     def store(provider: str, key: str) -> tuple[str, str]:
-        session.unlisted, session.offered = (), (ModelOffer("openai/mine", "stored", "", listed=True),)
+        session.offers.unlisted, session.offers.listed = (), (ModelOffer("openai/mine", "stored", "", listed=True),)
         return f"The key of {provider} is stored.", ""
 
     async with running(session=session, commands=WITH_LOGIN, store_key=store) as it:
