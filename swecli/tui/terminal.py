@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -56,6 +56,8 @@ _MAX_ALONE = 2
 """Characters up to which an unfinished sequence may be a key: Esc, or Alt and a bracket."""
 SEQUENCE_TIME = 0.5
 """Seconds after which nothing more is expected of a longer one."""
+PASTE_TIME = 1.0
+"""Seconds without input after which what came of a paste counts, because its end may never come."""
 _REPORT = lazy_pattern(r"\x1b\]1[01];(?:rgb:([0-9a-fA-F/]{5,14}))?[^\x07\x1b]*(?:\x07|\x1b\\)")
 _ALT_NAMES = {"\x7f": "backspace", "\r": "enter", "\n": "enter"}
 _XTERM_KEY = lazy_pattern(r"\x1b\[27;(\d{1,3});(\d{1,7})~")
@@ -91,7 +93,7 @@ class Alt(Struct, frozen=True):
 
 
 class Pasted(Struct, frozen=True):
-    """One whole bracketed paste."""
+    """A bracketed paste: the whole, or what came of it up to a pause."""
 
     text: str
 
@@ -127,9 +129,14 @@ class InputFilter:
         self._patience = patience
         self._held = ""
         self._paste: list[str] | None = None
+        self._paused = False
+        """The paste was interrupted: what comes next is its rest or a key."""
 
     def feed(self, text: str) -> list[Piece]:
         """Add a chunk; an unfinished sequence at its end is held back until more arrives or ``flush``."""
+        if self._paused and _is_one_key(text):
+            self._paste, self._held = None, ""
+        self._paused = False
         text, self._held = self._held + text, ""
         out: list[Piece] = []
         while text:
@@ -137,9 +144,14 @@ class InputFilter:
         return _joined(out)
 
     def flush(self, idle: float = math.inf) -> list[Piece]:
-        """Return the held-back input as keys, because nothing followed it for ``idle`` seconds."""
+        """Return the held-back input as keys, because nothing followed it for ``idle`` seconds, or what came of a paste.
+
+        A line that broke sends no end of the paste, and a slow one sends the rest later: its newlines must not become
+        Enter. So the paste ends for good only with a key on its own."""
+        if self._paste is not None:
+            return [] if self._paused or idle < PASTE_TIME else self._interrupted()
         patience = SEQUENCE_TIME if len(self._held) > _MAX_ALONE else self._patience
-        if self._paste is not None or not self._held or idle < patience:
+        if not self._held or idle < patience:
             return []
         held, self._held = self._held, ""
         out: list[Piece] = []
@@ -147,6 +159,15 @@ class InputFilter:
             out.append(Keys(held))
         else:
             _add_sequence(held, out)
+        return out
+
+    def _interrupted(self) -> list[Piece]:
+        assert self._paste is not None
+        out: list[Piece] = [_pasted(self._paste)] if any(self._paste) else []
+        self._paste, self._paused = [], True
+        if self._held == "\x1b":
+            out.append(Escape())
+            self._paste, self._held, self._paused = None, "", False
         return out
 
     def _outside(self, text: str, out: list[Piece]) -> str:
@@ -163,9 +184,8 @@ class InputFilter:
         assert self._paste is not None
         body, marker, rest = text.partition(PASTE_END)
         if marker:
-            pasted = "".join((*self._paste, body))
+            out.append(_pasted((*self._paste, body)))
             self._paste = None
-            out.append(Pasted(pasted.replace("\x00", "")))
             return rest
         keep = next((n for n in range(min(len(PASTE_END) - 1, len(body)), 0, -1) if PASTE_END.startswith(body[-n:])), 0)
         if keep:
@@ -184,6 +204,15 @@ class InputFilter:
             position = found.end()
             _add_sequence(found[0], out)
         _add_letters(text[position:], out)
+
+
+def _pasted(parts: Iterable[str]) -> Pasted:
+    return Pasted("".join(parts).replace("\x00", ""))
+
+
+def _is_one_key(text: str) -> bool:
+    """Whether this read is a key that somebody pressed, not a part of a paste."""
+    return len(text) == 1 or (text.startswith("\x1b") and not PASTE_END.startswith(text[: len(PASTE_END)]))
 
 
 def _joined(pieces: list[Piece]) -> list[Piece]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from textual import events
 from textual._xterm_parser import XTermParser
 
-from swecli.tui.terminal import SEQUENCE_TIME, Alt, Background, Escape, InputFilter, Keys, Pasted, Piece, Run
+from swecli.tui.terminal import PASTE_END, PASTE_TIME, SEQUENCE_TIME, Alt, Background, Escape, InputFilter, Keys, Pasted, Piece, Run
 from tests.support.thorough import examples
 
 
@@ -140,6 +140,45 @@ def test_enter_after_a_paste_that_ends_in_escape_is_enter() -> None:
     cutter.feed("\x1b[200~a\x1b")
     assert cutter.feed("\x1b[201~") == [Pasted("a\x1b")]
     assert cutter.feed("\r") == [Keys("\r")]
+
+
+@pytest.mark.parametrize("key", ["x", "\x03", "\r", "\x1b[A", "\x1b[99;5u"])
+@pytest.mark.parametrize("cut", ["", "\x1b[20"])
+def test_a_paste_whose_end_is_lost_counts_after_a_pause_and_keys_go_on(key: str, cut: str) -> None:
+    cutter = InputFilter()
+    cutter.feed(f"\x1b[200~one\ntwo{cut}")
+    assert cutter.flush(PASTE_TIME - 0.1) == []
+    assert cutter.flush(PASTE_TIME) == [Pasted("one\ntwo")]
+    assert cutter.flush(PASTE_TIME) == []
+    assert cutter.feed(key) == [Keys(key)]
+    assert cutter.feed("y\r") == [Keys("y\r")]
+
+
+def test_escape_ends_a_paste_whose_end_is_lost() -> None:
+    cutter = InputFilter()
+    cutter.feed("\x1b[200~one")
+    cutter.feed("\x1b")
+    assert cutter.flush(PASTE_TIME) == [Pasted("one"), Escape()]
+    assert cutter.feed("xy") == [Keys("xy")]
+
+
+def test_the_rest_of_a_paste_that_a_slow_line_sends_late_is_not_typed() -> None:
+    cutter = InputFilter()
+    cutter.feed("\x1b[200~one\n")
+    assert cutter.flush(PASTE_TIME) == [Pasted("one\n")]
+    assert cutter.feed("two\r") == []
+    assert cutter.flush(PASTE_TIME) == [Pasted("two\r")]
+    assert cutter.feed("three\r\x1b[2") == []
+    assert cutter.feed("01~\r") == [Pasted("three\r"), Keys("\r")]
+
+
+def test_the_late_end_of_a_paste_is_no_key() -> None:
+    for late in ("\x1b[201~", "1~"):
+        cutter = InputFilter()
+        cutter.feed(f"\x1b[200~one{PASTE_END[: -len(late)]}")
+        assert cutter.flush(PASTE_TIME) == [Pasted("one")]
+        assert keys(cutter.feed(late)) == ""
+        assert cutter.feed("x") == [Keys("x")]
 
 
 ANSWERS = [
