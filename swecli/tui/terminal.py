@@ -144,7 +144,7 @@ class InputFilter:
         return _joined(out)
 
     def flush(self, idle: float = math.inf) -> list[Piece]:
-        """Return the held-back input as keys, because nothing followed it for ``idle`` seconds, or what came of a paste.
+        """Return the held-back input as keys, or what came of a paste: nothing followed it for ``idle`` seconds.
 
         A line that broke sends no end of the paste, and a slow one sends the rest later: its newlines must not become
         Enter. So the paste ends for good only with a key on its own."""

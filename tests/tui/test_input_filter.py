@@ -8,7 +8,19 @@ from hypothesis import strategies as st
 from textual import events
 from textual._xterm_parser import XTermParser
 
-from swecli.tui.terminal import PASTE_END, PASTE_TIME, SEQUENCE_TIME, Alt, Background, Escape, InputFilter, Keys, Pasted, Piece, Run
+from swecli.tui.terminal import (
+    PASTE_END,
+    PASTE_TIME,
+    SEQUENCE_TIME,
+    Alt,
+    Background,
+    Escape,
+    InputFilter,
+    Keys,
+    Pasted,
+    Piece,
+    Run,
+)
 from tests.support.thorough import examples
 
 

@@ -481,7 +481,7 @@ class FileHistory:
 
     def _make_room(self) -> None:
         with self._rows.write() as connection:
-            journal.prune(connection, self._clock() - self._options.days * 86_400)
+            journal.prune(connection, self._clock(), self._options.days)
             self._blobs.sweep(connection)
             while self._blobs.total(connection) > self._options.total * 9 // 10:
                 if not journal.forget_oldest(connection, self._session):

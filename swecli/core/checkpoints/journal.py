@@ -294,13 +294,31 @@ def half_written(connection: sqlite3.Connection) -> set[tuple[str, int]]:
     return {(os.path.dirname(change.path), one.pid) for one in writing for change in one.changes}
 
 
-def prune(connection: sqlite3.Connection, older_than: float) -> None:
-    """Forget the operations of sessions without changes since ``older_than`` (Unix seconds)."""
+def prune(connection: sqlite3.Connection, now: float, days: float) -> None:
+    """Forget the operations of sessions without changes for that many ``days``. A clock that jumped ahead must not make
+    everything old, so the time counts as at most a week after the latest start or change of an earlier day.
+
+    ``now`` is in Unix seconds."""
+    today = int(now // DAY)
+    (latest,) = connection.execute(_LATEST, {"before": today, "day": DAY}).fetchone()
+    connection.execute("INSERT OR IGNORE INTO starts VALUES (?)", (today,))
+    if latest is None:
+        return
     connection.execute(
         "DELETE FROM operations WHERE session IN"
         " (SELECT session FROM operations GROUP BY session HAVING max(started) < ?)",
-        (older_than,),
+        (min(now, (latest + MAX_GAP) * DAY) - days * DAY,),
     )
+
+
+DAY = 86_400
+MAX_GAP = 7
+"""Days by which the clock may be ahead of what the record knows."""
+_LATEST = """
+    SELECT max(day) FROM (
+        SELECT day FROM starts UNION ALL SELECT CAST(started / :day AS INTEGER) FROM operations
+    ) WHERE day < :before
+"""
 
 
 def forget_oldest(connection: sqlite3.Connection, but: str) -> bool:

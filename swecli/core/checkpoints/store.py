@@ -86,7 +86,10 @@ _VERSION_2 = (
 _VERSION_3 = ("ALTER TABLE operations ADD COLUMN ended REAL",)
 """Unix seconds of a completed operation's end."""
 
-SCHEMA: tuple[tuple[str, ...], ...] = (_VERSION_1, _VERSION_2, _VERSION_3)
+_VERSION_4 = ("CREATE TABLE starts (day INTEGER PRIMARY KEY)",)
+"""Days, by the machine's clock, on which a session began; counted from 1970."""
+
+SCHEMA: tuple[tuple[str, ...], ...] = (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4)
 """Step i leads from version i to version i + 1. Released steps never change."""
 
 

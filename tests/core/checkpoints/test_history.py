@@ -109,6 +109,29 @@ def test_what_is_too_old_goes_and_the_oldest_sessions_make_room(tmp_path: Path) 
     assert later(31)[0] == 0
 
 
+def test_a_start_with_a_clock_far_ahead_forgets_nothing(tmp_path: Path) -> None:
+    now = time.time()
+    bench = Bench(tmp_path)
+    bench.edit("a", b"two\n")
+    bench.history.close()
+
+    def start(days: float) -> None:
+        history = FileHistory(bench.rows(), "s2", (str(bench.work),), OPTIONS, clock=lambda: now + days * 86_400)
+        history.open()
+        history.first_copy()
+        history.close()
+
+    for days in (1, 1_000, 1_000, 2):
+        start(days)
+    bench.history = bench.open()
+    assert len(bench.undo().files) == 1
+    bench.history.close()
+    for days in (60, 61):
+        start(days)
+    bench.history = bench.open()
+    assert bench.undo().reason
+
+
 def test_nothing_is_done_through_a_link_that_was_put_into_the_path(bench: Bench) -> None:
     other = bench.base / "other"
     other.mkdir()
