@@ -652,6 +652,11 @@ class Ledger:
         self._edits_in.update(views.edits_in)
         self._set_view(self._with_choices(views.view, views.edits))
 
+    def compactions_since(self, rewind: str) -> Sequence[str]:
+        """Compactions in force that were made after a rewind, so that its undo takes them back."""
+        views = self._rewinds.get(rewind)
+        return [item for item in self._undo.items if item not in views.undo.items] if views is not None else []
+
     @property
     def undoable(self) -> str | None:
         """Item of the newest compaction in force."""

@@ -148,7 +148,8 @@ class Rewinds:
             words = files_words(restored, self._services.workspace.cwd)
             if restored.reason and restored.files:
                 self._notice(restored.reason)
-        self._record(RewindUndone(done.name, words))
+        lost = _compactions_words(len(self._recorder.ledger.compactions_since(done.name)))
+        self._record(RewindUndone(done.name, " ".join(part for part in (words, lost) if part)))
 
     def _rewound(self, command: Rewind, reason: str) -> None:
         text = self._text_of(command.item) if command.scope != "files" else ""
@@ -206,6 +207,14 @@ def files_words(done: FilesRestored, cwd: Path) -> str:
         if files:
             parts.append(_left(files, what, cwd))
     return "; ".join(parts) + "."
+
+
+def _compactions_words(count: int) -> str:
+    """What the undo of a rewind does to the compactions made since; empty without any."""
+    if not count:
+        return ""
+    made = "The compaction" if count == 1 else f"The {count:,} compactions"
+    return f"{made} made since the rewind {'is' if count == 1 else 'are'} undone too."
 
 
 def counted(files: Sequence[RestoredFile]) -> str:

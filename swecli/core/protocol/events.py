@@ -630,7 +630,8 @@ class Rewound(Tagged, frozen=True, tag="rewound"):
 
 
 class RewindUndone(Tagged, frozen=True, tag="rewind_undone"):
-    """A rewind was undone: the view returns to its state before the rewind. ``reason`` reports the effect on files."""
+    """A rewind was undone: the view returns to its state before the rewind. ``reason`` reports the effect on files
+    and on compactions made since."""
 
     name: str
     reason: str = ""

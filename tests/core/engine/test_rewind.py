@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.engine.rewind import files_words
-from swecli.core.protocol.commands import Compact, RedoCompaction, Rewind, UndoCompaction
+from swecli.core.protocol.commands import Compact, RedoCompaction, Rewind, UndoCompaction, UndoRewind
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionUndone,
@@ -15,6 +15,7 @@ from swecli.core.protocol.events import (
     LeftFile,
     Notice,
     RestoredFile,
+    RewindUndone,
     Rewound,
 )
 from tests.core.engine.support import Bench, bench, call, until
@@ -88,6 +89,20 @@ async def test_a_rewind_survives_a_restart(tmp_path: Path) -> None:
         after, facts = tuple(b.session.view.messages), list(b.facts)
     async with bench('[[step]]\ntext = "x"', tmp_path, history=facts) as again:
         assert tuple(again.session.view.messages) == after
+
+
+async def test_the_undo_of_a_rewind_names_the_compaction_that_goes_with_it(tmp_path: Path) -> None:
+    script = SCRIPT.replace("[[step]]", '[[step]]\ntext = "1"\n[[step]]\ntext = "2"\n[[step]]', 1)
+    async with bench(script, tmp_path) as b:
+        await b.say("Begin.")
+        await b.say("Go on.")
+        before = tuple(b.session.view.messages)
+        await rewound(b, users(b)[-1])
+        await compacted(b, "Read the files.")
+        b.send(UndoRewind())
+        await until(lambda: bool(b.bodies(RewindUndone)))
+        assert tuple(b.session.view.messages) == before
+        assert b.bodies(RewindUndone)[0].reason.endswith("The compaction made since the rewind is undone too.")
 
 
 @pytest.mark.parametrize(
