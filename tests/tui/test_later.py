@@ -48,6 +48,19 @@ async def test_a_command_runs_when_the_turn_ends() -> None:
         await it.hides("⧗")
 
 
+async def test_of_many_lines_the_next_ones_and_the_newest_are_shown() -> None:
+    async with running(WAITS) as it:
+        await begin(it)
+        for number in range(4):
+            await it.say(f"!echo {number}")
+        await it.shows(*(f"this turn: !echo {number}" for number in range(4)))
+        await it.say("!echo 4")
+        await it.shows("!echo 0", "!echo 1", "… 2 more", "!echo 4")
+        end(it)
+        await it.hides("…")
+        assert it.session.sent(RunShell)[0] == RunShell("echo 0")
+
+
 async def test_a_message_behind_it_belongs_after_it() -> None:
     new = Session(WAITS)
 

@@ -344,14 +344,14 @@ class HistorySearch(Static):
 # --- the prompt ---------------------------------------------------------------------------------------------
 
 
-SHOWN = 3
-
+SHOWN = 4
+"""Lines for waiting messages."""
 
 THIS_TURN = "this turn"
 
 
 class Waiting(Static):
-    """The newest waiting messages, one line each."""
+    """The waiting messages, one line each; of many, those that run next and the newest, which Up takes back."""
 
     DEFAULT_CSS = "Waiting { height: auto; color: $foreground-muted; text-style: $muted-style; display: none; }"
 
@@ -373,12 +373,11 @@ class Waiting(Static):
 
     def fit(self) -> None:
         """Cut the lines to the current width."""
-        queue = self.queue
-        lines = [Content(self._line(*entry)) for entry in [*zip(queue, self._after, strict=True)][-SHOWN:]]
-        if len(queue) > SHOWN:
-            lines.insert(0, Content(f"… {len(queue) - SHOWN} more"))
+        lines = [Content(self._line(*entry)) for entry in zip(self.queue, self._after, strict=True)]
+        if hidden := max(0, len(lines) - SHOWN):
+            lines[SHOWN - 2 : -1] = [Content(f"… {hidden + 1} more")]
         width = max(1, self.app.size.width - 2)
-        self.display = bool(queue)
+        self.display = bool(self.queue)
         self.update(Content("\n").join([line.truncate(width, ellipsis=True) for line in lines]))
 
 
