@@ -295,6 +295,10 @@ class LinearFrontEnd:
         """Running commands."""
         self._beside: list[asyncio.Task[None]] = []
         """Those of them that wait for a model's answer beside the turn."""
+        self._waiting: list[str] = []
+        """Lines that cannot run during a turn, and those sent after them."""
+        self._runner: asyncio.Task[None] | None = None
+        """Runs them."""
         self._answers: list[tuple[str, ...]] = []
         """Answers to the first parts of the question on the screen."""
         self._choice: Choice | None = None
@@ -343,10 +347,14 @@ class LinearFrontEnd:
             self._beginning = asyncio.create_task(self._do(first))
         elif first:
             session.send(Submit(first))
+        if self._waiting:
+            self._runner = self._start(self._run_waiting())
         try:
             await asyncio.wait((events, typed, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
             left = self._left.is_set() and self._stop.code is None
+            if not self._again:
+                self._drop_waiting()
             await session.close("clear" if self._again else "prompt_input_exit" if left else "other")
             for task in (
                 typed,
@@ -379,8 +387,11 @@ class LinearFrontEnd:
 
     def _show_event(self, event: Event) -> None:
         self._note(event)
-        if not isinstance(event.body, PermissionRequested | QuestionAsked):
+        body = event.body
+        if not isinstance(body, PermissionRequested | QuestionAsked):
             self._output.event(event)
+        if isinstance(body, TurnEnded) and event.agent == MAIN and body.outcome not in ("done", "limit"):
+            self._drop_waiting()  # after a failed turn the user decides
         self._present()
 
     def _note(self, event: Event) -> None:
@@ -540,6 +551,7 @@ class LinearFrontEnd:
                 return True
             self._withdraw()
             return False
+        self._changed.set()
         if chosen is not None:
             self._choice = None
             chosen()
@@ -555,14 +567,15 @@ class LinearFrontEnd:
 
     # --- messages and commands ---
 
-    async def _do(self, text: str) -> None:
+    async def _do(self, text: str, *, waited: bool = False) -> None:
+        """Run a line, or let it wait for the turn to end. ``waited``: its turn has come."""
         stripped = "/help" if text.strip() == "?" else text.strip()
         if stripped.startswith("!"):
             command = stripped.lstrip("!").strip()
-            if command:
-                self._session.send(RunShell(command))
-            else:
+            if not command:
                 self._output.say([SHELL_USE])
+            elif waited or not self._holds(text):
+                self._session.send(RunShell(command))
             return
         commands = await asyncio.to_thread(commands_of, self._session) if stripped.startswith("/") else COMMANDS
         found = parse(stripped, commands)
@@ -571,19 +584,52 @@ class LinearFrontEnd:
             await self._session.extensions_settled()
             found = parse(stripped, await asyncio.to_thread(commands_of, self._session))
         if found is None:
-            if self._by_hand and (note := note_of(text)):
-                self._ask_note(text, note)
+            note = note_of(text) if self._by_hand else ""
+            if not waited and self._holds(text, rest=bool(note)):
                 return
-            await self._say(text)
+            if note:
+                self._ask_note(text, note)
+            else:
+                await self._say(text)
         elif not isinstance(found, CommandCall):
             self._output.say([found.message])
-        elif self._busy and found.command.needs_rest(found.arguments):
-            self._output.say([f"/{found.command.name} must wait for the turn to end; Ctrl+C interrupts it."])
-        else:
+        elif waited or not self._holds(text, rest=found.command.needs_rest(found.arguments), sends=found.command.own):
             # A command may ask for consent, and its answer must be read meanwhile.
-            self._task = self._start(self._command(found))
+            self._task = self._start(self._command(found, waited=waited))
             if found.command.asks_model:
                 self._beside = [*(task for task in self._beside if not task.done()), self._task]
+
+    def _holds(self, text: str, *, rest: bool = True, sends: bool = True) -> bool:
+        """Whether a line has to wait, and let it. ``rest``: it cannot run during a turn; ``sends``: it sends a message.
+        Piped lines are read only between turns."""
+        first = not self._waiting
+        busy = self._busy or (self._by_hand and self._works())
+        if not (rest and busy if first else rest or sends):
+            return False
+        self._waiting.append(text)
+        when = "Waiting for the turn to end" if first else "Waiting after that"
+        self._output.say([f"{when}: {text.strip()}"])
+        if self._runner is None or self._runner.done():
+            self._runner = self._start(self._run_waiting())
+        return True
+
+    async def _run_waiting(self) -> None:
+        """Run the waiting lines in order. A new session goes on with those that are left."""
+        while self._waiting and not self._left.is_set():
+            await self._until(lambda: not (self._busy or self._requests or self._choice is not None))
+            await self._session.worked()
+            if self._waiting and not (self._busy or self._requests or self._choice is not None):
+                line, task = self._waiting.pop(0), self._task
+                self._output.say([f"Now: {line.strip()}"])
+                await self._do(line, waited=True)
+                if self._task is not None and self._task is not task:
+                    await asyncio.wait((self._task,))
+                if self._waiting and not self._left.is_set():
+                    await self._begun()
+
+    def _drop_waiting(self) -> None:
+        lines, self._waiting = self._waiting, []
+        self._output.say([f"Not run: {line.strip()}" for line in lines])
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run something that ends with the session."""
@@ -600,9 +646,6 @@ class LinearFrontEnd:
 
     def _ask_note(self, text: str, note: str) -> None:
         """Ask where a line that begins with ``#`` belongs."""
-        if self._busy:
-            self._output.say(["A note must wait for the turn to end; Ctrl+C interrupts it."])
-            return
         here, own = self._session.view.cwd, user_paths(os.environ).config
 
         def decide(line: str) -> Callable[[], object] | None:
@@ -645,10 +688,13 @@ class LinearFrontEnd:
         if line := mentions_line(weighed, weigh("", 0, view.budget, view.ratio)):
             self._output.say([f"Attached: {line}."])
 
-    async def _command(self, found: CommandCall) -> None:
+    async def _command(self, found: CommandCall, *, waited: bool) -> None:
+        """Run a command. One that ``waited`` does what it would offer: the user may be away."""
         result = await run_command(found.command, self._session, found.arguments)
         self._show(result)
-        if result.offer is not None:
+        if result.offer is not None and waited:
+            self._session.send(result.offer.command)
+        elif result.offer is not None:
             self._propose(result.offer)
         match result.screen:
             case "quit":
@@ -718,6 +764,7 @@ class LinearFrontEnd:
         """Ctrl+C: interrupt the session's work or a side question, or decline the choice; twice without any of them
         leaves."""
         if self._busy or self._works():
+            self._drop_waiting()
             self._session.send(Interrupt(skip=True))
         elif waiting := [task for task in self._beside if not task.done()]:
             waiting[-1].cancel()

@@ -14,7 +14,7 @@ from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES
 from swecli.core.engine.services import Mentionable
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
-from swecli.core.protocol.commands import Answer, Compact, Interrupt, ReplyPermission, SetMode, Submit
+from swecli.core.protocol.commands import Answer, Compact, Interrupt, ReplyPermission, RunShell, SetMode, Steer, Submit
 from swecli.core.protocol.events import (
     Body,
     Event,
@@ -28,6 +28,7 @@ from swecli.core.protocol.events import (
     Question,
     QuestionAsked,
     TurnEnded,
+    TurnStarted,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.workspace.jobs import JobInfo
@@ -414,6 +415,48 @@ async def test_ctrl_c_interrupts_a_shell_command() -> None:
     front_end._interrupted()
     assert session.commands == [Interrupt(skip=True)]
     assert front_end.lines() == []
+
+
+async def test_what_cannot_run_during_a_turn_waits_with_what_is_sent_after_it() -> None:
+    session = FakeSession(())
+    front_end = ByHand(session)
+    front_end.happen(TurnStarted("u1"))
+    await front_end.type("steer it")
+    for line in ("!ls", "and then this", "/context text"):
+        await front_end.type(line)
+    assert session.commands == [Steer("steer it")]
+    front_end.happen(TurnEnded("done"))
+    await until(lambda: len(session.commands) == 3)
+    assert session.commands[1:] == [RunShell("ls"), Submit("and then this")]
+    assert "Waiting for the turn to end: !ls" in front_end.lines()
+    assert "Waiting after that: and then this" in front_end.lines()
+
+
+async def test_a_proposal_of_a_line_that_waited_is_carried_out() -> None:
+    session = FakeSession()
+    session.plan_compaction = lambda: PLAN  # type: ignore[method-assign]
+    front_end = ByHand(session)
+    front_end.happen(TurnStarted("u1"))
+    await front_end.type("/compact")
+    front_end.happen(TurnEnded("done"))
+    await until(lambda: bool(session.commands))
+    assert session.commands == [Compact()]
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+async def test_after_a_turn_that_failed_the_waiting_lines_are_not_run(interrupted: bool) -> None:
+    session = FakeSession()
+    front_end = ByHand(session)
+    front_end.happen(TurnStarted("u1"))
+    await front_end.type("!ls")
+    await front_end.type("and this")
+    if interrupted:
+        front_end._interrupted()
+    front_end.happen(TurnEnded("interrupted" if interrupted else "error"))
+    assert [line for line in front_end.lines() if line.startswith("Not run")] == ["Not run: !ls", "Not run: and this"]
+    await front_end.type("!pwd")
+    await until(lambda: RunShell("pwd") in session.commands)
+    assert RunShell("ls") not in session.commands
 
 
 @pytest.mark.parametrize("typed", ["/clear", "/quit"])
