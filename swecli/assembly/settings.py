@@ -151,7 +151,8 @@ class SettingsFiles:
         words = "text" in about.takes or any(choice.startswith('"') for choice in about.choices)
         several = about.takes.startswith(("a list", "a table"))
         try:
-            value = typed_value(text, words=words, many=about.takes.startswith("a list"))
+            switch = set(about.choices) == {"true", "false"}
+            value = typed_value(text, words=words, many=about.takes.startswith("a list"), switch=switch)
         except ValueError:
             if several or not text.strip():
                 raise

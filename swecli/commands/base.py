@@ -57,6 +57,8 @@ class Offer(Struct, frozen=True):
     command: Command
     yes: tuple[str, str]
     no: tuple[str, str]
+    named: bool = True
+    """Whether the typed words alone say what happens; a line that waited for the turn to end then does it unasked."""
 
 
 class Clip(Struct, frozen=True):

@@ -73,7 +73,7 @@ async def _take(session: Session) -> CommandResult:
         return CommandResult.text("Nothing to suggest now; nothing was changed.")
     title = f"{found.action[0].upper()}{found.action[1:]}?"
     back = "/rewind undo" if found.branch else "/compact undo" if found.summaries else "/sentinel undo"
-    offer = Offer(title, command_of(found), ("Apply", f"{back} undoes it"), ("Cancel", "nothing changes"))
+    offer = Offer(title, command_of(found), ("Apply", f"{back} undoes it"), ("Cancel", "nothing changes"), named=False)
     return CommandResult((_table(session, found),), offer=offer)
 
 

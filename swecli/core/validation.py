@@ -174,6 +174,12 @@ _TRUE = frozenset(("true", "t", "1", "yes", "y", "on"))
 _FALSE = frozenset(("false", "f", "0", "no", "n", "off"))
 
 
+def yes_or_no(text: str) -> bool | None:
+    """What a word such as "on" says; None for any other."""
+    word = text.strip().lower()
+    return True if word in _TRUE else False if word in _FALSE else None
+
+
 class _Walk:
     """One walk over data. Problems are appended to ``problems``."""
 
@@ -354,8 +360,8 @@ def _converted(of: Any, value: object) -> object:
         return value
     if of is str and isinstance(value, int | float):
         return str(value)
-    if of is bool and isinstance(value, str) and value.strip().lower() in _TRUE | _FALSE:
-        return value.strip().lower() in _TRUE
+    if of is bool and isinstance(value, str) and (said := yes_or_no(value)) is not None:
+        return said
     if of is bool and value in (0, 1):
         return value == 1
     if of is int and isinstance(value, float) and value.is_integer():

@@ -689,10 +689,11 @@ class LinearFrontEnd:
             self._output.say([f"Attached: {line}."])
 
     async def _command(self, found: CommandCall, *, waited: bool) -> None:
-        """Run a command. One that ``waited`` does what it would offer: the user may be away."""
+        """Run a command. One that ``waited`` does what it would offer if its words name that: the user may be
+        away."""
         result = await run_command(found.command, self._session, found.arguments)
         self._show(result)
-        if result.offer is not None and waited:
+        if result.offer is not None and waited and result.offer.named:
             self._session.send(result.offer.command)
         elif result.offer is not None:
             self._propose(result.offer)

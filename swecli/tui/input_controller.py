@@ -362,7 +362,8 @@ class InputController:
         self._session.send(sent)
 
     async def _run(self, command: SlashCommand, arguments: str, *, waited: bool) -> None:
-        """Run a slash command. One that ``waited`` does what it would offer: the user may be away."""
+        """Run a slash command. One that ``waited`` does what it would offer if its words name that: the user may be
+        away."""
         title = f"/{command.name} {arguments}".rstrip()
         port = self._session.port
         if port is None:
@@ -386,7 +387,7 @@ class InputController:
         self._screen.activity.refresh()  # a suggestion may be available now
         if result.blocks:
             transcript.show(result.blocks, "" if announced else title)
-        if result.offer is not None and waited:
+        if result.offer is not None and waited and result.offer.named:
             self._session.send(result.offer.command)
             return
         if result.offer is not None and result.screen is None:

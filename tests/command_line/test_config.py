@@ -55,6 +55,11 @@ def test_get_set_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "max_steps" not in tomllib.loads(file.read_text()).get("agent", {})
 
 
+def test_a_switch_is_set_with_the_usual_words(file: Path) -> None:
+    assert main(["config", "set", "ui.mouse", "no"]) == ExitCode.OK
+    assert tomllib.loads(file.read_text())["ui"]["mouse"] is False
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

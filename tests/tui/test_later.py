@@ -212,6 +212,25 @@ async def test_what_a_waiting_command_would_offer_it_does() -> None:
         assert it.app.main.list_view is None
 
 
+async def test_an_offer_that_the_words_do_not_name_is_made_when_the_line_has_waited() -> None:
+    async def run(port: FakeSession, words: str) -> CommandResult:
+        offer = Offer("Offload 8 stale outputs?", Compact(), ("Apply", ""), ("Cancel", ""), named=False)
+        return CommandResult(offer=offer)
+
+    take = SlashCommand("take", "Take", run, while_busy=False)  # type: ignore[arg-type]
+    async with running(WAITS, commands=lambda: (*COMMANDS, take)) as it:
+        await begin(it)
+        await it.say("/take")
+        await it.say("!ls")
+        end(it)
+        await it.shows("Offload 8 stale outputs?")
+        assert it.session.sent(Compact) == it.session.sent(RunShell) == []
+        it.clock.now += 5
+        await it.press("enter")
+        await it.until(lambda: it.session.sent(RunShell) == [RunShell("ls")])
+        assert it.session.sent(Compact) == [Compact()]
+
+
 async def test_a_note_waits_too() -> None:
     async with running(WAITS) as it:
         await begin(it)

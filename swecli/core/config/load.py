@@ -31,7 +31,7 @@ from swecli.core.config.settings import (
     other_names,
 )
 from swecli.core.config.trust import Consent, PendingItem, without_links
-from swecli.core.validation import InvalidError, changed, default_of, fields_of, validated
+from swecli.core.validation import InvalidError, changed, default_of, fields_of, validated, yes_or_no
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_BYTES = 1_000_000
@@ -138,9 +138,9 @@ def toml_key(name: str) -> str:
     return name if name and all(c.isascii() and (c.isalnum() or c in "_-") for c in name) else toml_text(name)
 
 
-def typed_value(text: str, *, words: bool, many: bool) -> Any:
+def typed_value(text: str, *, words: bool, many: bool, switch: bool = False) -> Any:
     """Parse a person's input. It is TOML; for texts (``words``) quotes may be left out, and for lists (``many``) also
-    the brackets around a single entry.
+    the brackets around a single entry. For a ``switch``, words such as "on" and "no" count too.
 
     Raises:
         ValueError: it is not a value; one sentence.
@@ -148,6 +148,8 @@ def typed_value(text: str, *, words: bool, many: bool) -> Any:
     stripped = text.strip()
     if not stripped:
         raise ValueError("is empty; a value is missing")
+    if switch and (said := yes_or_no(stripped)) is not None:
+        return said
     if words and stripped[0] not in "\"'[{":
         return [stripped] if many else stripped
     try:

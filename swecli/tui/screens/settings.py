@@ -10,7 +10,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.config.load import toml_text
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, MarkdownBlock, TextBlock
+from swecli.core.validation import yes_or_no
 from swecli.figures import bar, percent
 from swecli.tui.backend import FileName, Setting, SettingsPort, Written
 from swecli.tui.screens.list_screen import NOTHING, Entry, ListPage, heading, narrowed, read_or_say
@@ -217,7 +219,9 @@ def choices(setting: Setting, query: str, offered: Sequence[str] = ()) -> list[E
         )
         for choice in setting.choices or offered
     ]
-    return [entry for entry in found if query.strip().casefold() in entry.cells[0].casefold()]
+    said = yes_or_no(query) if set(setting.choices) == {"true", "false"} else None
+    wanted = query.strip().casefold() if said is None else toml_text(said)
+    return [entry for entry in found if wanted in entry.cells[0].casefold()]
 
 
 class Preview(Struct, frozen=True):

@@ -81,6 +81,11 @@ def test_what_a_person_types(text: str, words: bool, many: bool, value: object) 
     assert typed_value(text, words=words, many=many) == value
 
 
+@pytest.mark.parametrize(("text", "value"), [("no", False), ("On", True), (" off ", False), ("true", True), ("5", 5)])
+def test_a_switch_takes_the_usual_words(text: str, value: object) -> None:
+    assert typed_value(text, words=False, many=False, switch=True) == value
+
+
 @pytest.mark.parametrize("text", ["", "  ", "[1, ", "5\nother = 3", "0x", "nonsense"])
 def test_what_is_no_value(text: str) -> None:
     with pytest.raises(ValueError, match=r"^(is|must)"):

@@ -219,6 +219,7 @@ async def test_the_command_shows_what_it_would_do_before_it_does(tmp_path: Path)
         assert result.offer is not None
         assert result.offer.command == ChangeContext(told.changes)
         assert result.offer.title == "Offload 8 stale outputs?"
+        assert not result.offer.named
         rows = dict(row[:2] for row in result.blocks[0].rows)  # type: ignore[union-attr]
         assert rows["whole request, before and after"] == f"{told.tokens_before:,} -> {told.tokens_after:,}"
         assert b.bodies(ContextEdited) == []

@@ -11,7 +11,7 @@ from swecli.core.config.change import meaning
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import SetMode, Submit
 from swecli.tui.backend import OpenSession, SessionNotOpened, Setting
-from swecli.tui.screens.settings import ALL, COMMON, MOST, first_page, sample
+from swecli.tui.screens.settings import ALL, COMMON, MOST, choices, first_page, sample
 from tests.tui.scenes import DONE
 from tests.tui.screens.fakes import Sessions, Settings, ports
 from tests.tui.support import Running, Session, running
@@ -51,6 +51,15 @@ async def listed(it: Running) -> None:
     await opened(it)
     await it.press("end", "enter")
     await it.shows("Settings · 5")
+
+
+@pytest.mark.parametrize(
+    ("typed", "left"),
+    [("no", ["false"]), ("On", ["true"]), ("off", ["false"]), ("tr", ["true"]), ("", ["true", "false"])],
+)
+def test_a_switch_is_found_by_the_usual_words(typed: str, left: list[str]) -> None:
+    mouse = Setting("ui.mouse", "true", "true", "default", "", "true or false", "true", ("true", "false"))
+    assert [entry.name for entry in choices(mouse, typed)] == left
 
 
 async def test_typing_narrows_by_name_value_and_meaning() -> None:
