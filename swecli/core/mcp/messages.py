@@ -104,8 +104,9 @@ def completed(message: JSONRPCMessage) -> JSONRPCMessage:
     if not isinstance(message, mcp_types.JSONRPCResponse):
         return message
     result = message.result
-    if "structuredContent" in result or "isError" in result:
-        result.setdefault("content", [])
+    bare = result.keys() <= {"_meta", "content"}  # of a call, or of a request whose result has no fields
+    if (bare or "structuredContent" in result or "isError" in result) and result.get("content") is None:
+        result["content"] = []
     content, tools = result.get("content"), result.get("tools")
     if isinstance(content, str):
         result["content"] = [{"type": "text", "text": content}]

@@ -41,6 +41,14 @@ def test_a_result_has_what_the_sdk_requires() -> None:
     mcp_types.CallToolResult.model_validate(only)
 
 
+@pytest.mark.parametrize("result", ["{}", '{"_meta":{"a":1}}', '{"content":null}', '{"content":null,"isError":false}'])
+def test_the_result_of_a_call_without_content_is_empty(result: str) -> None:
+    read = result_of(f'{{"jsonrpc":"2.0","id":1,"result":{result}}}'.encode())
+    assert read["content"] == []
+    methods.validate_server_result("tools/call", LATEST_HANDSHAKE_VERSION, read)
+    methods.validate_server_result("ping", LATEST_HANDSHAKE_VERSION, read)
+
+
 def listed(*tools: object) -> list[dict[str, Any]]:
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "good"}, *tools]}}).encode()
     result = result_of(line)
