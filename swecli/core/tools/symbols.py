@@ -177,7 +177,7 @@ def _listed(action: Action, places: Sequence[CodePlace], ctx: ToolContext) -> To
 
 def _lines(path: Path) -> list[str]:
     try:
-        text = decode(read_bytes(path, _MAX_FILE)[0]).text
+        text = decode(read_bytes(path, _MAX_FILE, exact=True)[0]).text
     except OSError:
-        return []  # gone since the server saw it: then only the place is listed
+        return []  # gone, or led elsewhere by a link, since the server saw it: then only the place is listed
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
