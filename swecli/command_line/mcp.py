@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from textwrap import shorten
@@ -17,6 +17,7 @@ from swecli.command_line.arguments import Parser, UsageError, launch_options, se
 from swecli.command_line.standard_streams import complain, is_terminal, print_lines, take_streams
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+from swecli.safe_text import safe_line
 from swecli.stopping import Stop
 
 if TYPE_CHECKING:
@@ -64,7 +65,10 @@ def list_servers(arguments: Sequence[str]) -> int:
         lines = ["No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …]"]
     if (folder / ".mcp.json").exists() and not startup.trust.trusts:
         complain(f"swecli: {folder} is not trusted, so its .mcp.json is ignored")
-    print_lines(lines)
+    if chosen.json:
+        print_lines(lines)
+    else:
+        _print(lines)
     return ExitCode.OK
 
 
@@ -125,7 +129,7 @@ def add(arguments: Sequence[str]) -> int:
         if chosen.scope == "user"
         else "Each user of the project approves it before it starts."
     )
-    print_lines(told)
+    _print(told)
     return ExitCode.OK
 
 
@@ -214,7 +218,7 @@ def remove(arguments: Sequence[str]) -> int:
         raise UsageError(
             f"no server {chosen.name!r} in mcp.json or .mcp.json; swecli mcp list shows where each comes from"
         )
-    print_lines(gone)
+    _print(gone)
     return ExitCode.OK
 
 
@@ -243,7 +247,7 @@ def import_servers(arguments: Sequence[str]) -> int:
     wanted = list(found) if chosen.all else list(chosen.only)
     if not wanted:
         lines = [f"{one.name}  {'; '.join((one.line, *one.given))}  ({one.origin})" for one in found.values()]
-        print_lines([*lines, "Import them with --all."])
+        _print([*lines, "Import them with --all."])
         return ExitCode.OK
     own = _file("user", folder)
     with _one_change():
@@ -255,7 +259,7 @@ def import_servers(arguments: Sequence[str]) -> int:
     for name in new:
         if missing := [one for one in found[name].variables if one not in os.environ]:
             lines.append(f"{name} needs {', '.join(missing)} in your environment.")
-    print_lines(lines + [f"{name} already exists." for name in kept])
+    _print(lines + [f"{name} already exists." for name in kept])
     return ExitCode.OK
 
 
@@ -273,7 +277,7 @@ def approve(arguments: Sequence[str]) -> int:
     )
     if trouble:
         raise StartError(trouble)
-    print_lines([f"Approved {definition.name}: {definition.line}", *definition.given])
+    _print([f"Approved {definition.name}: {definition.line}", *definition.given])
     return ExitCode.OK
 
 
@@ -323,10 +327,15 @@ async def _tried(servers: McpServers, name: str) -> int:
         lines += [f"  {tool.name}  {_first_line(tool.description)}".rstrip() for tool in offered.tools]
         lines += [f"  prompt {prompt.name}" for prompt in offered.prompts]
         lines += [f"  resource {resource.uri}" for resource in offered.resources[:20]]
-        print_lines(lines)
+        _print(lines)
         return ExitCode.OK
     finally:
         await servers.close()
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Print lines for people. Names and commands come from servers and projects."""
+    print_lines(map(safe_line, lines))
 
 
 def _first_line(text: str | None) -> str:

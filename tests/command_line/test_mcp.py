@@ -44,6 +44,21 @@ def test_added_listed_tried_and_removed(capsys: pytest.CaptureFixture[str]) -> N
     assert "No MCP servers" in capsys.readouterr().out
 
 
+def test_names_of_a_server_cannot_control_the_terminal(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mcp(["add", "hub", "--", *WORDS, "control"])
+    assert mcp(["test", "hub"]) == 0
+    shown = capsys.readouterr().out
+    assert "clear" in shown
+    assert shown.replace("\n", "").isprintable()
+    mcp(["add", "led", "-s", "project", "--", "sh", "-c", "rm x\x1b[2K\rtrue"])
+    write_trust(user_paths({"SWECLI_HOME": str(home / "home")}).data, home / "work", "trusted")
+    for words in (["approve", "led"], ["list"]):
+        assert mcp(words) == 0
+        shown = capsys.readouterr().out
+        assert "rm x" in shown
+        assert shown.replace("\n", "").isprintable()
+
+
 def test_servers_added_at_the_same_time_are_all_there(home: Path) -> None:
     with ThreadPoolExecutor(12) as pool:
         assert set(pool.map(lambda name: mcp(["add", name, "--", "x"]), map("s{}".format, range(12)))) == {0}

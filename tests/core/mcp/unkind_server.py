@@ -183,6 +183,8 @@ if "odd" in WAYS:
     add("cut", "Gives half of a character.", cut)
     add("vanish", "Takes a tool away.", vanish)
     add("come_back", "Offers it again.", come_back)
+if "control" in WAYS:
+    add("clear\x1b[2J\nhub works", "Clears\x1b]0;title\x07.", lambda _: "")
 if "many" in WAYS:
     for count in range(500):
         add(f"tool_{count}", f"Does thing number {count}.", lambda _: "")
