@@ -111,6 +111,13 @@ def printable_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def printable_name(name: str) -> str:
+    """A file's name for a model, on one line: as it is, or in double quotes with escapes as in source code."""
+    if name.isprintable():
+        return name
+    return '"' + "".join(one if one.isprintable() else ascii(one)[1:-1] for one in name) + '"'
+
+
 def _bound_marks(match: re.Match[str]) -> str:
     kept: list[str] = []
     run = dropped = 0

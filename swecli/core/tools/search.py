@@ -25,6 +25,7 @@ from swecli.core.workspace.search import (
     list_tree,
     search,
 )
+from swecli.safe_text import printable_name
 
 if TYPE_CHECKING:
     from swecli.core.retrieval.retrieve import Retrieval
@@ -94,7 +95,7 @@ def _count(listing: Listing) -> str:
 
 
 def _shown(entries: Sequence[FileEntry], listing: Listing) -> str:
-    shown = "\n".join(f"{entry.path}/" if entry.is_dir else entry.path for entry in entries)
+    shown = "\n".join(printable_name(f"{entry.path}/" if entry.is_dir else entry.path) for entry in entries)
     if len(entries) < listing.total or not listing.complete:
         return f"{shown}\n[{len(entries)} of {_count(listing)}; narrow it with path, glob or depth]"
     return shown
@@ -185,7 +186,7 @@ def _outcome(params: SearchParams, ctx: ToolContext, result: SearchResult, withh
     text, paths = [f"{summary}{note}"], None
     for line in shown:
         if line.path != paths:
-            text.append(ctx.display(line.path))
+            text.append(printable_name(ctx.display(line.path)))
             paths = line.path
         text.append(f"{line.number:>5}{':' if line.matched else '-'} {line.text}")
     if matches < result.matches:

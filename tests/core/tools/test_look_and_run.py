@@ -11,6 +11,7 @@ from swecli.core.protocol.blocks import FileListBlock, TerminalBlock, Todo, Todo
 from swecli.core.tools.base import ToolError
 from swecli.core.tools.registry import builtin_tools
 from swecli.core.tools.run_command import RunCommand, RunCommandParams, report
+from swecli.core.tools.symbols import _lines
 from swecli.core.validation import validated
 from swecli.core.workspace.process import ProcessResult
 from tests.support.tool_context import ToolBench
@@ -27,6 +28,21 @@ async def test_listing_marks_directories_and_leaves_ignored_files_out(bench: Too
     named = await bench.call("list_files", path="src", glob="*.py")
     assert named.text.split("\n") == ["src/a.py", "src/deep/er/b.py"]
     assert (await bench.call("list_files", glob="*.rs")).text == "No file in . matches *.rs."
+
+
+async def test_a_name_with_a_line_break_is_one_line(bench: ToolBench) -> None:
+    bench.file("a\nsrc/b.py", "def login():\n    pass\n")
+    bench.file("e\x1b[2Jé.py")
+    assert (await bench.call("list_files")).text.split("\n") == ['"a\\nsrc/"', '"a\\nsrc/b.py"', '"e\\x1b[2Jé.py"']
+    assert (await bench.call("search", pattern="login")).text.split("\n")[1] == '"a\\nsrc/b.py"'
+
+
+def test_a_folder_that_became_a_link_since_it_was_checked_is_not_followed(bench: ToolBench) -> None:
+    path = bench.file("src/b.py", "mine\n")
+    assert _lines(path) == ["mine", ""]
+    away = path.parent.rename(path.parent.parent / "away")
+    path.parent.symlink_to(away)
+    assert _lines(path) == []
 
 
 async def test_listing_is_bounded_and_says_the_total(bench: ToolBench) -> None:
