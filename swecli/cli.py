@@ -24,7 +24,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _flushed(status: int) -> int:
-    """The exit status, after flushing Python's buffered output."""
+    """The exit status, after flushing Python's buffered output. Lost output is a failure, but hides no other one, such
+    as a signal's when the terminal is gone."""
     try:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -33,7 +34,7 @@ def _flushed(status: int) -> int:
         from swecli.output import lost_output
 
         failure = lost_output()
-        return status if failure is None else int(output_failed(failure))
+        return status if failure is None else status or int(output_failed(failure))
     return status
 
 

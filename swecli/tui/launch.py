@@ -18,6 +18,7 @@ from swecli.tui.themes.scheme import colour_system, depth
 
 if TYPE_CHECKING:
     from swecli.core.engine.services import Kept
+    from swecli.tui.app import SwecliApp
     from swecli.tui.backend import Backend
 
 
@@ -106,6 +107,13 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
         terminal.restore()
         gc.enable()
     code = app.return_code or 0
+    with contextlib.suppress(OSError) if code > SIGNALLED else contextlib.nullcontext():  # the terminal may be gone
+        _take_leave(app, backend, terminal)
+    return code
+
+
+def _take_leave(app: SwecliApp, backend: Backend, terminal: boot.Terminal) -> None:
+    """Write to the normal screen what remains of the run."""
     if app.defect is not None:
         sys.stderr.write(f"swecli: {_safe(defect_report(app.defect, backend.state, backend.resume_hint))}\n")
     elif app.failure is not None:
@@ -118,7 +126,10 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
         sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, changed, backend.kept)))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Output captured while the interface ran:\n{_safe(stray)}\n")
-    return code
+
+
+SIGNALLED = 128
+"""The exit status of a program that a signal ended is above this."""
 
 
 def settle() -> None:

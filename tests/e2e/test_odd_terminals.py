@@ -124,6 +124,14 @@ def test_a_terminal_that_goes_away_ends_the_program(start: Start) -> None:
     assert terminal.wait() == 129
 
 
+def test_a_terminal_that_goes_away_during_a_turn_is_no_other_failure(start: Start) -> None:
+    terminal = start(SWECLI, "demo")
+    terminal.shows("Make this change?", "1 yes")
+    terminal.hang_up()
+    terminal.wait_unread()
+    assert terminal.status == 129
+
+
 def test_escape_and_enter_make_a_new_line_and_send_nothing(start: Start) -> None:
     terminal = start()
     terminal.shows(READY)

@@ -208,6 +208,11 @@ class Terminal:
         """Wait until the program is suspended."""
         self.until(lambda: self._ended() or self._stopped, "waiting for the stop")
 
+    def hang_up(self) -> None:
+        """The window is closed, or the line breaks."""
+        gone, self._fd = self._fd, os.open(os.devnull, os.O_RDWR)
+        os.close(gone)
+
     def damage(self) -> None:
         """Another program has written over the screen."""
         self._screen.erase_in_display(2)
