@@ -374,6 +374,7 @@ class HeadlessRun:
         if words or len(message.text) > LONG:
             from swecli.core.engine.message_weight import all_of, weigh, weigh_mentions
 
+            await self._session.start_settled()  # until then the window may be only assumed
             view = self._session.view
             weighed = await weigh_mentions(words, view.cwd, view.roots, view.model)
             weight = all_of(weigh(message.text, 0, view.budget, view.ratio), weighed)

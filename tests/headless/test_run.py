@@ -144,6 +144,20 @@ async def test_a_message_that_takes_much_of_the_window_is_reported_before_it_is_
         assert session.commands == [Submit(prompt)]
 
 
+async def test_a_message_is_measured_against_the_window_that_the_server_names(tmp_path: Path) -> None:
+    (tmp_path / "large.txt").write_text("a line of the log\n" * 60)
+
+    class Named(FakeSession):
+        async def start_settled(self) -> None:
+            self.view.budget = BUDGET
+
+    session = Named([step(), *said("Done.")])
+    session.view.cwd, session.view.roots = tmp_path, (tmp_path,)
+    run = Run(session, prompt="why? @large.txt", large=lambda: 0.25)
+    assert await run.code() == ExitCode.OK
+    assert "of the window" in run.stderr
+
+
 async def test_text_puts_the_answer_of_the_last_step_on_stdout() -> None:
     run = Run(FakeSession([step(), *said("I look."), step(2), *said("Done: 4 files.", "a2")]), prompt="hi")
     assert await run.code() == ExitCode.OK
