@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
+import stat
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -297,12 +298,26 @@ def explained(error: OSError | StaleFileError, path: Path, ctx: ToolContext) -> 
         hint = " List it to see its contents." if error.kind == "a directory" else ""
         return ToolError(f"{name} is {error.kind}, not a regular file.{hint}")
     if isinstance(error, NotADirectoryError):
-        return ToolError(f"{name}: part of the path is a file, not a directory.")
+        return ToolError(f"{name}: {_no_folder(path)}.")
     if isinstance(error, PermissionError):
         reason = "it is read-only" if error.strerror == READ_ONLY else "permission denied"
         return ToolError(f"{name}: {reason}. Nothing was changed.")
     reason = error.strerror or str(error)
     return ToolError(f"{name}: {reason[:1].lower()}{reason[1:]}. Nothing was changed.")
+
+
+def _no_folder(path: Path) -> str:
+    """Which part of a resolved path is no folder, as a clause. A link came after the path was resolved."""
+    for folder in reversed(path.parents):
+        try:
+            mode = os.lstat(folder).st_mode
+        except OSError:
+            break
+        if stat.S_ISLNK(mode):
+            return "a folder of the path has just become a link, which is not followed. Nothing was changed; try again"
+        if not stat.S_ISDIR(mode):
+            return "part of the path is a file, not a directory"
+    return "a folder of the path has just been replaced. Nothing was changed; try again"
 
 
 def missing(path: Path, ctx: ToolContext) -> str:

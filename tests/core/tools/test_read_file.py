@@ -147,7 +147,7 @@ async def test_a_folder_that_becomes_a_link_leads_nowhere(bench: ToolBench, tool
     assert found.effects(params, bench.context).reads == (str(bench.folder / "src/api/notes.txt"),)
     (bench.folder / "src").rename(bench.folder / "src2")
     (bench.folder / "src").symlink_to(bench.folder / "elsewhere")
-    with pytest.raises(ToolError):
+    with pytest.raises(ToolError, match="has just become a link"):
         await found.run(params, bench.context)
     assert (bench.folder / "elsewhere" / "api" / "notes.txt").read_text() == "secret\n"
 
