@@ -78,6 +78,9 @@ def resolve(word: str, cwd: Path) -> Mention | None:
             if not 1 <= first <= last:
                 problem = f"{lines[2]}-{lines[3] or lines[2]} is not a line range"
             return Mention(name, path, path.is_dir(), first, last, problem)
+    for name in _readings(word):
+        if _is_link(name, cwd):
+            return Mention(name, cwd / name, problem="a link that leads nowhere")
     name = word.rstrip(_ENDS)
     bare = lines[1] if (lines := _RANGE.fullmatch(name)) is not None else name
     is_file = "/" in bare or lines is not None or bare.rpartition(".")[2].lower() in _FILE_ENDINGS.split()
@@ -110,3 +113,10 @@ def _existing(name: str, cwd: Path) -> Path | None:
         return path if path.exists() else None
     except (OSError, ValueError, RuntimeError):
         return None
+
+
+def _is_link(name: str, cwd: Path) -> bool:
+    try:
+        return (cwd / Path(name).expanduser()).is_symlink()
+    except (OSError, ValueError, RuntimeError):
+        return False

@@ -37,6 +37,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "src" / "a.py").write_text("x\n")
     (tmp_path / "odd:1").write_text("x\n")
     (tmp_path / "end.").write_text("x\n")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "gone").symlink_to("nothing")
     return tmp_path.resolve()
 
 
@@ -83,6 +85,8 @@ def test_a_word_that_names_no_file_stays_a_word(folder: Path, word: str) -> None
         ("src/a.py:9-3", "9-3 is not a line range"),
         ("src/a.py:0", "0-0 is not a line range"),
         ("src:1-2", "a folder has no lines"),
+        ("loop", "a link that leads nowhere"),
+        ("gone,", "a link that leads nowhere"),
     ],
 )
 def test_what_can_only_be_a_file_but_is_none_is_a_problem(folder: Path, word: str, problem: str) -> None:
