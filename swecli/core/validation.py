@@ -127,6 +127,25 @@ class DeclaredType(Struct, frozen=True):
         """The types of a union, None aside."""
         return tuple(one for one in self.within if one is not type(None))
 
+    @property
+    def entry(self) -> Any:
+        """Type of the entries of a list, or of a tuple of any length."""
+        return self.within[0]
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is a tuple of a fixed length."""
+        return self.of is tuple and self.within[-1:] != (...,)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it, or one of a union, is a list."""
+        return self.of in (list, tuple) or any(declared(one).is_list for one in self.variants if self.of is Union)
+
+    @property
+    def is_struct(self) -> bool:
+        return isinstance(self.of, type) and issubclass(self.of, Struct)
+
     def bound(self, name: str) -> Any:
         """The value of a bound such as ``ge`` or ``max_length``; None if there is none."""
         return next((found for one in self.metas if (found := getattr(one, name)) is not None), None)
@@ -145,25 +164,6 @@ def declared(annotation: Any) -> DeclaredType:
     if origin is types.UnionType:
         origin = Union
     return DeclaredType(annotation if origin is None else origin, get_args(annotation), metas)
-
-
-def entry_type(kind: DeclaredType) -> Any:
-    """Type of the entries of a list, or of a tuple of any length."""
-    return kind.within[0]
-
-
-def is_fixed(kind: DeclaredType) -> bool:
-    """Whether a tuple has a fixed length."""
-    return kind.of is tuple and kind.within[-1:] != (...,)
-
-
-def is_list(kind: DeclaredType) -> bool:
-    """Whether the type, or one of a union, is a list."""
-    return kind.of in (list, tuple) or any(is_list(declared(one)) for one in kind.variants if kind.of is Union)
-
-
-def is_struct(kind: DeclaredType) -> bool:
-    return isinstance(kind.of, type) and issubclass(kind.of, Struct)
 
 
 class _Wrong(Exception):
@@ -252,14 +252,14 @@ class _Walk:
         return value
 
     def _of_type(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> Any:
-        if is_struct(kind):
+        if kind.is_struct:
             found = self.struct(kind.of, given, place)
             if found is None:
                 raise _Wrong
             return found
         if kind.of is Union:
             return self._one_of(kind, given, place)
-        if is_fixed(kind):
+        if kind.is_fixed:
             return self._fixed(kind, given, place)
         if kind.of in (list, tuple):
             entries = self._entries(kind, given, place)
@@ -294,7 +294,7 @@ class _Walk:
         wrong = False
         for number, one in enumerate(given):
             try:
-                values.append(self._value(entry_type(kind), one, (*place, str(number))))
+                values.append(self._value(kind.entry, one, (*place, str(number))))
             except _Wrong:
                 wrong = True
         if wrong:
@@ -344,7 +344,7 @@ def _is_of(kind: DeclaredType, value: object) -> bool:
         return any(type(value) is type(one) and value == one for one in kind.within)
     if of in (list, tuple):
         return _is_list(value)
-    if of is dict or is_struct(kind):
+    if of is dict or kind.is_struct:
         return isinstance(value, Mapping)
     return isinstance(value, of) and (of is bool or not isinstance(value, bool))
 
@@ -438,10 +438,10 @@ def _words(kind: DeclaredType) -> str:
         return "one of " + ", ".join(json.dumps(one, ensure_ascii=False) for one in kind.within)
     if of is Union:
         return " or ".join(in_words(one) for one in kind.variants)
-    if is_fixed(kind):
+    if kind.is_fixed:
         return f"a list of {len(kind.within)} entries"
     if of in (list, tuple):
-        return f"a list, each {in_words(entry_type(kind))}"
+        return f"a list, each {in_words(kind.entry)}"
     return {bool: "true or false", str: "text"}.get(of, "a table")
 
 
@@ -474,15 +474,15 @@ def compact_schema(kind: type[Struct]) -> Mapping[str, Any]:
 def _schema(annotation: Any) -> dict[str, Any]:
     kind = declared(annotation)
     about = {"description": kind.description} if kind.description else {}
-    if is_struct(kind):
+    if kind.is_struct:
         return {**about, **compact_schema(kind.of)}
     if kind.of is Union:
         some = [_schema(one) for one in kind.variants]
         return {**some[0], **about} if len(some) == 1 else {**about, "anyOf": some}
     if kind.of is Literal:
         return {**about, "enum": list(kind.within), "type": "string"}
-    if is_fixed(kind):
+    if kind.is_fixed:
         return {**about, "items": _schema(kind.within[0]), "type": "array"}
     if kind.of in (list, tuple):
-        return {**about, "items": _schema(entry_type(kind)), "type": "array"}
+        return {**about, "items": _schema(kind.entry), "type": "array"}
     return {**about, **({"type": _JSON_TYPES[kind.of]} if kind.of in _JSON_TYPES else {"type": "object"})}

@@ -109,10 +109,11 @@ def _sends(meaning: Submission) -> bool:
 
 def _is_note(message: PromptEditor.Submitted) -> bool:
     """Whether it is a line for the instructions rather than a message."""
+    if message.pastes or message.images or not message.text.lstrip().startswith("#"):
+        return False
     from swecli.commands.memory import note_of
 
-    bare = not message.pastes and not message.images
-    return bare and message.text.lstrip().startswith("#") and bool(note_of(message.text))
+    return bool(note_of(message.text))
 
 
 TYPING = 1.5
@@ -179,8 +180,7 @@ class InputController:
                         await session.port.extensions_settled()
                     await self.own_commands()
                     meaning = interpret(message.text, self._actions.commands)
-            plain = isinstance(meaning, Say) and not message.text.lstrip().startswith("#")
-            if not (early or plain) and _needs_rest(message, meaning) and session.busy:
+            if not early and _needs_rest(message, meaning) and session.busy:
                 self._wait(message, most, first=waited)
                 return
             async with self._weighing:

@@ -11,7 +11,7 @@ from msgspec.structs import FieldInfo
 from swecli.core.llm.json_values import is_too_deep, parse_loose
 from swecli.core.tools.base import AnyTool, Params, ToolError
 from swecli.core.tools.dynamic import DynamicTool
-from swecli.core.validation import InvalidError, declared, fields_by_name, is_list, validated
+from swecli.core.validation import InvalidError, declared, fields_by_name, validated
 
 _AROUND = 40
 _MAX_PROBLEMS = 6
@@ -108,7 +108,7 @@ def _tidied(arguments: dict[str, Any], fields: Mapping[str, FieldInfo]) -> dict[
         value = tidy.get(name)
         if name in tidy and value is None and not field.required:
             del tidy[name]
-        elif isinstance(value, str) and is_list(declared(field.type)):
+        elif isinstance(value, str) and declared(field.type).is_list:
             tidy[name] = _list_in(value)
     return tidy
 
