@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 IGNORE_FILES = (".gitignore", ".ignore", ".swecliignore")
-_OWN_LOGS = (".swecli", "logs")
+_OWN_LOGS = ".swecli/logs"
 """swecli's session logs in a project, which are not part of it."""
 GENERATED = frozenset(
     ("node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache")
@@ -31,6 +32,9 @@ NOT_OWN = GENERATED | {".git", ".hg", ".svn"}
 MOSTLY_BUILT = frozenset(("target", "dist", "build"))
 """Folders that usually contain build results."""
 _LIMIT = 262_144
+_MANY = 500
+"""Paths from which on one expression for all patterns saves more time than it takes to compile."""
+_GROUP_NAME = lazy_pattern(r"\(\?P<\w+>")
 _MAX_STARS = 3
 """Wildcards in one part of a pattern. Patterns become regular expressions, and a repository could choose an endlessly
 slow one; patterns beyond the limit are not applied."""
@@ -42,19 +46,16 @@ class IgnoreRules:
     def __init__(self, root: Path, names: Iterable[str] = IGNORE_FILES) -> None:
         self.root = root
         self._names = tuple(names)
-        self._specs: dict[str, GitIgnoreSpec | None] = {}
+        self._by_folder: dict[str, tuple[tuple[int, _Patterns], ...]] = {}
 
     def entry_ignored(self, path: str, is_dir: bool) -> bool:
         """Whether an entry with no ignored parent is ignored. ``path`` is relative, with slashes."""
-        parts = path.split("/")
-        if parts[-1] == ".git" or tuple(parts[-2:]) == _OWN_LOGS:
+        folder, _, name = path.rpartition("/")
+        if name == ".git" or (path.endswith(_OWN_LOGS) and path[: -len(_OWN_LOGS)][-1:] in ("", "/")):
             return True
         shown = path + "/" if is_dir else path
-        for depth in range(len(parts) - 1, -1, -1):
-            spec = self._spec("/".join(parts[:depth]))
-            if spec is None:
-                continue
-            verdict = spec.check_file(shown.split("/", depth)[depth]).include
+        for start, patterns in self._for(folder):
+            verdict = patterns.verdict(shown[start:])
             if verdict is not None:
                 return verdict
         return False
@@ -65,24 +66,61 @@ class IgnoreRules:
         above = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
         return any(self.entry_ignored(folder, True) for folder in above) or self.entry_ignored(path, is_dir)
 
-    def _spec(self, folder: str) -> GitIgnoreSpec | None:
-        if folder not in self._specs:
-            self._specs[folder] = self._load(folder)
-        return self._specs[folder]
+    def _for(self, folder: str) -> tuple[tuple[int, _Patterns], ...]:
+        """The patterns for entries of ``folder``, the deepest first, each with the start of the part of a path that
+        they are about."""
+        known = self._by_folder.get(folder)
+        if known is None:
+            known, parts = (), folder.split("/") if folder else []
+            for depth in range(len(parts) + 1):
+                place = "/".join(parts[:depth])
+                if place not in self._by_folder:
+                    own = self._load(place)
+                    self._by_folder[place] = ((len(place) + bool(place), own), *known) if own is not None else known
+                known = self._by_folder[place]
+        return known
 
-    def _load(self, folder: str) -> GitIgnoreSpec | None:
+    def _load(self, folder: str) -> _Patterns | None:
         names = self._names
         if not folder and ".gitignore" in names:
             names = (".git/info/exclude", *names)
         lines: list[str] = []
         for name in names:
+            path = os.path.join(self.root, folder, name)  # few folders have any; a Path would take longer than the look
+            if not os.path.lexists(path):
+                continue
             try:
-                data, _ = read_bytes(self.root / folder / name, _LIMIT)
+                data, _ = read_bytes(Path(path), _LIMIT)
             except OSError:
                 continue
             lines += data.decode("utf-8-sig", "replace").splitlines()
         lines = [line for line in lines if line.strip() and not line.startswith("#") and _is_simple(line)]
-        return _compiled(lines) if lines else None
+        return _Patterns(_compiled(lines)) if lines else None
+
+
+class _Patterns:
+    """The patterns of one folder's ignore files. After many paths one expression for all of them finds the paths that
+    none matches, which are most."""
+
+    def __init__(self, spec: GitIgnoreSpec) -> None:
+        self._spec = spec
+        self._asked = 0
+        self._any: re.Pattern[str] | None = None
+
+    def verdict(self, path: str) -> bool | None:
+        """Whether ``path`` is ignored; None if no pattern says so or the opposite."""
+        if self._any is None:
+            self._asked += 1
+            if self._asked == _MANY:
+                self._any = _union(self._spec)
+        elif self._any.match(path) is None:
+            return None
+        return self._spec.check_file(path).include
+
+
+def _union(spec: GitIgnoreSpec) -> re.Pattern[str]:
+    told = [cast("re.Pattern[str] | None", one.regex) for one in spec.patterns if one.include is not None]
+    return re.compile("|".join(_GROUP_NAME.sub("(?:", one.pattern) for one in told if one is not None) or r"(?!)")
 
 
 def ignore_root(start: Path, roots: Iterable[Path]) -> Path:

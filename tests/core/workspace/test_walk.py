@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from pathspec import GitIgnoreSpec
 
 from swecli.core.workspace.walk import IgnoreRules, walk
 
@@ -66,6 +67,28 @@ def test_agrees_with_git(tmp_path: Path) -> None:
         ["git", "ls-files", "--others", "--exclude-standard"], cwd=tmp_path, check=True, capture_output=True, text=True
     ).stdout.split()
     assert sorted(path for path in paths(tmp_path) if not path.endswith("/")) == sorted(listed)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_in_a_large_tree_only_paths_that_a_rule_may_match_are_compared_with_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    tree(tmp_path, {".gitignore": "*.log\n!keep*.log\n/top/*/LICENSE\n!/top/p3/LICENSE\nout\n!**/fixtures/**/out\n"})
+    names = ("a.py", "b.py", "x.log", "keep.log", "fixtures/out/y.py", "LICENSE", "out/z.py", "é.txt")
+    tree(tmp_path, {f"top/p{number}/{name}": "" for number in range(200) for name in names})
+    listed = subprocess.run(
+        ["git", "-c", "core.quotePath=false", "ls-files", "--others", "--exclude-standard"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split()
+    asked: list[str] = []
+    check = GitIgnoreSpec.check_file
+    monkeypatch.setattr(GitIgnoreSpec, "check_file", lambda spec, path: asked.append(path) or check(spec, path))
+    assert sorted(path for path in paths(tmp_path) if not path.endswith("/")) == sorted(listed)
+    assert not [path for path in asked[1_000:] if path.endswith(("/a.py", "/b.py"))]
 
 
 def test_other_ignore_files_and_their_order(tmp_path: Path) -> None:
