@@ -41,10 +41,19 @@ _RUST = (
     r"(?:extern[ \t]+\"[^\"\n]{0,20}\"[ \t]+)?(?:fn|struct|enum|trait|union|mod|type|const|static|macro_rules!)[ \t]+"
     r"(?:mut[ \t]+)?(\w+)"
 )
+_MODIFIERS = (
+    r"(?:@[\w.:]+(?:\([^)\n]{0,80}\))?|public|protected|private|fileprivate|internal|open|static|final|abstract|sealed"
+    r"|non-sealed|data|partial|readonly|ref|override|virtual|async|suspend|inline|noinline|tailrec|operator|infix|external"
+    r"|expect|actual|const|lateinit|lazy|weak|unowned|mutating|nonmutating|required|convenience|indirect|nonisolated"
+    r"|enum|annotation|value|inner|companion|record|case|implicit|class|fun)"
+)
+"""Some of these are also what is defined: ``enum class Color``, ``fun interface Action``, ``class func make``."""
 _JAVA = (
-    r"^[ \t]*(?:(?:public|protected|private|static|final|abstract|sealed|data|open|internal|partial|override|suspend"
-    r"|inline)[ \t]+)*(?:class|interface|enum|record|@interface|object|fun|struct|namespace|trait|def)[ \t]+"
-    r"(?:<[^>\n]{0,80}>[ \t]*)?(?:\w+\.)?(\w+)"
+    rf"^[ \t]*(?:{_MODIFIERS}[ \t]+)*(?:class|interface|enum|record|@interface|object|fun|func|struct|namespace|trait"
+    r"|def|protocol|extension|actor|typealias)[ \t]+(?:<[^>\n]{0,80}>[ \t]*)?"
+    r"(?:[\w.]+(?:<[^>\n]{0,80}>)?\??\.)?(\w+)"
+    rf"|^(?:[ \t]+(?={_MODIFIERS}[ \t]))?(?:{_MODIFIERS}[ \t]+)*(?:val|var|let)[ \t]+"
+    r"(?:<[^>\n]{0,80}>[ \t]*)?(?:[\w.]+(?:<[^>\n]{0,80}>)?\??\.)?(\w+)"
     r"|^[ \t]+(?:(?:public|protected|private|static|final|abstract|synchronized|native|default|override|virtual|async"
     r"|internal)[ \t]+)+(?:<[^>\n]{0,80}>[ \t]*)?[\w.<>\[\],? ]{1,100}?[ \t](\w+)[ \t]*\("
 )
@@ -56,7 +65,8 @@ _C = (
     r"[ \t]*\([^;{}\n]*(?:\n[^;{}\n]*){0,4}\)[ \t\w]*\n?[ \t]*\{"
 )
 _RUBY = (
-    r"^[ \t]*(?:class|module)[ \t]+(?:\w+::)*(\w+)|^[ \t]*def[ \t]+(?:self\.)?(\w+[?!]?)"
+    r"^[ \t]*(?:class|module)[ \t]+(?:\w+::)*(\w+)|^[ \t]*(?:(?:private|protected|public|private_class_method"
+    r"|module_function)[ \t]+)?def[ \t]+(?:self\.)?(\w+[?!]?)"
     r"|^[ \t]*([A-Z][A-Z0-9_]{2,})[ \t]*="
 )
 _PHP = (

@@ -24,13 +24,15 @@ from swecli.core.retrieval.terms import identifiers, is_data, terms_of
 from swecli.lazy_pattern import lazy_pattern
 
 Kind = Literal["source", "test", "other"]
+KINDS: Final[tuple[Kind, ...]] = ("source", "test", "other")
 Field = Literal["b", "s", "p", "h", "c"]
 """Place of a term: the body of a file, names that it defines, its path, messages of commits that changed it; or the
 message of one commit, by the number of the commit."""
 
 _TEST = lazy_pattern(
-    r"(?:^|/)(?:tests?|__tests__|testing|specs?|fixtures?|testdata|test_\w+|mocks?|__mocks__|__snapshots__|snapshots?"
-    r"|e2e|integration-tests?|evals?|benchmarks?|benches|examples?)/|(?:^|/)(?:test_[^/]*|conftest\.py)$"
+    r"(?:^|/)(?i:tests?|__tests__|testing|specs?|fixtures?|testdata|test_\w+|mocks?|__mocks__|__snapshots__|snapshots?"
+    r"|e2e|evals?|benchmarks?|benches|examples?|[^/]*[-_.]tests?)/|[^/]*[a-z0-9]Tests?/"
+    r"|(?:^|/)(?:test_[^/]*|conftest\.py)$"
     r"|[^/]*(?:_test|_tests|_spec|\.test|\.spec|Tests?|TestCase)\.\w+$"
 )
 
@@ -92,7 +94,7 @@ _COUNTS: Final = (0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 24, 36, 60, 110, 220)
 _BITS: Final = 4
 _LEVEL = bytes(next((at for at in range(15, 0, -1) if _COUNTS[at] <= count), 1) for count in range(221))
 _COMMON_SHARE: Final = 0.6
-"""A term in a larger share of the files is left out: it distinguishes none."""
+"""A term in a larger share of the files, and of the sources alone, is left out: it distinguishes none."""
 _COMMON_FROM: Final = 40
 """Least number of files for that rule."""
 
@@ -122,15 +124,21 @@ class _Postings:
             else:
                 postings.append(shifted | level_of(count))
 
-    def packed(self, files: int) -> tuple[array[int], array[int], array[int]]:
+    def packed(self, kinds: Sequence[int]) -> tuple[array[int], array[int], array[int]]:
         """Keys in order, the start of each key's postings, and all postings: distance from the previous file << 4 |
         level of the count, small numbers that compress well."""
+        files = len(kinds)
         most = files * _COMMON_SHARE if files >= _COMMON_FROM else files
+        most_sources = kinds.count(0) * _COMMON_SHARE
+
+        def common(postings: array[int]) -> bool:
+            return len(postings) > most and sum(not kinds[one >> _BITS] for one in postings) >= most_sources
+
         found = {
             key_of(where, term): postings
             for where, terms in self._terms.items()
             for term, postings in terms.items()
-            if len(postings) <= most or where == "c"
+            if where == "c" or not common(postings)
         }
         self._terms.clear()
         keys, starts, values = array("I", sorted(found)), array("I"), array("I")
@@ -146,7 +154,7 @@ class _Postings:
 
 # --- the index ------------------------------------------------------------------------------------------------
 
-_MAGIC: Final = b"swecli-index 5\n"
+_MAGIC: Final = b"swecli-index 6\n"
 _BLOCK: Final = 16
 """Files with definitions compressed together."""
 _MAX_EDGES: Final = 12
@@ -167,6 +175,8 @@ class Index(Struct, frozen=True):
     head: str
     complete: bool
     """False if the project has more files than the index."""
+    kinds: array[int]
+    """Places in ``KINDS``."""
     lengths: array[int]
     churn: array[int]
     """0 to 255."""
@@ -251,7 +261,8 @@ def build(
     edges = _uses(names, defined)
     for number, change in enumerate(history.changes):
         postings.add(number, "c", change.terms)
-    keys, starts, values = postings.packed(len(files))
+    kinds = array("B", (KINDS.index(kind_of(file.path)) for file in files))
+    keys, starts, values = postings.packed(kinds)
     ends, blocks = _definition_blocks(defined)
     together = [
         [
@@ -267,6 +278,7 @@ def build(
         head=history.head,
         complete=complete,
         left_out=left_out,
+        kinds=kinds,
         lengths=lengths,
         churn=_scaled([history.churn.get(file.path, 0.0) for file in files]),
         central=_scaled(_ranks(edges)),
@@ -391,7 +403,7 @@ def pack(index: Index) -> bytes:
         "left_out": index.left_out,
     }
     numbers = (
-        *(index.lengths, index.churn, index.central, index.keys, index.starts, index.values),
+        *(index.kinds, index.lengths, index.churn, index.central, index.keys, index.starts, index.values),
         *(*index.edges, *index.together, *index.changed, index.message_lengths, index.definition_ends),
     )
     parts = [zlib.compress(json.dumps(head, ensure_ascii=True).encode(), 6)]
@@ -426,9 +438,9 @@ def unpack(data: bytes) -> Index:
 
 def _unpacked(parts: Sequence[bytes]) -> Index:
     head = json.loads(zlib.decompress(parts[0]))
-    codes = "IBBIIIIIIIIIII"
+    codes = "BIBBIIIIIIIIIII"
     numbers = [array(code, zlib.decompress(part)) for code, part in zip(codes, parts[1:-1], strict=True)]
-    lengths, churn, central, keys, starts, values, edges_at, edges, together_at, together, *rest = numbers
+    kinds, lengths, churn, central, keys, starts, values, edges_at, edges, together_at, together, *rest = numbers
     changed_at, changed, message_lengths, ends = rest
     return Index(
         files=tuple(FileState(*one) for one in head["files"]),
@@ -436,6 +448,7 @@ def _unpacked(parts: Sequence[bytes]) -> Index:
         head=head["head"],
         complete=head["complete"],
         left_out=tuple((folder, count) for folder, count in head.get("left_out", ())),
+        kinds=kinds,
         lengths=lengths,
         churn=churn,
         central=central,

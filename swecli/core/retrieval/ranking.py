@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.retrieval.index import (
+    KINDS,
     Definition,
     Document,
     Field,
@@ -343,14 +344,31 @@ def telling(corpus: Corpus, query: Query) -> Query:
     """The query reduced to its most informative terms: the many others of a long text only cost time."""
     if len(query.terms) <= _FEW_TERMS:
         return query
-    size = max(1, len(corpus.index.files))
+    meant = _meant(corpus, query)
+    size = max(1, sum(meant))
+
+    def count(where: Field, term: str) -> int:
+        holding = corpus.index.holding(where, term)
+        if holding <= _COMMON_SHARE * size:
+            return holding  # of all files, which is quick; at least as many as of those that are meant
+        return max(1, sum(meant[number] for number, _ in corpus.index.postings(where, term)))
+
     told: dict[str, float] = {}
     for term, weight in query.terms.items():
-        having = [count for where in _OF_FILES if (count := corpus.index.holding(where, term))]
+        having = [files for where in _OF_FILES if (files := count(where, term))]
         if not having or max(having) <= _COMMON_SHARE * size:
             told[term] = weight * log(1 + size / min(having, default=size))
     kept = frozenset(nlargest(_MAX_QUERY_TERMS, told, key=told.__getitem__))
     return replace(query, terms={term: weight for term, weight in query.terms.items() if term in kept})
+
+
+def _meant(corpus: Corpus, query: Query) -> bytes:
+    """For each file 1 if a text may be about its kind, else 0. The rest, such as generated documents that repeat every
+    name, says nothing about how rare a word is. All ones if there are no such files."""
+    flags = bytes(kind in query.kinds for kind in KINDS)
+    meant = corpus.index.kinds.tobytes().translate(flags.ljust(256, b"\0"))
+    meant += bytes(kind_of(one.state.path) in query.kinds for one in corpus.fresh)
+    return meant if any(meant) else b"\1" * len(meant)
 
 
 class Words:
@@ -358,7 +376,8 @@ class Words:
 
     def __init__(self, corpus: Corpus, query: Query) -> None:
         self.corpus = corpus
-        self._size = max(1, corpus.size)
+        self._meant = _meant(corpus, query)
+        self._size = max(1, sum(self._meant) - sum(self._meant[number] for number in corpus.gone))
         self._rarity: dict[tuple[Field, str], float] = {}
         self._fresh = list(enumerate(corpus.fresh, len(corpus.index.files)))
         self.lengths = {number: one.length for number, one in self._fresh}
@@ -385,13 +404,19 @@ class Words:
         return known
 
     def rarity(self, where: Field, term: str) -> float:
-        """Information in a term: the rarer, the higher."""
+        """Information in a term: the rarer in files of the kinds that are meant, the higher."""
         known = self._rarity.get((where, term))
         if known is None:
-            having = len(self.found[where, term])
-            known = log(1 + (self._size - having + 0.5) / (having + 0.5)) if having else 0.0
+            found = self.found[where, term]
+            having = sum(self._meant[number] for number, _ in found)
+            known = log(1 + (self._size - having + 0.5) / (having + 0.5)) if found else 0.0
             self._rarity[where, term] = known
         return known
+
+    def rarity_in_all(self, where: Field, term: str) -> float:
+        """The same for files of all kinds."""
+        having, size = len(self.found[where, term]), max(1, self.corpus.size)
+        return log(1 + (size - having + 0.5) / (having + 0.5)) if having else 0.0
 
     def scores(self, where: Field, query: Query) -> Scores:
         """BM25 of one field."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from swecli.core.retrieval.index import Definition, Index
+from swecli.core.retrieval.index import Definition, Field, Index
 from swecli.core.retrieval.named import Files, Named
 from swecli.core.retrieval.ranking import (
     STEMMED_TASK_WORDS,
@@ -39,6 +39,7 @@ _LEAST_SHARE_OF_BEST: Final = 0.35
 _UNSURE: Final = 0.5
 _CALLER_WEIGHT: Final = 0.7
 """Weight of a frame relative to the one that it called."""
+_FIELDS: Final[tuple[Field, ...]] = ("b", "s", "p")
 _CHARACTERS_PER_TOKEN: Final = 3.0
 """Least characters of paths and names per token."""
 
@@ -124,11 +125,15 @@ def _pointers(ranked: Sequence[Ranked], evidence: float, floor: float, sure: Ite
 
 
 def _evidence(words: Words, query: Query, number: int) -> float:
-    """Weight of the words that a file has: rare ones count much, common ones nothing."""
+    """Weight of the words that a file has: rare ones count much, common ones nothing. Names written as in code may be
+    rare in programs alone; any other word must be so everywhere."""
     total = 0.0
+    named = {term for name in query.names for term in terms_of(name)}
     for term in query.terms.keys() - STEMMED_TASK_WORDS:
-        fields = ("b", "s", "p")
-        told = [words.rarity(where, term) for where in fields if number in words.holders(where, term)]
+        fields: list[Field] = [where for where in _FIELDS if number in words.holders(where, term)]
+        told = [words.rarity_in_all(where, term) for where in fields]
+        if term in named:
+            told = list(map(max, told, [words.rarity(where, term) for where in fields]))
         if told and min(told) > _COMMON_RARITY:
             total += min(told)
     return total

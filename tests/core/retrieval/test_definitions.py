@@ -41,12 +41,29 @@ SOURCES = [
     ),
     ("a.cpp", "namespace net {\nclass Socket {\n};\nvoid Socket::open(int port) {\n}\n}\n", ["net", "Socket", "open"]),
     ("a.rb", "module Jekyll\n  class Site\n    def self.make(x)\n    def read?\n", ["Jekyll", "Site", "make", "read?"]),
+    ("b.rb", "class A\n  private def go\n", ["A", "go"]),
     (
         "a.php",
         "<?php\nfinal class Pool\n{\n    public const LIMIT = 3;\n    public function add(int $x)\n",
         [("Pool", 2), ("LIMIT", 4), ("add", 5)],
     ),
     ("a.kt", "data class User(val x: Int)\nfun User.greet() {}\n", ["User", "greet"]),
+    (
+        "kinds.kt",
+        "enum class Color { RED }\nfun interface Action\nannotation class Slow\nvalue class Id(val id: Int)\n"
+        "public expect fun now(): Long\nprivate inline fun <reified T> List<T?>.firstOf(): T =\n"
+        "@JvmField internal val TYPES = 1\nclass A {\n  override val size: Int\n  companion object {\n"
+        "    const val MAX = 3\n  fun go() {\n    val local = 1\n",
+        ["Color", "Action", "Slow", "Id", "now", "firstOf", "TYPES", "A", "size", "MAX", "go"],
+    ),
+    (
+        "a.swift",
+        "protocol Retrier {}\npublic struct Policy: Retrier {\n    public let limit: Int\n    func retry(_ n: Int) {\n"
+        "        let local = 1\n    static func make() {}\n    class func shared() {}\n"
+        "    @discardableResult func undo() {}\nextension Policy {\nactor Store {}\nindirect enum Tree {}\n"
+        "typealias Done = () -> Void\n",
+        ["Retrier", "Policy", "limit", "retry", "make", "shared", "undo", "Store", "Tree", "Done"],
+    ),
     ("a.sh", "build() {\n  true\n}\n", [("build", 1)]),
     ("a.md", "# Shop\n\n## Install it\n", ["Shop", "Install it"]),
 ]

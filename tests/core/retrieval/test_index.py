@@ -98,6 +98,14 @@ def test_names_tell_what_is_read() -> None:
     assert kinds == ["source", "test", "test", "test", "other", "source"]
 
 
+def test_folders_of_tests_have_names_of_many_styles() -> None:
+    folders = ("Tests", "Example", "src/commonTest", "app/UnitTests", "Shop.Tests", "shop-tests", "Tests/Fixtures")
+    assert {kind_of(f"{folder}/Helper.kt") for folder in folders} == {"test"}
+    assert {kind_of(f"{folder}/Helper.kt") for folder in ("latest", "Contest", "testimonials", "src/Attest")} == {
+        "source"
+    }
+
+
 def test_programs_come_first_where_there_are_too_many_files(tmp_path: Path) -> None:
     tree = tree_of(made(tmp_path), most=67)
     assert not tree.complete

@@ -34,6 +34,19 @@ def test_words_lead_to_the_file_and_its_definition(shop: OpenProject, text: str,
     assert (first.path, first.symbol) == (path, symbol)
 
 
+def test_documents_that_repeat_every_name_make_no_name_common() -> None:
+    """Generated pages of a project's documentation list all names in their margins."""
+    words = ("retry", "cache", "upload", "stream", "cookie", "socket", "redirect", "header")
+    names = [f"{word}{kind}" for word in words for kind in ("Policy", "Task", "Event", "Store", "Pool", "Queue", "Log")]
+    files = {f"src/{name}.py": f"class {name}: ...\ndef run(value): ...\n" for name in names}
+    files |= {f"docs/page{number}.html": " ".join(f"<li>{name}</li>" for name in names) for number in range(60)}
+    index = build([document(FileState(path), text) for path, text in files.items()])
+    text = "Add a jitter to `cachePolicy`, so that not all of them ask at the same moment when a server has come back"
+    found = retrieve(index, text)
+    assert found.ranked[0].path == "src/cachePolicy.py"
+    assert found.pointers[0].path == "src/cachePolicy.py"
+
+
 def spoken() -> Index:
     """Files that are commented in many languages."""
     texts = {
