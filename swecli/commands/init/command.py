@@ -54,6 +54,8 @@ async def run(session: Session, arguments: str) -> CommandResult:
     make = build_guide if is_own else partial(improve_guide, target=target)
     misnamed = ", ".join(f"`{name}`" for name in project.misnamed(existing)[:8]) if not is_own else ""
     doubts = [f"{target} mentions things the project does not have; check it: {misnamed}."] if misnamed else []
+    if not project.scan.complete:
+        doubts.append("The project is large; swecli read only part of it.")
     rejected: list[tuple[str, str]] = []
     while True:
         prose = await _prose(session, project, rejected)
@@ -125,5 +127,3 @@ def _report(target: str, guide: Guide, prose: Prose | None, project: Project) ->
         yield f"Dropped {prose.dropped} of the model's statements because they named things that do not exist."
     if guide.tokens > MAX_TOKENS:
         yield f"Your own sections alone exceed {MAX_TOKENS:,} tokens; shorten them."
-    if not project.scan.complete:
-        yield "The project is large; swecli read only part of it."

@@ -13,11 +13,12 @@ Purpose = Literal["install", "build", "test", "test_one", "lint", "format", "typ
 
 
 class Rule(Struct, frozen=True):
-    """Commands of the first file that matches ``file`` and contains ``text``."""
+    """Commands of the first file that matches ``file`` and contains ``text``, if another matches ``beside``."""
 
     file: str
     commands: dict[Purpose, str]
     text: str = ""
+    beside: str = ""
 
 
 class Language(Struct, frozen=True):
@@ -36,11 +37,13 @@ class Language(Struct, frozen=True):
 
 
 class TaskFile(Struct, frozen=True):
-    """``names`` finds the names of tasks in ``file``; without it they are the keys of its ``scripts``."""
+    """``names`` finds the names of tasks in ``file``; without it they are the keys of its ``scripts``. Where
+    ``installs_itself`` is found, the task "install" is no preparation."""
 
     runner: str
     file: str
     names: str = ""
+    installs_itself: str = ""
     built_in: frozenset[str] = frozenset()
 
 
@@ -49,13 +52,18 @@ class Ecosystems(Struct, frozen=True):
     commands: tuple[str, ...]
     purposes: dict[Purpose, str]
     tasks: dict[Purpose, tuple[str, ...]]
+    vague_tasks: dict[Purpose, tuple[str, ...]]
     task_files: tuple[TaskFile, ...]
     key_files: dict[str, str]
     dependency_lines: dict[str, str]
     name_lines: dict[str, str]
     folders: dict[Literal["generated", "often_generated", "hidden"], frozenset[str]]
-    words: dict[Literal["file_endings", "programs", "interpreters", "runners", "preparations"], frozenset[str]]
+    words: dict[
+        Literal["file_endings", "programs", "interpreters", "runners", "preparations", "outward"], frozenset[str]
+    ]
     ci: str
+    written_in: dict[str, str]
+    variants: dict[str, str]
     languages: tuple[Language, ...]
 
 

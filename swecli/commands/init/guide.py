@@ -89,6 +89,8 @@ def improve_guide(project: Project, prose: Prose, existing: str, today: str, tar
     files that they lack. The existing text stays word for word."""
     old, record = split(existing)
     by_hand = "\n".join(section.text for section in old if record.get(section.key) != _digest(section.text))
+    # An import or a mention leads an agent to what another file says.
+    by_hand += "\n".join(project.scan.text(path) for path in project.agent_files if path != target and path in by_hand)
     values = _values(project, prose, today)
     missing = {
         name: [line for line in values[name] if (span := _SPAN.search(line)) and span[1] not in by_hand]

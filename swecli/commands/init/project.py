@@ -7,7 +7,7 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from swecli.commands.init.ecosystems import Language, Purpose, ecosystems
 from swecli.commands.init.scan import Scan, count_files
 from swecli.core.git import git_facts, head_commit
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text
+from swecli.core.retrieval.terms import UNSPACED
 from swecli.lazy_pattern import lazy_pattern
 
 _MAX_KEY_FILES = 14
@@ -40,7 +41,25 @@ _PATH = lazy_pattern(r"(?<![\w/.:@-])((?:\.{0,2}/)?(?:[\w.@-]+/)+[\w.@-]*|[\w-]+
 _CI_KEY = lazy_pattern(r"^([ \t]*)(-[ \t]+)?(?:run|script|command):[ \t]*(.*)$")
 _CI_ELSEWHERE = lazy_pattern(r"^[ \t]*(?:-[ \t]+)?working[-_]directory:", re.MULTILINE)
 _CI_STEP = lazy_pattern(r"^(?=[ \t]*-[ \t]+[\w-]+:)", re.MULTILINE)
-_NO_PROSE = r"^(```|~~~).*?^\1|^[=\-~*`#]{3,}$|<[^>]+>|!?\[!\[[^\n]*|!\[[^\]]*\]\([^)]*\)"
+_NO_PROSE = (
+    r"^(```|~~~).*?^\1|^[=\-~*`#]{3,}$|<[^>]+>|!?\[!\[[^\n]*|!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])"
+    r"|^[ \t]*\[[^\]\n]+\](?:\([^)\n]*\))?[ \t]*$|^[ \t]*\[[^\]\n]+\]:[^\n]*$"
+)
+_TITLE = lazy_pattern(r"^#[ \t]+(.+?)[ \t#]*$|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
+_LINK = lazy_pattern(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
+_A_WORD = lazy_pattern(rf"[{UNSPACED}]|\w{{2,}}")
+_LEAST_PROSE = 5
+"""Words of a paragraph that can describe a project."""
+_MOST_LANGUAGES = 4
+_LEAST_SHARE = 0.15
+"""Least share of a project's programs for a language that it is written in."""
+_FIXTURE = lazy_pattern(r"(?:^|/)(?:_*fixtures?_*|testdata|test-data)/")
+"""A file that a test reads, which is not part of the program."""
+_PRODUCT = lazy_pattern(r"\b[A-Z]\w*\.js\b")
+"""A name such as Node.js, which is no file."""
+_WORDS = lazy_pattern(r"[A-Za-z]+(?:/[A-Za-z]+)+")
+"""Words such as I/O and async/await, which look like a path."""
+_PLACEHOLDER = lazy_pattern(r"<[^<>]+>|\{[^{}]*\}|\.\.\.|\bpath/to/|-name\b")
 
 
 class ProjectCommand(NamedTuple):
@@ -65,7 +84,7 @@ class Project:
         known = ecosystems()
         data = {path: _decoded(path, scan.text(path)) for path, _, _ in known.manifests}
         present = [
-            (language, [match[0] for match in scan.matching(language.tests)])
+            (language, [match[0] for match in scan.matching(language.tests) if not _is_hidden(match[0])])
             for language in known.languages
             if scan.matching(language.manifest) or scan.matching(language.sources)
         ]
@@ -75,15 +94,19 @@ class Project:
         runner = next((found for language, _ in present if (found := _runner(scan, language))), "")
         scripts = [name for name, path in entries.items() if path.endswith(".py")]
         own = [ProjectCommand("run", f"{runner} {name}".strip(), "pyproject.toml") for name in scripts]
-        commands = [*(command for task in named for command in task.commands), *own, *implied]
+        vague = [command for task in named for command in task.vague]
+        commands = [*(command for task in named for command in task.commands), *own, *implied, *vague]
         unique = list({command.command: command for command in reversed(commands)}.values())[::-1]
         first = {command.purpose: command for command in reversed(unique)}
         self.commands = [first[purpose] for purpose in known.purposes if purpose in first]
         self.others = [command for command in unique if command not in self.commands]
         self.tasks = {task.runner: task.names for task in named}
-        self.languages = [name for language, _ in present if (name := _language_name(scan, language))]
+        self.languages = _written_in(scan) or [_name_of(scan, language) for language, _ in present if language.name]
+        least = "" if scan.complete else "at least "
         self.patterns = {
-            f"Tests ({count_files(len(tests))})": f"`{tests[0]}` and its neighbours" for _, tests in present if tests
+            f"Tests ({least}{count_files(len(tests))})": f"`{tests[0]}` and its neighbours"
+            for _, tests in present
+            if tests
         }
         self.dependencies = _dependencies(scan, data)
         key_files = _key_files(scan, named, entries)
@@ -123,7 +146,8 @@ class Project:
     def misnamed(self, document: str) -> list[str]:
         """Paths and commands in a document's code spans that the project lacks."""
         spans = dict.fromkeys(_SPAN.findall(document))
-        return [span for span in spans if ("/" in span or _is_command(span)) and any(self._unknown(f"`{span}`"))]
+        spans = (span for span in spans if "/" in span or (_is_command(span) and " " in span))
+        return [span for span in spans if not _PLACEHOLDER.search(span) and any(self._unknown(f"`{span}`"))]
 
     def shows_where(self, statement: str) -> bool:
         """Like ``names_only_known``, with at least one path."""
@@ -134,13 +158,17 @@ class Project:
         """Paths and commands that the project lacks."""
         spans = _SPAN.findall(statement)
         commands = [span for span in spans if _is_command(span)]
-        plain = "\n".join([*(span for span in spans if span not in commands), _SPAN.sub(" ", statement)])
+        prose = _SPAN.sub(" ", statement)
+        plain = "\n".join([*(span for span in spans if span not in commands), prose])
         for command in [*commands, *self._named.findall(plain)]:
             words = command.split()
             begun = any(evident[: len(words)] == words for evident in self._evident)
             if not begun and not self.has_command(command):
                 yield command
-        yield from self._unknown_paths(plain)
+        yield from self._unknown_paths("\n".join(span for span in spans if span not in commands))
+        for path in self._unknown_paths(prose):
+            if not _WORDS.fullmatch(path.rstrip(".")) or path.partition("/")[0] in self.scan.directories:
+                yield path
 
     def _runs(self, command: str) -> bool:
         """Whether a command of continuous integration can be run from here, as far as the files tell."""
@@ -151,15 +179,14 @@ class Project:
         )
 
     def _unknown_paths(self, text: str) -> Iterator[str]:
-        for path in _PATH.findall(text):
+        for path in _PATH.findall(_PRODUCT.sub(lambda match: match[0] if self.scan.named(match[0]) else "", text)):
             is_path = "/" in path or path.rpartition(".")[2] in ecosystems().words["file_endings"]
             if is_path and not self._has_path(path):
                 yield path
 
     def _has_path(self, path: str) -> bool:
         plain = path.removeprefix("./").rstrip("./")
-        below = "/" not in plain and any(file.endswith(f"/{plain}") for file in self.scan.files)
-        return not plain or self.has(plain) or below
+        return not plain or self.has(plain) or ("/" not in plain and self.scan.named(plain))
 
     def _has_part(self, words: list[str]) -> bool:
         while words and re.fullmatch(r"[A-Z_][A-Z0-9_]*=\S*", words[0]):
@@ -216,12 +243,14 @@ def _decoded(path: str, text: str) -> JsonObject:
 
 
 class _Tasks(Struct, frozen=True):
-    """Tasks of one file: all ``names`` for ``runner``, and ``commands`` for those of known purpose."""
+    """Tasks of one file: all ``names`` for ``runner``, ``commands`` for those of known purpose, and ``vague`` for those
+    whose purpose is less sure than what the manifests imply."""
 
     runner: str
     path: str
     names: frozenset[str]
     commands: list[ProjectCommand]
+    vague: list[ProjectCommand]
 
 
 def _tasks(scan: Scan, data: _Data, implied: Iterable[ProjectCommand]) -> Iterator[_Tasks]:
@@ -234,14 +263,20 @@ def _tasks(scan: Scan, data: _Data, implied: Iterable[ProjectCommand]) -> Iterat
             names = [name for name, script in scripts.items() if "no test specified" not in str(script)]
             if one.names:
                 names = [name for line in re.findall(one.names, scan.text(path), re.MULTILINE) for name in line.split()]
-            commands = list(_usual(one.runner.replace("npm", manager), path, names))
-            yield _Tasks(one.runner.split()[0], path, one.built_in.union(names), commands)
+            own = one.installs_itself and re.search(one.installs_itself, scan.text(path))
+            told = [name for name in names if not (own and name == "install")]
+            runner, known = one.runner.replace("npm", manager), ecosystems()
+            commands = list(_usual(known.tasks, runner, path, told))
+            vague = list(_usual(known.vague_tasks, runner, path, told))
+            yield _Tasks(one.runner.split()[0], path, one.built_in.union(names), commands, vague)
 
 
-def _usual(runner: str, path: str, names: Iterable[str]) -> Iterator[ProjectCommand]:
+def _usual(
+    purposes: Mapping[Purpose, Sequence[str]], runner: str, path: str, names: Iterable[str]
+) -> Iterator[ProjectCommand]:
     """Commands for tasks with a purpose known from their name, the most usual name of each purpose first."""
     plain = {name.lower().replace("_", "-"): name for name in names}
-    for purpose, words in ecosystems().tasks.items():
+    for purpose, words in purposes.items():
         for name in [plain[word] for word in words if word in plain]:
             short = name == "test" and runner in ("npm run", "yarn run", "pnpm run")
             yield ProjectCommand(purpose, f"{runner.removesuffix(' run') if short else runner} {name}", path)
@@ -257,10 +292,17 @@ def _of_ci(scan: Scan) -> Iterator[tuple[str, str]]:
                     words = command.split()
                     prepares = ecosystems().words["preparations"].intersection(words[:4])
                     whole = bool(_words(command)) and not _OPERATORS.search(command)
-                    if whole and _is_command(words[0]) and not prepares:
+                    if whole and _is_command(words[0]) and not prepares and not _is_outward(words):
                         yield match[0], " ".join(words)
                     elif words[:1] == ["cd"]:
                         break
+
+
+def _is_outward(words: Iterable[str]) -> bool:
+    """Whether a command publishes something, judging by its words and the names of its scripts."""
+    plain = [word for word in words if not word.startswith("-")]
+    parts = (part for word in plain for part in re.split(r"[/._-]", word.lower()))
+    return not ecosystems().words["outward"].isdisjoint(parts)
 
 
 def _scripts(text: str) -> Iterator[str]:
@@ -293,7 +335,9 @@ def _ruled(scan: Scan, language: Language, tests: list[str]) -> Iterator[Project
     runner = _runner(scan, language)
     declared = "\n".join(scan.text(path) for path in ("pyproject.toml", "Pipfile")) if runner else ""
     for rule in language.rules:
-        for match in scan.matching(rule.file)[:20]:
+        if rule.beside and not scan.matching(rule.beside):
+            continue
+        for match in [match for match in scan.matching(rule.file) if not _is_hidden(match[0])][:20]:
             found = re.search(rule.text, scan.text(match[0]), re.MULTILINE)
             if found is None:
                 continue
@@ -316,10 +360,23 @@ def _in_environment(program: str, language: Language, declared: str) -> bool:
     return program in ecosystems().words["interpreters"] or re.search(pattern, declared, re.MULTILINE) is not None
 
 
-def _language_name(scan: Scan, language: Language) -> str:
-    """The language's name, or that of its variant; empty if there are only one or two files of it."""
-    if not scan.matching(language.manifest) and len(scan.matching(language.sources)) <= 2:
-        return ""
+def _is_hidden(path: str) -> bool:
+    """Whether a file is in a hidden folder, such as the workflows of continuous integration."""
+    return path.startswith(".") and "/" in path
+
+
+def _written_in(scan: Scan) -> list[str]:
+    """The languages of most programs, the one with the most files first; empty without programs."""
+    known = ecosystems()
+    found = {name: [match[0] for match in scan.matching(pattern)] for name, pattern in known.written_in.items()}
+    counts = {name: sum(not _FIXTURE.search(path) for path in paths) for name, paths in found.items()}
+    least = max(1, _LEAST_SHARE * sum(counts.values()))
+    names = [name for name, count in counts.items() if count >= least]
+    names = [name for name in names if counts[name] > counts.get(known.variants.get(name, ""), 0)]
+    return sorted(names, key=lambda name: -counts[name])[:_MOST_LANGUAGES]
+
+
+def _name_of(scan: Scan, language: Language) -> str:
     return language.variant[0] if scan.matching(language.variant[1]) else language.name
 
 
@@ -376,12 +433,30 @@ def _described(scan: Scan, data: _Data, readme: str) -> tuple[str, str]:
 
 
 def _beginning(readme: str) -> tuple[str, str]:
-    """Title and first paragraph of prose, on one line each."""
-    no_marks = re.sub(_NO_PROSE, "", readme, flags=re.MULTILINE | re.DOTALL).strip()
-    title, _, rest = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", no_marks).partition("\n")
-    paragraphs = [one_line(part) for part in re.split(r"\n\s*\n", rest)]
-    prose = (part for part in paragraphs if part and not part.startswith(("#", ".. ", "|", "- ", "* ")))
-    return title.lstrip("# ")[:80], next(prose, "").removeprefix("> ")[:400]
+    """Title and first paragraph of prose, on one line each; both may be empty."""
+    no_code = re.sub(r"^(```|~~~).*?^\1", "", readme, flags=re.MULTILINE | re.DOTALL)
+    title = _TITLE.search(no_code)
+    linked = re.sub(r"<a\b[^>]*>(.*?)</a>", r"[\1](.)", _TITLE.sub("\n\n", no_code), flags=re.DOTALL)
+    rest = re.sub(_NO_PROSE, "", linked, flags=re.MULTILINE | re.DOTALL)
+    first = next(filter(None, map(_described_by, re.split(r"\n\s*\n", rest))), "")
+    name = _without_links(re.sub(_NO_PROSE, "", (title[1] or title[2]) if title else ""))
+    return name[:80], first[:400]
+
+
+def _described_by(paragraph: str) -> str:
+    """A paragraph of prose on one line; empty for headings, lists, links and what only introduces a list."""
+    said = _without_links(paragraph).removeprefix("> ")
+    if (
+        said.startswith(("#", ".. ", "|", "- ", "* ", "[!"))
+        or len(_A_WORD.findall(_LINK.sub("", paragraph))) < _LEAST_PROSE
+    ):
+        return ""
+    return said if not said.endswith(":") else said[: said.rfind(". ") + 1]
+
+
+def _without_links(text: str) -> str:
+    """A piece of Markdown on one line, its links as their words."""
+    return one_line(_LINK.sub(r"\1", text))
 
 
 def parsed(parse: Callable[[str], object], text: str) -> JsonObject:

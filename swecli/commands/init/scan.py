@@ -51,9 +51,15 @@ class Scan:
         self.files, self.directories = files, folders
         self._listing = "\n".join(files)
         self._known = frozenset(files)
+        self._names = frozenset(path.rpartition("/")[2] for path in files)
+        self._ends = time.monotonic() + MAX_SECONDS  # a listing that took all of its time leaves the same for reading
 
     def has(self, path: str) -> bool:
         return path in self._known
+
+    def named(self, name: str) -> bool:
+        """Whether a file in any folder has this name."""
+        return name in self._names
 
     def matching(self, pattern: str) -> list[re.Match[str]]:
         """Files with a whole path that matches the regular expression; ``.`` does not match a line end."""

@@ -151,6 +151,13 @@ async def test_what_is_named_already_is_not_added(folder: Path) -> None:
     assert (folder / "AGENTS.md").read_text().count("`make test`") == 1
 
 
+async def test_what_an_imported_file_names_is_not_added_either(folder: Path) -> None:
+    (folder / "AGENTS.md").write_text("See @CLAUDE.md\n")
+    (folder / "CLAUDE.md").write_text("Run `make test`.\n")
+    await CommandSession(folder).slash("/init")
+    assert "`make test`" not in (folder / "AGENTS.md").read_text()
+
+
 async def test_files_of_other_agents_are_pointed_to(folder: Path) -> None:
     (folder / "AGENTS.md").write_text("Use tabs.")
     (folder / "OPENCLI.md").write_text("# Mine\n")

@@ -159,6 +159,8 @@ def test_a_node_package(tmp_path: Path) -> None:
         ({"Gemfile": "gem 'rails', '~> 8'", "spec/a_spec.rb": ""}, "Ruby", "bundle exec rspec"),
         ({"composer.json": '{"scripts": {"test": "phpunit"}}'}, "PHP", "composer run test"),
         ({"mix.exs": ""}, "Elixir", "mix test"),
+        ({"Package.swift": "", "Gemfile": "gem 'jazzy'", "Sources/A.swift": ""}, "Swift", "swift test"),
+        ({"composer.json": "{}", "phpunit.xml.dist": "", "tests/ATest.php": ""}, "PHP", "phpunit"),
         ({"CMakeLists.txt": "enable_testing()", "a.cpp": ""}, "C++", "ctest --test-dir build"),
     ],
 )
@@ -166,6 +168,101 @@ def test_other_ecosystems(tmp_path: Path, files: dict[str, str], language: str, 
     project = Project(write(tmp_path, files))
     assert project.languages == [language]
     assert commands(project)["test"] == test
+
+
+def test_a_project_is_written_in_what_most_of_its_programs_are(tmp_path: Path) -> None:
+    tools = {f"tools/{name}.py": "" for name in "abcd"}
+    c = write(tmp_path / "c", {"CMakeLists.txt": "", **{f"src/{n}.c": "" for n in range(40)}, **tools})
+    assert Project(c).languages == ["C"]
+    both = {**{f"crates/{n}.rs": "" for n in range(9)}, **{f"py/{n}.py": "" for n in range(4)}, "setup.py": ""}
+    assert Project(write(tmp_path / "both", {"Cargo.toml": "[workspace]", **both})).languages == ["Rust", "Python"]
+    types = {**{f"src/{n}.js": "" for n in range(9)}, **{f"types/{n}.d.ts": "" for n in range(12)}}
+    assert Project(write(tmp_path / "js", {"package.json": "{}", **types})).languages == ["JavaScript"]
+    read = {**{f"test/fixtures/{n}/input.js": "" for n in range(9)}, "src/a.ts": ""}
+    assert Project(write(tmp_path / "read", {"package.json": "{}", **read})).languages == ["TypeScript"]
+    cpp = {"App.slnx": '<Project Path="a.vcxproj" />', **{f"src/{n}.cpp": "" for n in range(4)}}
+    project = Project(write(tmp_path / "cpp", cpp))
+    assert (project.languages, project.commands) == (["C++"], [])
+
+
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"pom.xml": "", "src/test/java/x/SlugTest.java": ""}, "mvn test -Dtest=SlugTest"),
+        ({"pom.xml": "", "core/src/test/java/x/SlugTest.java": ""}, "mvn test -pl core -Dtest=SlugTest"),
+        (
+            {"build.gradle": "", "gradlew": "", "core/src/test/kotlin/x/SlugTest.kt": ""},
+            "./gradlew :core:test --tests SlugTest",
+        ),
+        ({"Package.swift": "", "Tests/CoreTests/SlugTests.swift": ""}, "swift test --filter SlugTests"),
+        (
+            {"Gemfile": "", "Rakefile": "task :test", "test/models/slug_test.rb": ""},
+            "bundle exec ruby -Itest test/models/slug_test.rb",
+        ),
+        (
+            {"composer.json": '{"require-dev": {"pestphp/pest": "^3"}}', "tests/SlugTest.php": ""},
+            "vendor/bin/pest tests/SlugTest.php",
+        ),
+        ({"go.mod": "", "a_test.go": "", "slug/slug_test.go": ""}, "go test ./slug/"),
+    ],
+)
+def test_one_test_can_be_run(tmp_path: Path, files: dict[str, str], command: str) -> None:
+    assert commands(Project(write(tmp_path, files)))["test_one"] == command
+
+
+def test_what_is_no_command_for_the_daily_work_is_left_out(tmp_path: Path) -> None:
+    makefile = "prefix = /usr/local\nall:\n\t@echo help\ninstall:\n\tcp slug $(DESTDIR)$(prefix)\n"
+    runs = ("bash scripts/deploy.sh", "go run main.go release", "bash scripts/check.sh")
+    files = {
+        "Makefile": makefile,
+        "go.mod": "module x\n",
+        "_examples/small/main.go": "",
+        ".github/scripts/test_tool.py": "import pytest\n",
+        "scripts/deploy.sh": "",
+        "scripts/check.sh": "",
+        ".github/workflows/CICD.yml": "".join(f"run: {run}\n" for run in runs),
+    }
+    project = Project(write(tmp_path, files))
+    assert commands(project) == {"build": "go build ./...", "test": "go test ./...", "lint": "go vet ./..."}
+    assert [command.command for command in project.ci] == ["bash scripts/check.sh"]
+
+
+@pytest.mark.parametrize(
+    ("readme", "name", "description"),
+    [
+        (
+            "![logo][banner]\n\n## Overview\n\nSlugs is a library for asynchronous I/O, used by [Node.js][].\n",
+            "",
+            "Slugs is a ",
+        ),
+        (
+            "[Read this in Chinese](README_ZH.md)\n\n# Slugs 蛞蝓\n\nTurns titles into short addresses.\n",
+            "Slugs 蛞蝓",
+            "Turns ",
+        ),
+        ("# 短網址\n\n把標題轉換成簡短的網址。\n", "短網址", "把標題"),
+        ("Slugs turns titles into addresses. It:\n\n* is small\n", "", "Slugs turns titles into addresses."),
+        ("# Slugs\n\nTable of Contents\n\nThis repository contains the code of:\n\n- it\n", "Slugs", ""),
+        ('<p><a href="x">Python</a> - <a href="y">Rust</a> - <a href="z">Node.js</a> - R - C</p>\n', "", ""),
+        ("Slugs\n=====\n\nAn alternative to Moment.js for all your titles.\n", "Slugs", "An alternative to Moment.js"),
+    ],
+)
+def test_name_and_description_of_a_readme(tmp_path: Path, readme: str, name: str, description: str) -> None:
+    project = Project(write(tmp_path / "folder", {"README.md": readme, "src/a.py": ""}))
+    assert project.name == (name or "folder")
+    assert project.description.startswith(description)
+    assert bool(project.description) == bool(description)
+    assert project.names_only_known(project.description)
+
+
+def test_words_with_a_slash_and_placeholders_are_no_paths_of_the_project(tmp_path: Path) -> None:
+    project = Project(write(tmp_path, PYTHON))
+    assert project.names_only_known("Uses async/await for I/O and Node.js.")
+    assert not project.names_only_known("See `async/await` and slugs/gone.")
+    document = (
+        "`git`, `./gradlew :module-name:test`, `src/<platform>/x.py`, `{{path/to/file}}`, `src/gone.py`, `make gone`"
+    )
+    assert project.misnamed(document) == ["src/gone.py", "make gone"]
 
 
 def test_tox_nox_and_just(tmp_path: Path) -> None:
@@ -323,11 +420,27 @@ def test_reading_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     project = Project(tmp_path)
     assert len(project.scan.files) == 50
     assert not project.scan.complete
+    write(tmp_path, {f"test_{number}.py": "" for number in range(3)})
+    monkeypatch.setattr(scan_module, "MAX_ENTRIES", 102)
+    assert list(Project(tmp_path).patterns) == ["Tests (at least 2 files)"]
     monkeypatch.setattr(scan_module, "MAX_ENTRIES", 1_000)
     monkeypatch.setattr(scan_module, "MAX_TOTAL_BYTES", 2_000)
     limited = Project(tmp_path)
     assert len(limited.scan.outline()) <= 5
     assert not limited.scan.complete
+
+
+def test_a_listing_that_takes_all_of_its_time_leaves_time_to_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a slow disk or in a huge project no file was read, and only the names of lock files gave commands."""
+    write(tmp_path, {"Makefile": "test:\n\tx\n", "deep/a.py": ""})
+    clock = iter(range(1_000))
+    monkeypatch.setattr(scan_module.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(scan_module, "MAX_SECONDS", 1.5)
+    scan = scan_module.Scan(tmp_path)
+    assert not scan.complete
+    assert scan.text("Makefile")
 
 
 def test_the_structure_is_short(tmp_path: Path) -> None:
