@@ -21,7 +21,16 @@ from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
 from swecli.core.git import GitFailedError, read_git
-from swecli.core.retrieval.index import Change, DamagedIndexError, History, Index, build, pack, unpack
+from swecli.core.retrieval.index import (
+    Change,
+    DamagedIndexError,
+    History,
+    Index,
+    OtherVersionError,
+    build,
+    pack,
+    unpack,
+)
 from swecli.core.retrieval.indexing import documents, tree_of
 from swecli.core.retrieval.ranking import query_of
 
@@ -171,7 +180,7 @@ def _age(path: Path) -> float:
 
 
 def kept_index(place: Path) -> Index | None:
-    """The index in a file; None without one. A damaged file is renamed and kept."""
+    """The index in a file; None without one of this version. A damaged file is renamed and kept."""
     try:
         if place.stat().st_size > _MAX_BYTES:
             return None
@@ -180,6 +189,8 @@ def kept_index(place: Path) -> Index | None:
         return None
     try:
         return unpack(data)
+    except OtherVersionError:
+        return None  # the new one replaces it
     except DamagedIndexError:
         with suppress(OSError):
             os.replace(place, place.with_name(f"{place.name}.damaged"))

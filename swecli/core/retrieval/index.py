@@ -154,7 +154,8 @@ class _Postings:
 
 # --- the index ------------------------------------------------------------------------------------------------
 
-_MAGIC: Final = b"swecli-index 6\n"
+_NAME: Final = b"swecli-index "
+_MAGIC: Final = _NAME + b"6\n"
 _BLOCK: Final = 16
 """Files with definitions compressed together."""
 _MAX_EDGES: Final = 12
@@ -163,6 +164,10 @@ _DAMAGED = "cannot read the index"
 
 class DamagedIndexError(Exception):
     """The bytes are not an index of this version."""
+
+
+class OtherVersionError(DamagedIndexError):
+    """The bytes are an index that another version of swecli made."""
 
 
 class Index(Struct, frozen=True):
@@ -417,8 +422,12 @@ def unpack(data: bytes) -> Index:
     """Restore the index from the bytes of ``pack``.
 
     Raises:
+        OtherVersionError: another version made it.
         DamagedIndexError: the bytes are something else, or damaged.
     """
+    version = data[len(_NAME) : len(_NAME) + 8].partition(b"\n")[0]
+    if data.startswith(_NAME) and version.isdigit() and not data.startswith(_MAGIC):
+        raise OtherVersionError(_DAMAGED)
     at = len(_MAGIC) + _HEADER.size
     if not data.startswith(_MAGIC) or len(data) < at:
         raise DamagedIndexError(_DAMAGED)

@@ -53,6 +53,15 @@ def test_damaged_bytes_are_refused_and_set_aside(tmp_path: Path, damage: bytes |
     assert kept_index(place) is None
 
 
+def test_an_index_of_another_version_is_not_damaged_and_is_replaced(tmp_path: Path) -> None:
+    place = tmp_path / "x.index"
+    place.write_bytes(b"swecli-index 1\nold")
+    assert kept_index(place) is None
+    assert [one.name for one in tmp_path.iterdir()] == ["x.index"]
+    open_project(made(tmp_path / "project"), place)
+    assert kept_index(place) is not None
+
+
 def test_only_the_user_can_read_what_is_kept(tmp_path: Path) -> None:
     place = tmp_path / "cache" / "x.index"
     keep(build([]), place)
