@@ -106,7 +106,7 @@ class Git:
                 await process.wait()
         if process.returncode:
             why = err.decode("utf-8", "replace").strip().removeprefix("fatal: ").split("\n")[0]
-            raise GitError(f"git {arguments[0]} failed: {why}")
+            raise GitError(f"git {arguments[0]} failed: {why.rstrip('.')}.")
         return out
 
     async def digest(self, *arguments: str) -> str:

@@ -183,6 +183,16 @@ async def test_a_damaged_repository_is_named_as_such(repository: Path) -> None:
         await change(repository, "")
 
 
+async def test_what_git_says_of_a_failure_is_a_sentence(repository: Path) -> None:
+    """As in a clone without its largest files: what follows is on the same line."""
+    blob = git(repository, "rev-parse", "HEAD:a.txt").strip()
+    (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    made = Git(repository, (repository,))
+    found = await change_of(made, "")
+    with pytest.raises(GitError, match=rf"^git show failed: unable to read {blob}\.$"):
+        await made.diff(*found.command)
+
+
 async def test_submodules_are_compared_without_running_git_in_them(repository: Path, tmp_path: Path) -> None:
     top = tmp_path / "top"
     top.mkdir()
