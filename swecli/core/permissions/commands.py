@@ -301,9 +301,11 @@ def _also(words: Offered) -> str:
 
 
 def _is_script(word: str, place: Place) -> bool:
-    """Whether a word names a workspace file."""
+    """Whether a word names a workspace file, other than one with secrets."""
     facts = place.facts
     paths = [facts.resolve(within_text(word, base, place.home)) for base in place.bases]
+    if any(is_secret_in(path, place.roots) for path in paths):
+        return False
     return any(inside(path, place.roots) is not None and facts.kind(path) == "file" for path in paths) or (
         posixpath.splitext(word)[1] != "" and all(inside(path, place.roots) is not None for path in paths)
     )

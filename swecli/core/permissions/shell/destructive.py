@@ -17,7 +17,7 @@ from swecli.core.permissions.protected import protected_reason
 from swecli.core.permissions.shell.losses import Extent, Loss, beyond_files, counted, extent, of_git
 from swecli.core.permissions.shell.offers import spelled_out
 from swecli.core.permissions.shell.programs import PROGRAMS
-from swecli.core.permissions.shell.scan import ScanWord
+from swecli.core.permissions.shell.scan import ScanWord, is_long_option
 from swecli.core.permissions.shell.started import Started
 from swecli.core.permissions.shell.tables import tables
 from swecli.lazy_pattern import lazy_pattern
@@ -206,7 +206,12 @@ def _without_globals(item: Started) -> list[ScanWord]:
     return words
 
 
+_INFORMATION = frozenset(("--version", "--help", "-h", "version", "help"))
+
+
 def _entry_matches(entry: tuple[str, ...], words: list[str], plain: list[str], depth: int) -> bool:
+    if entry == ("*",):
+        return not words or not set(words) <= _INFORMATION
     head, rest = entry[0], entry
     if not head.startswith(("-", "~")) and ":" not in head:
         position = next((at for at, word in enumerate(plain[:depth]) if fnmatchcase(word, head)), None)
@@ -223,7 +228,7 @@ def _token_matches(token: str, word: str) -> bool:
         return re.fullmatch(rf"-[{flags}]*{re.escape(letter)}.*", word) is not None
     if token.startswith("~"):
         return re.fullmatch(rf"-[^-]*{re.escape(token[1:].rstrip('*'))}.*", word) is not None
-    return fnmatchcase(word, token)
+    return fnmatchcase(word, token) or (token.startswith("--") and is_long_option(word, token.rstrip("*")))
 
 
 def _is_option(word: str, letter: str, long: str) -> bool:
@@ -241,7 +246,7 @@ def _shown(item: Started) -> str:
 def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable[Danger]:
     options = [word.text for word in words if word.text.startswith("-") and word.known]
     targets = [word for word in words if not word.text.startswith("-") or not word.known]
-    recursive = any(_is_option(option, "[rR]", "--recursive") for option in options)
+    recursive = any(_is_option(option, "[rR]", "") or is_long_option(option, "--recursive") for option in options)
     for target in targets:
         # The part that a variable prepends is unknown, so such a word asks instead of being refused.
         for path in _possible_paths(target, place):
@@ -402,6 +407,7 @@ def _protected(item: Started, place: Place) -> Iterable[Danger]:
         return
     writer = item.name in names["writers"] or item.name in names["removers"]
     runs = item.name in _SHELLS or _lists().interpreters.fullmatch(item.name) is not None
+    reads_first = item.name in (".", "source")  # into the shell that runs this, so it writes nothing there
     for at, word in enumerate(item.words[1:]):
         value = re.sub(r"^(-[A-Za-z]|[A-Za-z_-]+=)", "", word.text) if word.known else ""
         for text in dict.fromkeys((word.text, value)):
@@ -411,6 +417,8 @@ def _protected(item: Started, place: Place) -> Iterable[Danger]:
                 resolved = place.resolve(path)
                 if runs and at == 0 and _SKILL_FILE.search(path) and _SKILL_FILE.search(resolved):
                     continue  # it runs the script, which is what skills are for
+                if reads_first and at == 0 and not any(is_own(each, place.own_dirs) for each in (path, resolved)):
+                    continue
                 yield from _protected_path(item, path, resolved, writer, place)
 
 

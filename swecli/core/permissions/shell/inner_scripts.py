@@ -10,14 +10,15 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from swecli.core.permissions.shell.scan import PROGRAM_SETTING, FoundCommand, ScanWord
+from swecli.core.permissions.shell.scan import PROGRAM_SETTING, FoundCommand, ScanWord, is_long_option
 from swecli.lazy_pattern import lazy_pattern
 
 _SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "pwsh"))
 _SCRIPT_TAKERS = frozenset(
     (
         *("su", "script", "watch", "parallel", "ssh", "flock", "env", "trap", "sg", "tmux", "screen", "xargs"),
-        *("nix-shell", "docker", "podman", "kubectl", "entr", "hyperfine", "npx", "wsl"),
+        *("nix-shell", "docker", "podman", "kubectl", "entr", "hyperfine", "npx", "wsl", "capsh", "adb", "pdsh"),
+        *("concurrently", "nodemon", "onchange", "chokidar", "run0", "expect", "sshpass", "vagrant", "ansible"),
     )
 )
 """Programs that may give any argument to a shell."""
@@ -138,9 +139,12 @@ def set_for_programs(found: FoundCommand) -> tuple[list[str], bool]:
 def _values_of_options(texts: Sequence[str], options: Iterable[str]) -> Iterator[str]:
     for option in options:
         for index, text in enumerate(texts):
-            if not text.startswith(option):
+            if option.startswith("--") and is_long_option(text, option):
+                value = text.removeprefix(text.partition("=")[0])
+            elif text.startswith(option):
+                value = text.removeprefix(option)
+            else:
                 continue
-            value = text.removeprefix(option)
             if not value:
                 yield from texts[index + 1 : index + 2]
             elif value.startswith("=") or not option.startswith("--"):
@@ -168,8 +172,9 @@ def _of_shell(arguments: Sequence[ScanWord], found: FoundCommand) -> tuple[list[
 def _of_git(texts: Sequence[str]) -> list[str]:
     """Values of settings, and arguments of some subcommands."""
     scripts = [text.partition("=")[2].lstrip().removeprefix("!") for text in texts if _is_git_program(text)]
-    scripts += [text.partition("=")[2] for text in texts if text.partition("=")[0] in _GIT_RUNS]
-    scripts += [value for option, value in pairwise(texts) if option in _GIT_RUNS]
+    scripts += [text.partition("=")[2] for text in texts if "=" in text and _is_git_run(text)]
+    scripts += [value for option, value in pairwise(texts) if "=" not in option and _is_git_run(option)]
+    scripts += [text[2:] for text in texts if text.startswith("-x") and texts[0] in ("rebase", "difftool")]
     if "grep" in texts:
         scripts += [match.group(1) for text in texts if (match := _GIT_OPENS.fullmatch(text))]
     for start in (["bisect", "run"], ["submodule", "foreach"]):
@@ -177,6 +182,11 @@ def _of_git(texts: Sequence[str]) -> list[str]:
             rest = [text for text in texts[2:] if text not in ("--recursive", "--quiet")]
             scripts.append(rest[0] if len(rest) == 1 else " ".join(map(shlex.quote, rest)))
     return scripts
+
+
+def _is_git_run(text: str) -> bool:
+    """Whether the text is an option of git whose value it runs."""
+    return any(text == option or (option != "-x" and is_long_option(text, option)) for option in _GIT_RUNS)
 
 
 def _is_git_program(text: str) -> bool:

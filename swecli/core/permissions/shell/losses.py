@@ -185,7 +185,9 @@ _DATABASES: Final = frozenset(
 _REMOTE: Final = frozenset(
     (
         *("aws", "gcloud", "az", "terraform", "tofu", "pulumi", "kubectl", "helm", "gh", "fly", "heroku", "vercel"),
-        *("netlify", "wrangler", "firebase", "ssh", "scp", "sftp"),
+        *("netlify", "wrangler", "firebase", "ssh", "scp", "sftp", "flyctl", "gsutil", "bq", "s3cmd", "azcopy"),
+        *("serverless", "sls", "cdk", "sam", "eksctl", "doctl", "hcloud", "linode-cli", "consul", "vault", "nomad"),
+        *("rclone", "glab", "etcdctl"),
     )
 )
 

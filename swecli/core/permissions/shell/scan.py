@@ -29,6 +29,17 @@ class ScanWord(Struct, frozen=True):
     glob: bool = False
 
 
+def is_long_option(word: str, option: str) -> bool:
+    """Whether a word is the long option, with or without a value, or one of its abbreviations, which most programs
+    accept."""
+    name = word.partition("=")[0]
+    return len(name) > len("--") and option.startswith(name) and (name == option or name not in _NO_ABBREVIATIONS)
+
+
+_NO_ABBREVIATIONS = frozenset(("--checkpoint",))
+"""Whole options that are the beginning of others."""
+
+
 class FoundCommand(Struct, frozen=True):
     """A simple command. ``stdin`` is the text of a here-document or here-string; ``piped``: another command feeds
     it; ``settings`` are the assignments before it that concern the programs it starts."""
@@ -75,7 +86,7 @@ _MAY_EVALUATE = frozenset(
         *("readonly", "test", "typeset", "unset", "wait"),
     )
 )
-"""Builtins that run the substitutions in the subscript of an argument, quoted or not."""
+"""Builtins that run the substitutions in the subscript or the list of an argument, quoted or not."""
 PROGRAM_SETTING = lazy_pattern(
     r"(?:(?:GIT_|MAN|BAT_|DELTA_|SYSTEMD_|PSQL_)?PAGER|(?:GIT_|GIT_SEQUENCE_)?EDITOR|VISUAL|FCEDIT|GIT_EXTERNAL_DIFF"
     r"|GIT_SSH(?:_COMMAND)?|(?:GIT|SSH|SUDO)_ASKPASS|GIT_PROXY_COMMAND|GIT_CONFIG_VALUE_\d+|BROWSER|LESSOPEN|LESSCLOSE"
@@ -84,6 +95,8 @@ PROGRAM_SETTING = lazy_pattern(
 """An assignment to a variable whose value programs run as a command."""
 _EXPANDED_SETTING = lazy_pattern(r"(?:PS[0-4]|BASH_ENV|ENV|MAILPATH)=")
 """An assignment to a variable whose value a shell expands when it uses it."""
+_COMPOUND = lazy_pattern(r"(?:[ \t\r]|\\\n)*(?:\{|if|while|until|for|case|select|\[\[)(?=[\s;&|<>()]|$)")
+"""The beginning of a compound command, which after ``function`` and ``coproc`` has its name before it."""
 _TILDE = lazy_pattern(r"~[^/\s;&|()<>'\"\\$`]*")
 _TIME_OPTION = lazy_pattern(r"[ \t]+-p(?=\s)")
 _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -235,12 +248,13 @@ class _Scanner:
         )
 
     def _evaluated(self, current: _Current) -> None:
-        """Scan the texts that are evaluated later: subscripts with substitutions in arithmetic, prompts."""
+        """Scan the texts that are evaluated later: subscripts with substitutions in arithmetic, lists as one word,
+        prompts."""
         texts = [value for _, value in current.assignments if value is not None]
         if any(word.text in _MAY_EVALUATE for word in current.words):  # also after "command" or another wrapper
             texts += [word.text for word in current.words]
         for text in texts:
-            if "[" in text and ("$(" in text or "`" in text):
+            if ("[" in text or "=(" in text) and ("$(" in text or "`" in text):
                 self._embedded(text)
         for word in (*current.settings, *current.words):
             if _EXPANDED_SETTING.match(word.text):
@@ -249,8 +263,11 @@ class _Scanner:
     def _one_word(self, current: _Current) -> None:
         begins = not (current.words or current.assignments or current.writes or current.reads)
         begins &= self._keyword != "function"
-        start, self._keyword = self._at, ""
+        start, keyword, self._keyword = self._at, self._keyword, ""
         words = self._word()
+        names = keyword in ("function", "coproc") and not _ASSIGNMENT.match(words[0].text)
+        if names and _COMPOUND.match(self._text, self._at):
+            return
         match self._text[start : self._at]:
             case "[[" if begins:
                 self._in_condition = True

@@ -27,16 +27,30 @@ _WRAPPERS = frozenset(
         *("linux64", "valgrind", "gdb", "perf", "hyperfine", "entr", "docker", "podman", "kubectl", "xvfb-run"),
         *("rlwrap", "unbuffer", "start-stop-daemon", "torsocks", "proxychains", "proxychains4", "trap", "noglob"),
         *("nocorrect", "then", "do", "else", "dbus-run-session", "sg", "newgrp", "daemonize", "tmux", "screen", "at"),
-        *("batch", "wsl", "arch"),
+        *("batch", "wsl", "arch", "setpriv", "choom", "uclampset", "runcon", "capsh", "cgexec", "run0", "su-exec"),
+        *("gosu", "chpst", "aa-exec", "cpulimit", "schedtool", "faketime", "eatmydata", "catchsegv", "dbus-launch"),
+        *("tini", "dumb-init", "sandbox-exec", "flatpak-spawn", "distrobox", "gtime", "pdsh", "adb", "srun", "tsp"),
+        *("nodemon",),
     )
 )
 _RUNNERS = frozenset(
     (
         *("mise", "asdf", "direnv", "uv", "poetry", "pipenv", "conda", "npx", "bunx", "pnpm", "yarn", "npm", "ts-node"),
-        *("nix-shell", "nix", "guix", "devbox", "bundle", "rbenv", "pyenv", "nvm"),
+        *("nix-shell", "nix", "guix", "devbox", "bundle", "rbenv", "pyenv", "nvm", "hatch", "pdm", "rye", "pixi"),
+        *("tox", "pipx", "uvx", "dotenv", "dotenvx", "doppler", "op", "aws-vault", "chamber", "cross-env", "env-cmd"),
+        *("foreman",),
     )
 )
 """Programs that start another one as one of many uses: a computed argument is rarely a program."""
+_DIRECT = frozenset(
+    (
+        *("env", "timeout", "gtimeout", "nice", "nohup", "stdbuf", "setsid", "ionice", "time", "command", "builtin"),
+        *("exec", "xargs"),
+    )
+)
+"""Wrappers that take no operand before the program but a number or settings."""
+_SETTING = lazy_pattern(r"[A-Za-z_]\w*=")
+_NUMBER = lazy_pattern(r"[\d.+]|(?:inf|infinity|nan)\Z", re.IGNORECASE)
 _LOADER = lazy_pattern(r"ld(?:-linux|-musl)?[\w.-]*\.so")
 """The dynamic loader, which starts the program that it is given."""
 _EXEC = frozenset(("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"))
@@ -95,13 +109,17 @@ def _suffixes(words: tuple[ScanWord, ...], depth: int = 0) -> Iterator[tuple[Sca
     name = program_name(words[0])
     runner = name in _RUNNERS or re.fullmatch(r"python[\d.]*", name) is not None
     if name in _WRAPPERS or runner or _LOADER.match(name):
-        named = False
+        named, given, direct = False, False, name in _DIRECT
         for index in range(1, min(len(words), 40)):
             word = words[index]
             if "{}" in word.text and (runner or named or words[index - 1].text in ("-I", "--replace")):
                 continue  # an argument
+            if (word.known and word.text.endswith("/")) or (word.glob and (runner or given)):
+                continue  # a folder or files, as no path of a program ends in a slash
+            direct &= program_name(word) not in _WRAPPERS - _DIRECT
+            given |= direct and _gives_program(word, words[index - 1])
             named |= not (word.text.startswith("-") or word.text.isdigit() or program_name(word) in {"", *_WRAPPERS})
-            if word.text.startswith("-") or re.match(r"[A-Za-z_]\w*=", word.text):
+            if word.text.startswith("-") or _SETTING.match(word.text):
                 continue
             if word.known and re.search(r"\s", word.text):
                 # No program has a name like this; texts that a shell would run are read elsewhere.
@@ -114,3 +132,14 @@ def _suffixes(words: tuple[ScanWord, ...], depth: int = 0) -> Iterator[tuple[Sca
                 stop = next((i for i in range(index + 1, len(words)) if words[i].text in (";", "+")), len(words))
                 if words[index + 1 : stop]:
                     yield from _suffixes(words[index + 1 : stop], depth + 1)
+
+
+def _gives_program(word: ScanWord, before: ScanWord) -> bool:
+    """Whether a word behind a wrapper is surely the program, so that what follows are its arguments."""
+    text = word.text
+    return (
+        word.known
+        and not (word.glob or text.startswith("-") or before.text.startswith("-") or not before.known)
+        and not (_SETTING.match(text) or _NUMBER.match(text))
+        and program_name(word) not in {"", *_WRAPPERS}
+    )

@@ -54,6 +54,10 @@ def under(work: ShellWorkspace, command: str, *rules: str, mode: str = "default"
         ("PYTHONPATH=src pytest", ["Bash(pytest *)"]),
         ("git add -A && git commit -m x && git status", ["Bash(git add *)", "Bash(git commit *)"]),
         ("pytest > report.txt 2>&1", ["Bash(pytest *)", "Edit(/report.txt)"]),
+        ("uv run pytest tests/", ["Bash(uv run pytest *)"]),
+        ("npx eslint src/ tests/**/*.ts", ["Bash(npx eslint *)"]),
+        ("timeout 60 pytest tests/*.py", ["Bash(timeout 60 pytest *)"]),
+        ("source build.sh && pytest -q", ["Bash(source build.sh)", "Bash(pytest *)"]),
     ],
 )
 def test_a_narrow_rule_is_offered_and_holds(work: ShellWorkspace, command: str, offers: list[str]) -> None:

@@ -97,3 +97,24 @@ def test_a_condition_is_no_program_with_a_computed_name(work: ShellWorkspace, co
 def test_a_condition_hides_no_danger(work: ShellWorkspace, command: str) -> None:
     policy = work.policy(mode="auto", sandbox="full", holds=True)
     assert work.decide(command.replace("DANGER", "rm -rf src"), policy).outcome == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("uv run pytest tests/", "npx eslint src/ tests/", "timeout 60 pytest tests/*.py", "nice make -C src/"),
+        *("timeout 30 curl -s http://localhost:3000/", "npx eslint src/**/*.ts", "poetry run ruff check src/*.py"),
+        *("env CI=1 pytest src/?.py", "exec pytest tests/", "ls | xargs -I{} cp {} /tmp/x/", "parallel gzip ::: src/"),
+        *("set -euo pipefail; npm test", "source .venv/bin/activate && pytest", ". venv/bin/activate; python a.py"),
+    ],
+)
+def test_folders_and_wildcards_of_a_program_are_no_programs(work: ShellWorkspace, command: str) -> None:
+    decision = work.decide(command, work.policy(mode="auto", sandbox="full", holds=True))
+    assert (decision.outcome, decision.danger) == ("allow", "")
+    assert work.decide(command).danger == ""
+
+
+@pytest.mark.parametrize("wrapper", ["env A=1", "timeout 5s", "timeout -s KILL 5", "nice", "flock x", "sudo -u x"])
+def test_a_program_named_by_a_wildcard_asks(work: ShellWorkspace, wrapper: str) -> None:
+    policy = work.policy(mode="auto", sandbox="full", holds=True)
+    assert work.decide(f"{wrapper} /bin/r? -r src", policy).outcome == "ask"
