@@ -59,7 +59,13 @@ class Judgement(Struct, frozen=True):
     @property
     def only_reads_elsewhere(self) -> bool:
         """Whether every objection is to what the command reads, not to what it does."""
-        return self.unproven is None and all(part.reason is None or part.soft for part in self.parts)
+        return self.unproven is None and not self.effect
+
+    @property
+    def effect(self) -> str:
+        """The first objection to what it does, not to what it reads, as a clause; empty if there is none."""
+        found = (part.effect if part.soft else part.reason for part in self.parts)
+        return self.unproven or next((objection for objection in found if objection), "")
 
     @property
     def opaque(self) -> bool:

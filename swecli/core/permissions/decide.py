@@ -382,7 +382,7 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         if judgement.only_reads_elsewhere:
             knows = any(part.git_knows for part in judgement.parts)
             return Decision("ask", f"This command may leave the workspace: {why}.", evidence=evidence, git_knows=knows)
-        return Decision("deny", f"Plan mode runs only read-only commands: {why}.", evidence=evidence)
+        return Decision("deny", f"Plan mode runs only read-only commands: {judgement.effect}.", evidence=evidence)
     rules = active_rules(policy, "allow")
     edits = mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement)
     dangers = [danger for danger in judgement.dangers if not (edits and danger.edits)]

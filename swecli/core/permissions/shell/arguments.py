@@ -149,7 +149,7 @@ def _check_options(name: str, table: Table, parsed: _Parsed, situation: Situatio
         check_content(file, situation)
     for option, text in parsed.texts:
         if option in _NAME_PATTERNS and looks_for_secrets(text):
-            raise UnprovenError(f"{text} may stand for files that hold secrets", soft=True)
+            situation.object_to_reading(f"{text} may stand for files that hold secrets")
     for file in table.without_files:
         for cwd in situation.cwds or (situation.start,):
             if any(situation.facts.kind(f"{folder}/{file}") != "missing" for folder in _above(cwd, situation)):

@@ -39,6 +39,17 @@ class Situation(Struct, frozen=True):
     """Whether its input is the output of the previous command."""
     altered: str = ""
     """A variable that an earlier command, run because of a rule, sets and that programs may obey."""
+    effects_only: bool = False
+    """Whether only what commands do is judged, not what they read."""
+
+    def object_to_reading(self, reason: str, *, git_knows: bool = False) -> None:
+        """Raise the objection to what a command reads, unless only its effects are judged.
+
+        Raises:
+            UnprovenError: what it reads is judged.
+        """
+        if not self.effects_only:
+            raise UnprovenError(reason, soft=True, git_knows=git_knows)
 
 
 def expand(word: Word, situation: Situation) -> list[str | None]:
@@ -206,7 +217,8 @@ def _walk(components: list[list[str]], situation: Situation) -> list[str]:
         for path in paths:
             folder = _from(path, situation)
             if inside(situation.facts.resolve(folder), situation.roots) is None:
-                raise UnprovenError("the wildcards look into a place outside the workspace", soft=True)
+                situation.object_to_reading("the wildcards look into a place outside the workspace")
+                return []
             names = situation.facts.names(folder)
             if names is None:
                 raise UnprovenError("the wildcards stand for too many files to judge")
@@ -239,7 +251,7 @@ def check_name(text: str, situation: Situation) -> str:
     for path in absolute(text, situation):
         resolved = situation.facts.resolve(path)
         if inside(resolved, situation.roots) is None:
-            raise UnprovenError(f"{text} is outside the workspace", soft=True)
+            situation.object_to_reading(f"{text} is outside the workspace")
     return resolved
 
 
@@ -259,7 +271,7 @@ def check_content(text: str, situation: Situation) -> None:
     for path in absolute(text, situation):
         resolved = _open_target(text, path, situation)
         if is_git_settings(resolved) and situation.facts.credentials_in(resolved):
-            raise UnprovenError(f"{text} may hold a password or token", soft=True)
+            situation.object_to_reading(f"{text} may hold a password or token")
         if situation.facts.kind(resolved) == "other":
             raise UnprovenError(f"{text} is not an ordinary file")
 
@@ -273,7 +285,7 @@ def check_revision(text: str, situation: Situation) -> None:
     if ".." in path.split("/"):
         check_content(path, situation)
     if is_secret_in("/" + path, ("/",)):
-        raise UnprovenError(f"{text} may hold secrets", soft=True)
+        situation.object_to_reading(f"{text} may hold secrets")
     for candidate in absolute(text, situation):
         _open_target(text, candidate, situation)
 
@@ -282,9 +294,9 @@ def _open_target(text: str, path: str, situation: Situation) -> str:
     """The target of ``path`` with links followed. Raises if it is outside the workspace or may be secret."""
     resolved = situation.facts.resolve(path)
     if inside(resolved, situation.roots) is None:
-        raise UnprovenError(f"{text} is outside the workspace", soft=True)
+        situation.object_to_reading(f"{text} is outside the workspace")
     if is_secret_in(path, situation.roots) or is_secret_in(resolved, situation.roots):
-        raise UnprovenError(f"{text} may hold secrets", soft=True)
+        situation.object_to_reading(f"{text} may hold secrets")
     return resolved
 
 
@@ -292,14 +304,14 @@ def check_git_settings(name: str, situation: Situation) -> None:
     """Raise if git's settings, which the command shows, contain a password or token."""
     for path in situation.facts.git_settings(situation.start):
         if situation.facts.credentials_in(path):
-            raise UnprovenError(f"{name} may show a password or token of {path}", soft=True)
+            situation.object_to_reading(f"{name} may show a password or token of {path}")
 
 
 def check_tree(text: str, situation: Situation) -> None:
     """Raise unless every link below a directory stays inside the workspace."""
     for path in absolute(text, situation):
-        if situation.facts.leads_outside(path, situation.roots):
-            raise UnprovenError(f"links below {text} may lead outside the workspace", soft=True)
+        if not situation.effects_only and situation.facts.leads_outside(path, situation.roots):
+            situation.object_to_reading(f"links below {text} may lead outside the workspace")
 
 
 def absolute(text: str, situation: Situation) -> tuple[str, ...]:

@@ -226,7 +226,8 @@ class Part(Struct, frozen=True):
     ``words`` are its arguments as far as known. ``reason`` is None if it is proven. ``writes`` are files that
     redirections would write. A word rule can't lift a ``fixed`` objection. ``edit`` is its only effect, on workspace
     files ("name": it renames them); ``no_edit`` says, as a clause, why a usual edit command does not count as one.
-    ``git_knows``: git may refute the objection.
+    ``git_knows``: git may refute the objection. ``effect`` is the objection to what it does, as a clause, behind a
+    ``soft`` one to what it reads.
     """
 
     words: tuple[str | None, ...]
@@ -237,6 +238,7 @@ class Part(Struct, frozen=True):
     edit: EditKind | None = None
     no_edit: str = ""
     git_knows: bool = False
+    effect: str = ""
 
 
 def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], home: str) -> tuple[Part, ...]:
@@ -352,6 +354,28 @@ class _Walker:
     # --- simple commands ------------------------------------------------------------------------------------------
 
     def _simple(self, node: Simple, situation: Situation, *, certain: bool) -> Situation:
+        part, after, error = self._judged(node, situation, certain=certain)
+        if error is None:
+            self.parts.append(part)
+            return after
+        if error.soft:
+            found = len(self.parts)
+            behind = self._judged(node, replace(situation, effects_only=True), certain=certain)[0].reason
+            del self.parts[found:]
+            part = replace(part, effect=behind or "")
+        self.parts.append(part)
+        words = part.words
+        if words and words[0] in ("cd", "pushd", "popd", None):
+            after = replace(after, cwds=())
+        if _may_set_any(words):
+            altered = _alters(words, after) or after.altered
+            after = replace(_without(after.variables, after), altered=altered)
+        return after
+
+    def _judged(
+        self, node: Simple, situation: Situation, *, certain: bool
+    ) -> tuple[Part, Situation, UnprovenError | None]:
+        """The command as a part, the situation after it, and the objection to it."""
         words: tuple[str | None, ...] = ()
         writes: tuple[str, ...] = ()
         fixed, setting = True, ""
@@ -382,15 +406,9 @@ class _Walker:
             if setting:
                 raise UnprovenError(setting)
         except UnprovenError as error:
-            self.parts.append(Part(words, error.reason, error.soft, writes, fixed, edit, no_edit, error.git_knows))
-            if words and words[0] in ("cd", "pushd", "popd", None):
-                situation = replace(situation, cwds=())
-            if _may_set_any(words):
-                altered = _alters(words, situation) or situation.altered
-                situation = replace(_without(situation.variables, situation), altered=altered)
-        else:
-            self.parts.append(Part(words))
-        return situation
+            part = Part(words, error.reason, error.soft, writes, fixed, edit, no_edit, error.git_knows)
+            return part, situation, error
+        return Part(words), situation, None
 
     def _run(self, word: Word, arguments: list[str | None], situation: Situation) -> Situation:
         name = word.literal
@@ -429,10 +447,22 @@ class _Walker:
         try:
             writes = self._redirects(redirects, situation)
         except UnprovenError as error:
-            self.parts.append(Part((), error.reason, error.soft, fixed=True))
+            effect = self._written(redirects, situation) if error.soft else ""
+            self.parts.append(Part((), error.reason, error.soft, fixed=True, effect=effect))
             return
         if writes:
             self.parts.append(Part((), f"it writes {writes[0]}", writes=writes, fixed=True))
+
+    def _written(self, redirects: Sequence[Redirect], situation: Situation) -> str:
+        """The objection to what redirections do, behind one to what they read, as a clause; empty if there is none."""
+        found = len(self.parts)
+        try:
+            writes = self._redirects(redirects, replace(situation, effects_only=True))
+        except UnprovenError as error:
+            return error.reason
+        finally:
+            del self.parts[found:]
+        return f"it writes {writes[0]}" if writes else ""
 
     def _redirects(self, redirects: Sequence[Redirect], situation: Situation) -> tuple[str, ...]:
         """The files that would be written; raises for input that may not be read."""

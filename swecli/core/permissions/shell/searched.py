@@ -136,6 +136,8 @@ def check_trees(name: str, operands: Sequence[str], situation: Situation) -> Non
 
 
 def _check(name: str, starts: Sequence[str], reach: Reach, read: Callable[[str], bool], situation: Situation) -> None:
+    if situation.effects_only:
+        return
     for start in starts:
         for path in absolute(start, situation):
             found = situation.facts.secrets_below(path, reach)
@@ -202,7 +204,7 @@ def check_git(
         or (name in _PATCH_BY_DEFAULT and (not _NO_CONTENT & given or bool(_PATCH & given)))
         or (name in _ONLY_WITH_PATCH and bool(_PATCH & given))
     )
-    if not shows:
+    if not shows or situation.effects_only:
         return
     for path in paths:
         check_pathspec(path)

@@ -38,23 +38,23 @@ def check_executed(
     name = inner[0] if inner else ""
     if name in lists["listed_content"]:
         if not _only_plain_names(predicates):
-            raise UnprovenError(f"{name} may read files that hold secrets", soft=True)
+            situation.object_to_reading(f"{name} may read files that hold secrets")
     elif name not in lists["listed_names"] and name not in lists["listed_search"]:
         raise UnprovenError(f"{name or 'nothing'} may change the files that find lists")
     else:
-        _check_tests(name, predicates)
+        _check_tests(name, predicates, situation)
     if name not in lists["listed_names"]:
         check_listed(name, predicates, starts, situation)
     for start in starts or ["."]:
         check_tree(start, situation)
 
 
-def _check_tests(name: str, predicates: Sequence[str]) -> None:
+def _check_tests(name: str, predicates: Sequence[str], situation: Situation) -> None:
     if name not in tables().lists["listed_search"]:
         return
     for position, word in enumerate(predicates[:-1]):
         if word in ("-regex", "-iregex") or (word in _NAME_TESTS and looks_for_secrets(predicates[position + 1])):
-            raise UnprovenError(f"{name} may read files that hold secrets", soft=True)
+            situation.object_to_reading(f"{name} may read files that hold secrets")
 
 
 def _only_plain_names(predicates: Sequence[str]) -> bool:
@@ -134,7 +134,7 @@ def _check_names(
             if word.startswith("/") or ".." in word.split("/"):
                 raise UnprovenError(f"{names} may be elsewhere")
             if looks_for_secrets(word) or is_secret("/" + word):
-                raise UnprovenError(f"{word} may hold secrets", soft=True)
+                situation.object_to_reading(f"{word} may hold secrets")
         check_tree(".", situation)
         if inner[0] in lists["listed_search"]:
             _check_listed(words, inner[0], situation)
