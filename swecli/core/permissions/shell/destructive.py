@@ -56,6 +56,7 @@ def _summary(total: BlastRadius, anything: bool) -> str:
 
 
 _DEVICES = lazy_pattern(r"/dev/(null|stdout|stderr|stdin|tty|fd/\d+)")
+_CONNECTION = lazy_pattern(r"/dev/(?:tcp|udp)/([^/]+)/")
 _IN_PLACE = frozenset(("sed", "perl", "ruby"))
 _GIT_GLOBAL_WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
 
@@ -153,7 +154,7 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
         yield from _find(item, place)
     if item.name in lists.names["removers"]:
         yield from _remover(item, item.words[1:], place)
-    if _conditional(item, lists.conditional.get(item.name, ())):
+    if _conditional(item, lists.conditional.get(item.name, ())) or _checks_out_files(item, place):
         does = "can destroy work or change what other programs do"
         edits = item.name in _IN_PLACE
         reason = f"{item.name} -i rewrites files in place." if edits else f"{_shown(item)} {does}."
@@ -204,6 +205,16 @@ def _without_globals(item: Started) -> list[ScanWord]:
     while words and words[0].text.startswith("-"):
         del words[: 2 if words[0].text in _GIT_GLOBAL_WITH_VALUE else 1]
     return words
+
+
+def _checks_out_files(item: Started, place: Place) -> bool:
+    """Whether ``git checkout`` without ``--`` names a file or folder, whose changes it would discard."""
+    words = [word.text for word in _without_globals(item)] if item.name == "git" else []
+    if words[:1] != ["checkout"] or any(word.startswith(("-b", "-B", "--orphan")) for word in words):
+        return False
+    names = [word for word in words[1:] if word and not word.startswith("-")]
+    paths = (posixpath.join(base, name) for base in place.bases for name in names)
+    return any(place.facts.kind(place.resolve(path)) != "missing" for path in paths)
 
 
 _INFORMATION = frozenset(("--version", "--help", "-h", "version", "help"))
@@ -368,11 +379,14 @@ def _never_removed(path: str, place: Place) -> str | None:
 def _redirects(item: Started, place: Place) -> Iterable[Danger]:
     if item.words != item.found.words and item.found.words:
         return
+    for target in (*item.found.reads, *item.found.writes):
+        if (connection := _CONNECTION.match(target.text)) is not None:
+            yield Danger(f"The shell would connect to {connection[1]}.", evidence=(target.text,))
     for target in item.found.writes:
         if not target.known or target.glob:
             yield Danger("The output's target is computed.")
             continue
-        if _DEVICES.fullmatch(target.text):
+        if _DEVICES.fullmatch(target.text) or _CONNECTION.match(target.text):
             continue
         for path in _paths(target, place):
             resolved = place.resolve(path)

