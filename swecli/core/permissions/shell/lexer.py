@@ -9,6 +9,8 @@ import codecs
 import re
 import unicodedata
 
+from msgspec.structs import replace
+
 from swecli.core.permissions.shell.syntax import (
     METACHARACTERS,
     NAME,
@@ -246,6 +248,8 @@ class _Reader(WordReader):
             return self._if()
         if keyword in ("while", "until"):
             return self._while()
+        if keyword == "[[":
+            return self._condition()
         if keyword in _REFUSED_KEYWORDS:
             raise UnprovenError(f"the shell keyword {keyword} is not understood")
         return self._simple()
@@ -299,6 +303,33 @@ class _Reader(WordReader):
                 return If(tuple(scripts), self._redirects())
             scripts.append(self.script(frozenset(("then",))))
             self._expect("then")
+
+    def _condition(self) -> Group:
+        """``[[ … ]]`` as a group of one ``[[ … ]]`` for each test that ``&&`` and ``||`` join. All its words are as if
+        quoted: they are neither split nor expanded to names, and wildcards in them are patterns."""
+        self.at += 2
+        opening, closing = Word((Segment("text", "[["),)), Word((Segment("text", "]]"),))
+        tests: list[tuple[str, Pipeline]] = []
+        words: list[Word] = []
+        joint = ""
+        while True:
+            self.blanks()
+            following = self.text[self.at : self.at + 2]
+            closes = self._keyword() == "]]"
+            if closes or following in ("&&", "||"):
+                if not words:
+                    raise UnprovenError("a test in [[ ]] is missing")
+                test = Simple((), (opening, *words, closing), ())
+                tests.append((joint, Pipeline((test,))))
+                words, joint = [], following
+                self.at += 2
+                if closes:
+                    return Group(Script((AndOr(tuple(tests)),)), False, self._redirects())
+                self._gap()
+            elif self.at_end or self.peek() in METACHARACTERS or self.text.startswith("=~", self.at):
+                raise UnprovenError("this [[ ]] is not understood")
+            else:
+                words.append(Word(tuple(replace(segment, quoted=True) for segment in self.word().segments)))
 
     def _simple(self) -> Simple:
         assignments: list[tuple[str, Word]] = []

@@ -461,6 +461,23 @@ def _not_about_secrets(key: str, situation: Situation) -> None:
         situation.object_to_reading(f"{key} may hold secrets")
 
 
+_SHELL_OPTIONS = frozenset(("errexit", "errtrace", "nounset", "pipefail"))
+
+
+def _set(arguments: list[str], situation: Situation) -> None:
+    """Only options that end the script early; others change what later commands mean or show."""
+    del situation
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if not re.fullmatch(r"[-+](?=.)[euE]*o?", word) or (word.endswith("o") and not rest):
+            raise UnprovenError("this use of set may change what follows")
+        if word.endswith("o") and rest.pop(0) not in _SHELL_OPTIONS:
+            raise UnprovenError("this use of set may change what follows")
+    if not arguments:
+        raise UnprovenError("set without options shows all variables")
+
+
 def _test_of_texts(arguments: Sequence[str | None]) -> bool:
     """Whether a test only looks at texts, so that their content does not matter."""
     return (len(arguments) == 2 and arguments[0] in _TEST_TEXT) or (
@@ -485,10 +502,11 @@ PROGRAMS: Mapping[str, Check] = {
     "ip": _ip,
     "yq": _yq,
     "git config": _git_config,
+    "set": _set,
 }
 """Programs by name; the functions raise ``UnprovenError``."""
 
-BUILTINS = frozenset(("test", "[", "[[", "printf", "command"))
+BUILTINS = frozenset(("test", "[", "[[", "printf", "command", "set"))
 """The programs that the shell itself runs."""
 
 MAY_BE_UNKNOWN: Mapping[str, Callable[[Sequence[str | None]], bool]] = {
