@@ -207,9 +207,12 @@ def _without_braces(segments: list[Segment]) -> list[list[Segment]]:
         match = _BRACES.fullmatch(segment.text) if segment.kind == "text" and not segment.quoted else None
         if match is not None and unquoted.count("{") == 1 and unquoted.count("}") == 1:
             before, inner, after = match.groups()
+            choices = _choices(inner)
+            if not before + after and "" in choices and len(segments) == 1:
+                raise UnprovenError("an empty word of a brace expansion vanishes")
             return [
                 [*segments[:index], Segment("text", before + choice + after), *segments[index + 1 :]]
-                for choice in _choices(inner)
+                for choice in choices
             ]
     raise UnprovenError("this brace expansion is not understood")
 
