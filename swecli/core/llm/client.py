@@ -14,12 +14,13 @@ from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from swecli.core.llm.addresses import without_password
-from swecli.core.llm.errors import ErrorContext, KeySource, WireError, read_body, to_provider_error
+from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, compact, is_list
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
+from swecli.core.llm.remedies import ErrorContext, KeySource
 from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
 from swecli.core.llm.text_tools import TextCallStream, as_text
@@ -51,7 +52,8 @@ _REFUSED = lazy_pattern(
     re.IGNORECASE,
 )
 _NO_TOOLS = lazy_pattern(
-    r"does not support (?:the use of )?(?:tools?|function calling)|tools? (?:use |calling )?(?:is|are) not supported"
+    r"(?:does not|doesn't) support (?:the use of )?(?:tools?|(?:tool|function)[- ](?:calls?|calling|use))\b"
+    r"|(?:\btools?|(?:tool|function)[- ](?:calls?|calling|use))[`'\"]? (?:is|are) not (?:supported|enabled|available)"
     r"|support tool use|tool choice requires --enable-auto-tool-choice|tools param requires --jinja",
     re.IGNORECASE,
 )
@@ -74,6 +76,8 @@ _ITEM_FIELDS = (
 _ITEM_LISTS = ("messages", "input", "contents", "system", "tools")
 _TWINS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """Two names for one parameter: if one is refused and the other is mentioned, the other is meant."""
+_WORDS = {"think": "thinking"}
+"""What servers call a parameter in their sentences, if not by its name."""
 
 
 class Adjustment(Struct, frozen=True):
@@ -94,7 +98,7 @@ class Adjustment(Struct, frozen=True):
 
 def refuses_tools(error: WireError) -> bool:
     """Whether the server reports that the model, as configured, can't be given tools."""
-    return error.kind in ("bad_request", "not_found") and _NO_TOOLS.search(error.message) is not None
+    return error.kind in ("bad_request", "not_found", "server") and _NO_TOOLS.search(error.message) is not None
 
 
 def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None:
@@ -168,7 +172,10 @@ def _names(text: str, parameter: str) -> bool:
 
 
 def _position(text: str, parameter: str) -> int:
-    match = re.search(rf"(?<![A-Za-z0-9_]){re.escape(parameter)}(?![A-Za-z0-9_])", text)
+    """Where the text has the parameter: by its name, as xAI's ``reasoningEffort``, or by a word for it."""
+    camel = re.sub(r"_([a-z])", lambda match: match[1].upper(), parameter)
+    names = "|".join(map(re.escape, filter(None, (parameter, camel, _WORDS.get(parameter)))))
+    match = re.search(rf"(?<![A-Za-z0-9_])(?:{names})(?![A-Za-z0-9_])", text)
     return match.start() if match else -1
 
 
@@ -350,7 +357,9 @@ _NO_IMAGES = lazy_pattern(
     r"(?:image|vision|visual|multi-?modal)"
     r"|(?:image|vision)[a-z_ ]{0,30} (?:is|are) not (?:supported|available|enabled|allowed)"
     r"|support image input|image input is not supported|no vision|not a (?:vision|multi-?modal) model"
-    r"|unknown variant `?image_url|unsupported content type:? .?image|must be a string|mmproj",
+    r"|at most 0 image|missing data required for image input"
+    r"|unknown variant `?image_url|unsupported content type:? .?image|must be a string"
+    r"|mmproj",
     re.IGNORECASE,
 )
 NOTICE = "The model does not support images; swecli sends a sentence in place of each."

@@ -25,6 +25,7 @@ from swecli.core.llm.json_values import (
     is_object,
     parse_event,
 )
+from swecli.core.llm.remedies import ErrorContext, hint
 from swecli.core.llm.types import ErrorKind, ProviderError
 from swecli.lazy_pattern import lazy_pattern
 
@@ -81,13 +82,24 @@ def _layers(value: object, depth: int) -> Iterator[JsonObject]:
 
 
 def _json_in(text: str) -> object:
+    """The JSON at the end of a text; in its middle only an error, because a server may quote anything there."""
     start = text.find("{")
-    if start < 0 or not text.rstrip().endswith(("}", "]")):
+    if start < 0:
         return None
+    if not text.rstrip().endswith(("}", "]")):
+        return _error_in(text, start)
     try:
         return parse_event(text[start:])
     except ValueError:
         return None
+
+
+def _error_in(text: str, start: int) -> JsonObject | None:
+    try:
+        value: object = json.JSONDecoder().raw_decode(text, start)[0]
+    except (ValueError, RecursionError):
+        return None
+    return as_object(value) if as_object(value).get("error") else None
 
 
 def message_of(value: object, inner: JsonObject) -> str:
@@ -119,6 +131,26 @@ def innermost_sentence(message: str) -> str:
     sentences = [text for layer in layers(wrapped) for key in _WORDS if (text := as_text(layer.get(key)))]
     plain = [text for text in sentences if _json_in(text) is None]
     return plain[-1] if plain else message
+
+
+def _routed_sentence(value: object) -> str:
+    """The sentence of the provider whose error OpenRouter relays in place of its own "Provider returned error"."""
+    for layer in layers(value):
+        metadata = as_object(layer.get("metadata"))
+        if raw := as_text(metadata.get("raw")).strip():
+            name = as_text(metadata.get("provider_name"))
+            return f"{name}: {innermost_sentence(raw)}" if name else innermost_sentence(raw)
+    return ""
+
+
+def _validation_sentence(outer: JsonObject) -> str:
+    """A list of rejected fields (FastAPI, pydantic) in words: ``Field required (body.model)``."""
+    found: list[str] = []
+    for item in map(as_object, as_list(outer.get("detail"))[:3]):
+        place = ".".join(map(str, as_list(item.get("loc"))))
+        if text := as_text(item.get("msg")):
+            found.append(f"{text} ({place})" if place else text)
+    return "; ".join(found)
 
 
 def evidence_of(value: object) -> str:
@@ -187,6 +219,9 @@ def delay_of(value: object, evidence: str) -> float | None:
         seconds = layer.get("retry_after", as_object(layer.get("metadata")).get("retry_after_seconds"))
         if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < _LONGEST_DELAY:
             return float(seconds)
+        reset = as_text(as_object(as_object(layer.get("metadata")).get("headers")).get("X-RateLimit-Reset"))
+        if (milliseconds := number_of(reset, 1e15)) is not None:
+            return max(0.0, milliseconds / 1000 - datetime.now(UTC).timestamp())
     return _delay_in_words(evidence)
 
 
@@ -224,13 +259,13 @@ def _date(text: str) -> datetime | None:
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
-def number_of(text: str | None) -> float | None:
+def number_of(text: str | None, largest: float = _LONGEST_DELAY) -> float | None:
     """A number from a header, if valid and within reason."""
     try:
         number = float(text) if text is not None else None
     except ValueError:
         return None
-    return number if number is not None and 0 <= number < _LONGEST_DELAY else None
+    return number if number is not None and 0 <= number < largest else None
 
 
 _SMALLEST, _LARGEST = 256, 100_000_000
@@ -503,7 +538,9 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
             r"|billing_error|payment required"
             r"|insufficient (?:account )?(?:balance|credits?|funds)|insufficient_(?:balance|credits?|funds)"
             r"|balance is (?:insufficient|not enough)|not[ _]enough[ _](?:balance|credits?)|billing_hard_limit"
-            r"|requires more credits|more credits are required|(?:out of|no) credits|used all available credits"
+            r"|requires more credits|more credits are required|(?:out of|no) credits(?! (?:were|was|have))"
+            r"|used all available credits|usage limit reached|reached your[^\n]{0,30} usage limits?"
+            r"|extra usage is required"
             r"|(?:exceeded|reached) your monthly included credits|spending limit|arrearage|overdue ?(?:balance|error)"
             r"|budget[_ ](?:has been )?exceeded|exceededbudget|free tier of the model has been exhausted"
             r"|exceeded_current_quota|key limit exceeded"
@@ -514,7 +551,8 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
     (
         "too_large",
         lazy_pattern(
-            r"request_too_large|payload ?too ?large|request entity too large|request body too large|content too large",
+            r"request_too_large|request too large for|payload ?too ?large|request entity too large"
+            r"|request body too large|content too large",
             re.I,
         ),
     ),
@@ -536,7 +574,7 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
         lazy_pattern(
             r"authentication_error|permission_error|invalid_?api_?key|invalid api key|incorrect api key"
             r"|api key (?:not valid|expired)|api_key_invalid|unauthenticated|unauthorized|permission_?denied"
-            r"|no_db_connection|auth_error|invalid api token|无效的令牌",
+            r"|organization has been disabled|no_db_connection|auth_error|invalid api token|无效的令牌",
             re.I,
         ),
     ),
@@ -545,7 +583,8 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
         lazy_pattern(
             r"not_found_error|model_not_(?:found|exist|available)|modelnotfound|model (?:does )?not exist"
             r"|model(?:s/| [^\n]{1,80} )?(?:is )?not found|not a valid model id|unknown model\b|no such model"
-            r"|invalid model name|deploymentnotfound|the model [^\n]{1,120}(?:does not exist|has been deprecated)"
+            r"|invalid[ _]model\b|model_decommissioned|model_not_supported|model identifier is invalid"
+            r"|deploymentnotfound|the model [^\n]{1,120}(?:does not exist|has been deprecated)"
             r"|模型不存在",
             re.I,
         ),
@@ -558,7 +597,8 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
 
 _MODERATED = lazy_pattern(
     r"content[ _]?(?:management|moderation|filter|policy|safety)|responsibleai|moderation|flagged"
-    r"|data_inspection_failed|inappropriate content|usage policy|safety system|invalid_prompt",
+    r"|data_inspection_failed|inappropriate content|usage policy|safety system|invalid_prompt"
+    r"|content exists risk|new_sensitive|敏感内容",
     re.I,
 )
 """The request was understood and refused for its content."""
@@ -570,15 +610,15 @@ _OWN_CODES: dict[int, ErrorKind] = {
     1113: "quota",
     1211: "not_found",
     1261: "context_overflow",
+    1301: "bad_request",
     1302: "rate_limit",
     1303: "rate_limit",
     1305: "overloaded",
+    1308: "quota",
+    2013: "bad_request",
 }
 """Numbers of MiniMax and Z.ai, whose sentences come in several languages."""
 
-PROXY_LOGIN_HINT = (
-    "Set the proxy's user name and password in HTTPS_PROXY and HTTP_PROXY: http://NAME:PASSWORD@HOST:PORT."
-)
 MAX_MESSAGE = 2000
 """Characters of a provider's message kept for the user."""
 
@@ -599,21 +639,8 @@ class WireError(Struct, frozen=True):
     """Name of the rejected parameter, if a field contains it."""
     moderated: bool = False
     """The server refused the request's content."""
-
-
-KeySource = Literal["environment", "stored", "none"]
-"""Where the key of a request comes from: ``environment`` also stands for headers from the settings."""
-
-
-class ErrorContext(Struct, frozen=True):
-    """Context of the sentence for the user. Any of it may be empty. ``key_variables`` are those that hold the key, or
-    could hold one."""
-
-    provider: str = ""
-    model: str = ""
-    base_url: str = ""
-    key_variables: tuple[str, ...] = ()
-    key: KeySource = "environment"
+    sentence: str = ""
+    """The sentence for the user, if ``message`` does not contain it."""
 
 
 def read_body(status: int, headers: Mapping[str, str], body: bytes, *, host: str = "") -> WireError:
@@ -664,9 +691,12 @@ def read_error(
         prompt,
         window,
         after if after is not None else delay_of(value, evidence),
-        {"true": True, "false": False}.get((headers or {}).get("x-should-retry", "").strip().lower()),
+        True
+        if code == "tool_use_failed"  # Groq: the next answer may have a readable call
+        else {"true": True, "false": False}.get((headers or {}).get("x-should-retry", "").strip().lower()),
         as_text(inner.get("param")),
         _MODERATED.search(evidence) is not None,
+        _routed_sentence(value) or _validation_sentence(outer),
     )
 
 
@@ -679,7 +709,7 @@ def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
         kind = "context_overflow"  # this host's way to report it
     return ProviderError(
         kind,
-        readable(innermost_sentence(error.message))
+        readable(error.sentence or innermost_sentence(error.message))
         or f"the server answered with status {error.status} and no explanation",
         status=error.status,
         code=error.code,
@@ -689,7 +719,7 @@ def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
         window=error.window,
         should_retry=error.should_retry,
         moderated=error.moderated and kind in ("auth", "bad_request"),
-        hint=hint(kind, error, context),
+        hint=hint(kind, error.status, error.sentence or error.message, context, moderated=error.moderated),
     )
 
 
@@ -703,57 +733,13 @@ def readable(message: str) -> str:
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + " ..."
 
 
-def hint(kind: ErrorKind, error: WireError, context: ErrorContext) -> str:
-    """The user's remedy, in one sentence; empty if only waiting helps, which the program does."""
-    server = context.base_url or "the server"
-    if error.status == 407:
-        return PROXY_LOGIN_HINT
-    if error.message.lstrip().startswith("<") and kind in ("not_found", "bad_request", "protocol"):
-        return f"The server sent a web page, so the base URL is probably wrong: check {server}."
-    if error.moderated and kind in ("auth", "bad_request"):
-        return "The server rejected the content of the request: rephrase it, or choose another model with /model or -m."
-    if kind == "auth":
-        return _key_hint(server, context)
-    if kind == "not_found":
-        return (
-            f"Check the model name {context.model!r} (/model or -m {context.provider or 'provider'}/NAME) and the base "
-            f"URL {context.base_url!r}: the server does not recognise one of them."
-        )
-    if kind == "quota":
-        return f"The account at {server} has no credit left: add some, or choose another model with /model or -m."
-    if kind == "context_overflow":
-        return "The conversation exceeds the model's context window: /compact shrinks it."
-    if kind == "too_large":
-        return "The request is larger than the server accepts: /compact, or drop large results in /context."
-    if kind == "bad_request":
-        return "The server rejected the form of the request: the model may not support tools or images."
-    if kind in ("rate_limit", "overloaded"):
-        return "Try again later, or choose another model with /model or -m."
-    if kind == "protocol":
-        return f"Check the base URL {server}: swecli does not follow redirects with a key."
-    if kind == "server":
-        return "The server failed: try again, or choose another model with /model or -m."
-    return ""
-
-
-def _key_hint(server: str, context: ErrorContext) -> str:
-    names = " or ".join(context.key_variables)
-    login = f"/login {context.provider}"
-    if context.key == "none":
-        return f"{server} requires a key: {f'set {names} or ' if names else ''}use {login}."
-    if context.key == "stored":
-        return f"{server} rejected the stored key, or the key may not use this model: {login} stores another one."
-    key = f"the key in {names}" if names else "the API key"
-    return f"Check {key}: {server} rejected it, or the key may not use this model."
-
-
 def _kind(status: int | None, evidence: str, overflow: bool, own: ErrorKind | None, per_minute: bool) -> WireKind:
     if overflow and status != 429:
         return "context_overflow"
     word: ErrorKind | None = own or next((kind for kind, pattern in _BY_WORD if pattern.search(evidence)), None)
     if word == "quota" and per_minute:
         word = "rate_limit"
-    if status == 429 and word in ("quota", "overloaded"):
+    if status == 429 and word in ("quota", "too_large", "overloaded"):
         return word
     if word == "quota" and status != 404:
         return "quota"

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from swecli.core.llm.addresses import host_of, is_local, normalise, origin_of, without_password
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect, offered
-from swecli.core.llm.errors import KeySource
 from swecli.core.llm.protocols.base import USUAL_OUTPUT, Target
 from swecli.core.llm.protocols.registry import PROTOCOLS
+from swecli.core.llm.remedies import KeySource
 from swecli.core.llm.transport import Timeouts
 from swecli.core.llm.windows import ModelLookup, look_up_model
 from swecli.core.protocol.messages import Origin

@@ -23,8 +23,8 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from msgspec import Struct
 
 from swecli.core.llm.addresses import is_local, is_loopback, without_password
-from swecli.core.llm.errors import PROXY_LOGIN_HINT
 from swecli.core.llm.json_values import compact, parse_event
+from swecli.core.llm.remedies import PROXY_LOGIN_HINT
 from swecli.core.llm.types import ProviderError
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from swecli.core.llm.addresses import host_of
-from swecli.core.llm.errors import ErrorContext, read_body, to_provider_error
+from swecli.core.llm.errors import read_body, to_provider_error
+from swecli.core.llm.remedies import ErrorContext
 from swecli.core.llm.types import ProviderError
 
 

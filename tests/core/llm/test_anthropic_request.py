@@ -79,9 +79,10 @@ def test_results() -> None:
                 {"type": "text", "text": "boom"},
                 {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
             ],
-            "is_error": True,
         }
-    ]
+    ]  # not marked as an error: then the API accepts only text
+    (failed,) = messages(assistant(call("a")), result("a", "boom", error=True))[1]["content"]
+    assert failed == {"type": "tool_result", "tool_use_id": "a", "content": "boom", "is_error": True}
     empty = Message("tool", (ToolResultPart("a", "read", ""),))
     assert messages(assistant(call("a")), empty)[1]["content"] == [{"type": "tool_result", "tool_use_id": "a"}]
 

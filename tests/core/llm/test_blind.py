@@ -48,6 +48,8 @@ async def test_a_model_of_which_nothing_is_known_gets_them() -> None:
     "message",
     [
         "this model does not support image input",
+        "At most 0 image(s) may be provided in one prompt.",
+        "this model is missing data required for image input",
         "No endpoints found that support image input",
         "Failed to deserialize: messages[1]: unknown variant `image_url`, expected `text`",
         "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",

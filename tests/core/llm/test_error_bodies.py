@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from swecli.core.llm.errors import ErrorContext
 from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.registry import decoder_for
+from swecli.core.llm.remedies import ErrorContext
 from swecli.core.llm.types import ErrorKind, Failed
 from swecli.core.protocol.messages import Origin
 from tests.core.llm.support import classify
@@ -178,3 +179,74 @@ def test_a_request_that_is_refused_for_what_it_says_is_marked() -> None:
     azure = err("The response was filtered by the content management policy", code="content_filter")
     assert classify(400, {}, json.dumps(azure).encode()).moderated
     assert not classify(400, {}, json.dumps(err("bad field")).encode()).moderated
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "advice"),
+    [
+        (403, "Country, region, or territory not supported", "does not serve your region"),
+        (400, "User location is not supported for the API use.", "does not serve your region"),
+        (400, "Your organization must be verified to stream this model.", "Verify the organization"),
+        (404, "No endpoints found matching your data policy (Free model publication).", "account's settings"),
+        (404, "No allowed providers are available for the selected model.", "account's settings"),
+        (400, "No models loaded. Please load a model in the developer page.", "load the model"),
+        (500, "model requires more system memory (17.6 GiB) than is available (7.1 GiB)", "choose a smaller one"),
+        (404, "This model is only supported in v1/responses and not in v1/chat/completions.", "another protocol"),
+        (400, "temperature: 3 is greater than the maximum of 2", "change what the server names"),
+        (400, "tools.0.name: String should match pattern", "may not support tools or images"),
+        (400, "Content Exists Risk", "rephrase it"),
+        (403, "<html><title>Just a moment...</title></html>", "proxy or firewall"),
+    ],
+)
+def test_the_advice_fits_the_cause_that_the_server_names(status: int, message: str, advice: str) -> None:
+    body = message.encode() if message.startswith("<") else json.dumps(err(message)).encode()
+    error = classify(status, {}, body)
+    assert advice in error.hint
+    assert "Check the key" not in error.hint
+    assert "does not recognise" not in error.hint
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (
+            err(
+                "Provider returned error",
+                code=429,
+                metadata={"raw": "m is rate-limited upstream.", "provider_name": "P"},
+            ),
+            "P: m is rate-limited upstream.",
+        ),
+        (
+            err("Provider returned error", code=400, metadata={"raw": json.dumps(err("bad tool_choice"))}),
+            "bad tool_choice",
+        ),
+        (
+            err(f"litellm.BadRequestError: X - {json.dumps(err('no such field'))}. Received Model Group=x"),
+            "no such field",
+        ),
+        (
+            {"detail": [{"type": "extra_forbidden", "loc": ["body", "n"], "msg": "Extra inputs are not permitted"}]},
+            "Extra inputs are not permitted (body.n)",
+        ),
+        (err('The schema {"message": "x"} is not valid here'), 'The schema {"message": "x"} is not valid here'),
+    ],
+)
+def test_the_sentence_of_the_server_behind_the_server_is_shown(body: object, sentence: str) -> None:
+    assert classify(400, {}, json.dumps(body).encode()).message == sentence
+
+
+def test_a_wait_until_a_moment() -> None:
+    moment = round((datetime.now(UTC).timestamp() + 7200) * 1000)
+    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(moment)}
+    body = err("Rate limit exceeded: free-models-per-day", code=429, metadata={"headers": headers})
+    after = classify(429, {}, json.dumps(body).encode()).retry_after
+    assert after is not None
+    assert 7000 < after <= 7200
+
+
+def test_a_call_that_its_own_server_cannot_read_is_tried_again() -> None:
+    body = err("Failed to call a function.", code="tool_use_failed", failed_generation="<function=read>{}")
+    error = classify(400, {}, json.dumps(body).encode())
+    assert error.retryable
+    assert "could not read" in error.hint

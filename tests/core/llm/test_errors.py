@@ -5,7 +5,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from swecli.core.llm.errors import ErrorContext, retry_after
+from swecli.core.llm.errors import retry_after
+from swecli.core.llm.remedies import ErrorContext
 from tests.core.llm.support import classify
 from tests.core.llm.wire_cases import WireCase, all_cases
 

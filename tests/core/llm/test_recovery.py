@@ -4,7 +4,7 @@ import pytest
 
 from swecli.core.llm.client import Adjustment, adjust, find_adjustment
 from swecli.core.llm.errors import read_body
-from swecli.core.llm.json_values import as_list, as_object
+from swecli.core.llm.json_values import JsonObject, as_list, as_object
 from swecli.core.llm.protocols.base import WireRequest
 
 REQUEST = WireRequest(
@@ -36,6 +36,19 @@ def test_optional_parameters_are_found(message: str, parameter: str) -> None:
     assert list(changed.body) == [key for key in REQUEST.body if key != parameter]
     assert parameter not in changed.optional
     assert parameter in found.notice
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"reasoning_effort": "high"}, "Argument not supported on this model: reasoningEffort"),
+        ({"think": True}, '\\"qwen2.5\\" does not support thinking'),
+    ],
+)
+def test_a_parameter_in_the_server_s_own_words(body: JsonObject, message: str) -> None:
+    (name,) = body
+    error = read_body(400, {}, b'{"error": {"message": "%s"}}' % message.encode())
+    assert find_adjustment(error, WireRequest("/x", body, optional=(name,))) == Adjustment(name)
 
 
 def test_a_renamed_parameter_keeps_its_value_and_place() -> None:

@@ -29,8 +29,8 @@ def ollama(text: str) -> Answer:
     return say(head(content_type="application/x-ndjson"), *(f"{json.dumps(line)}\n".encode() for line in lines))
 
 
-def refusal(message: str) -> Answer:
-    return say(head(400, "application/json"), json.dumps({"error": {"message": message}}).encode())
+def refusal(message: str, status: int = 400) -> Answer:
+    return say(head(status, "application/json"), json.dumps({"error": {"message": message}}).encode())
 
 
 async def ask(client: HttpModelClient, request: ModelRequest = REQUEST) -> list[StreamEvent]:
@@ -73,6 +73,9 @@ async def test_the_user_decides_how_calls_are_read(flag: str) -> None:
         "registry.ollama.ai/library/gemma:2b does not support tools",
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
         "tools param requires --jinja flag",
+        "`tool calling` is not supported with this model",
+        "Function calling is not enabled for models/gemma-3-27b-it",
+        "This model doesn't support function calling",
     ],
 )
 async def test_a_model_that_refuses_tools_gets_them_as_text_from_then_on(message: str) -> None:
@@ -87,6 +90,13 @@ async def test_a_model_that_refuses_tools_gets_them_as_text_from_then_on(message
         assert '"name":"read_file"' in json.dumps(second["messages"][0]["content"]).replace('\\"', '"')
         assert calls(await ask(client)) == []
         assert "tools" not in server.requests[2].body
+        await client.close()
+
+
+async def test_a_server_that_fails_over_tools_gets_them_as_text() -> None:
+    async with serve(refusal("tools param requires --jinja flag", 500), chat(CALL)) as server:
+        client = client_of(server)
+        assert calls(await ask(client)) == [("read_file", '{"path":"a"}')]
         await client.close()
 
 

@@ -201,7 +201,7 @@ def _tool_result(part: ToolResultPart, target: Target) -> JsonObject:
     }
     if content:
         out["content"] = content if part.images else part.text
-    if part.is_error:
+    if part.is_error and not part.images:  # the API refuses an error with anything but text
         out["is_error"] = True
     return out
 

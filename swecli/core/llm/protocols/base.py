@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 from msgspec import Struct, field, structs
 
 from swecli.core.llm.dialects import Dialect
-from swecli.core.llm.errors import ErrorContext, WireError, message_of, read_error, readable, to_provider_error
+from swecli.core.llm.errors import WireError, message_of, read_error, readable, to_provider_error
 from swecli.core.llm.framing import BodyParser, WireEvent
 from swecli.core.llm.json_values import (
     JsonObject,
@@ -24,6 +24,7 @@ from swecli.core.llm.json_values import (
     parse_event,
     parse_object,
 )
+from swecli.core.llm.remedies import ErrorContext
 from swecli.core.llm.text import SurrogateJoiner, ThinkSplitter, ThinkTags, clean
 from swecli.core.llm.types import (
     ErrorKind,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from swecli.core.llm.errors import ErrorContext
 from swecli.core.llm.protocols.base import BuildRequest, Decoder
+from swecli.core.llm.remedies import ErrorContext
 from swecli.core.llm.text import ThinkTags
 from swecli.core.protocol.messages import Origin
 

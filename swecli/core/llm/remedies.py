@@ -1,0 +1,127 @@
+"""What the user can do about a failed request, in one sentence."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from swecli.core.llm.types import ErrorKind
+from swecli.lazy_pattern import lazy_pattern
+
+PROXY_LOGIN_HINT = (
+    "Set the proxy's user name and password in HTTPS_PROXY and HTTP_PROXY: http://NAME:PASSWORD@HOST:PORT."
+)
+_OTHER = "choose another model with /model or -m"
+
+
+KeySource = Literal["environment", "stored", "none"]
+"""Where the key of a request comes from: ``environment`` also stands for headers from the settings."""
+
+
+class ErrorContext(Struct, frozen=True):
+    """Context of the sentence for the user. Any of it may be empty. ``key_variables`` are those that hold the key, or
+    could hold one."""
+
+    provider: str = ""
+    model: str = ""
+    base_url: str = ""
+    key_variables: tuple[str, ...] = ()
+    key: KeySource = "environment"
+
+
+_CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        lazy_pattern(
+            r"(?:country|region|territory|location)[^\n]{0,40} not (?:supported|available)"
+            r"|not (?:supported|available) in your (?:country|region|location)",
+            re.IGNORECASE,
+        ),
+        f"The provider does not serve your region: check your proxy or VPN, or {_OTHER}.",
+    ),
+    (
+        lazy_pattern(r"must be verified", re.IGNORECASE),
+        f"Verify the organization with the provider, or {_OTHER}.",
+    ),
+    (
+        lazy_pattern(r"no endpoints found matching|no allowed providers|data policy", re.IGNORECASE),
+        f"The account's settings exclude every provider of this model: change them, or {_OTHER}.",
+    ),
+    (
+        lazy_pattern(
+            r"no models? (?:is |are )?loaded|model is not loaded|(?:failed|unable|could not) (?:to )?load(?:ing)? model"
+            r"|requires more system memory|insufficient system resources",
+            re.IGNORECASE,
+        ),
+        "The server could not load the model: load it there, or choose a smaller one with /model or -m.",
+    ),
+    (
+        lazy_pattern(
+            r"only supported in v1/\w+|not a chat model|chatcompletion operation does not work", re.IGNORECASE
+        ),
+        f"The model needs another protocol (`protocol` in the provider's settings), or {_OTHER}.",
+    ),
+    (
+        lazy_pattern(r"failed to call a function|tool call validation failed", re.IGNORECASE),
+        f"The model wrote a call that its server could not read: try again, or {_OTHER}.",
+    ),
+)
+"""Causes that a server names in words and that its status does not tell."""
+_FORM = lazy_pattern(r"tool|function|image|vision|multi-?modal", re.IGNORECASE)
+
+
+def hint(kind: ErrorKind, status: int, message: str, context: ErrorContext, *, moderated: bool = False) -> str:
+    """The user's remedy; empty if only waiting helps, which the program does."""
+    server = context.base_url or "the server"
+    if status == 407:
+        return PROXY_LOGIN_HINT
+    if message.lstrip().startswith("<") and kind in ("auth", "not_found", "bad_request", "protocol"):
+        if kind == "auth":
+            return f"A web page answered: a proxy or firewall blocks {server}, or the base URL is wrong."
+        return f"The server sent a web page, so the base URL is probably wrong: check {server}."
+    if moderated and kind in ("auth", "bad_request"):
+        return f"The server rejected the content of the request: rephrase it, or {_OTHER}."
+    if kind in ("auth", "not_found", "bad_request", "server"):
+        cause = next((remedy for pattern, remedy in _CAUSES if pattern.search(message)), "")
+        if cause:
+            return cause
+    return _by_kind(kind, message, context, server)
+
+
+def _by_kind(kind: ErrorKind, message: str, context: ErrorContext, server: str) -> str:
+    if kind == "auth":
+        return _for_key(context, server)
+    if kind == "not_found":
+        return (
+            f"Check the model name {context.model!r} (/model or -m {context.provider or 'provider'}/NAME) and the base "
+            f"URL {context.base_url!r}: the server does not recognise one of them."
+        )
+    if kind == "quota":
+        return f"The account at {server} has no credit or quota left: add some, wait until it resets, or {_OTHER}."
+    if kind == "context_overflow":
+        return "The conversation exceeds the model's context window: /compact shrinks it."
+    if kind == "too_large":
+        return "The request is larger than the server accepts: /compact, or drop large results in /context."
+    if kind == "bad_request" and _FORM.search(message):
+        return "The server rejected the form of the request: the model may not support tools or images."
+    if kind == "bad_request":
+        return f"The same request would fail again: change what the server names, or {_OTHER}."
+    if kind in ("rate_limit", "overloaded"):
+        return f"Try again later, or {_OTHER}."
+    if kind == "protocol":
+        return f"Check the base URL {server}: swecli does not follow redirects with a key."
+    if kind == "server":
+        return f"The server failed: try again, or {_OTHER}."
+    return ""
+
+
+def _for_key(context: ErrorContext, server: str) -> str:
+    names = " or ".join(context.key_variables)
+    login = f"/login {context.provider}"
+    if context.key == "none":
+        return f"{server} requires a key: {f'set {names} or ' if names else ''}use {login}."
+    if context.key == "stored":
+        return f"{server} rejected the stored key, or the key may not use this model: {login} stores another one."
+    key = f"the key in {names}" if names else "the API key"
+    return f"Check {key}: {server} rejected it, or the key may not use this model."
