@@ -65,6 +65,7 @@ _UNKNOWN = lazy_pattern(
 _ITEM_FIELDS = (
     "reasoning_content",
     "reasoning_details",
+    "thinking_blocks",
     "reasoning",
     "extra_content",
     "cache_control",

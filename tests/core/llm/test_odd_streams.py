@@ -422,3 +422,32 @@ def test_a_call_that_only_the_finished_response_has_counts_once() -> None:
     assert names() == ["f", "g"]
     events[1] = {**events[1], "item": {**calls[0], "call_id": "other"}}
     assert names() == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "event"),
+    [
+        (
+            "gemini-generate",
+            {"candidates": [{"content": {"parts": [{"text": "I read."}]}, "finishReason": "MALFORMED_FUNCTION_CALL"}]},
+        ),
+        (
+            "gemini-generate",
+            {"candidates": [{"content": {"parts": [{"text": "I read."}]}, "finishReason": "MALFORMED_RESPONSE"}]},
+        ),
+        (
+            "openai-chat",
+            {"choices": [{"delta": {"content": "I read."},
+                          "finish_reason": "function_call_filter: MALFORMED_FUNCTION_CALL"}]},
+        ),
+    ],
+)  # fmt: skip
+def test_an_answer_whose_call_its_server_could_not_read_is_incomplete(protocol: str, event: dict[str, Any]) -> None:
+    """It must not end the turn as if the model had nothing more to do."""
+    decoder = decoder_for(protocol, Origin(protocol, "host", "model"))
+    last = (decoder.feed(WireEvent(json.dumps(event))) + decoder.end())[-1]
+    assert isinstance(last, Failed)
+    assert last.error.retryable
+    assert "could not read" in last.error.message
+    assert last.message is not None
+    assert (last.message.text, last.message.response and last.message.response.complete) == ("I read.", False)

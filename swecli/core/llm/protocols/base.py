@@ -317,6 +317,13 @@ _NEUTRAL: dict[WireStop, StopKind] = {
 _CUT: frozenset[WireStop] = frozenset(("length", "context", "content_filter", "error"))
 """Reasons after which the last call may be incomplete."""
 
+_UNREADABLE: dict[WireStop | None, str] = {
+    "malformed_tool_call": "the model wrote a tool call that its server could not read",
+    "error": "the server could not read the model's answer",
+}
+"""Stop reasons of an answer without the model's last words: the answer is incomplete, and another may be better."""
+_ASK_AGAIN = "Try again, or choose another model with /model or -m."
+
 Outcome = Literal["open", "completed", "truncated", "error"]
 
 
@@ -368,6 +375,10 @@ class Answer(Transcript):
             self.stop_kind = "refusal"
         for call in self.calls:
             self.close_call(call)
+        if self.stop_kind in _UNREADABLE:
+            error = ProviderError("server", f"{_UNREADABLE[self.stop_kind]} ({self.stop_raw})", hint=_ASK_AGAIN)
+            self._events.append(Failed(error, self._message(complete=False) if self.drafts else None))
+            return
         self._events.append(Finished(self._message(complete=not (self.calls and self.stop_kind in _CUT))))
 
     def fail(self, outcome: Literal["truncated", "error"], error: ProviderError, wire: WireError | None = None) -> None:

@@ -203,6 +203,7 @@ def _echo_reasoning(message: Message, target: Target, out: JsonObject) -> None:
     if dialect.echo_reasoning == "never":
         return
     details: list[JsonObject] = []
+    blocks: list[JsonObject] = []
     texts: dict[str, list[str]] = {}
     for part in message.parts:
         if not isinstance(part, ReasoningPart):
@@ -212,11 +213,16 @@ def _echo_reasoning(message: Message, target: Target, out: JsonObject) -> None:
             continue
         if detail := as_object(data.get("reasoning_details")):
             details.append(_detail(detail, part.text))
-        else:
+            continue
+        if block := as_object(data.get("thinking_blocks")):
+            blocks.append({**block, "thinking": part.text} if block.get("type") == "thinking" else block)
+        if part.text or not block:
             texts.setdefault(as_text(data.get("field")) or dialect.reasoning_field, []).append(part.text)
     if details:
         out["reasoning_details"] = details
         return
+    if blocks:
+        out["thinking_blocks"] = blocks
     for name, pieces in texts.items():
         if name == "thinking":
             thinking: JsonObject = {"type": "thinking", "thinking": [_text_part("".join(pieces))]}
@@ -267,6 +273,8 @@ _STOPS: dict[str, WireStop] = {
     "sensitive": "content_filter",
     "refusal": "refusal",
     "model_context_window_exceeded": "context",
+    "malformed_function_call": "malformed_tool_call",
+    "function_call_filter: malformed_function_call": "malformed_tool_call",
     "error": "error",
     "network_error": "error",
     "abort": "error",
@@ -276,6 +284,8 @@ _STOPS: dict[str, WireStop] = {
 _NO_REASON = ("", "null", "none")
 """Some gateways write a missing reason as text."""
 _PLAIN_REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content", "thought")
+_STRUCTURED = ("reasoning_details", "thinking_blocks")
+"""Fields with reasoning in parts, each of which is returned as a whole."""
 _TICKS_PER_DOLLAR = Decimal(10**10)
 
 
@@ -322,6 +332,8 @@ class ChatDecoder(Decoder):
             whole = as_object(choice.get("message"))  # a whole answer instead of a stream
             self._whole, delta = bool(whole), whole or delta
         self._reasoning(delta)
+        for block in as_list(delta.get("thinking_blocks")):
+            self._thinking_block(as_object(block))
         self._content(delta.get("content"))
         if extra := as_object(delta.get("extra_content")):
             self._signed_text(extra)
@@ -375,11 +387,24 @@ class ChatDecoder(Decoder):
 
     def _plain_reasoning(self, name: str, text: str) -> None:
         last = self.answer.last
-        detailed = isinstance(last, ReasoningDraft) and "reasoning_details" in (last.data or {})
+        detailed = isinstance(last, ReasoningDraft) and not (last.data or {}).keys().isdisjoint(_STRUCTURED)
         fresh = ReasoningDraft() if detailed else None
         draft = self.answer.reasoning(text, self.answer.add(fresh) if fresh is not None else None)
         if draft.data is None:
             draft.data = {"field": name}
+
+    def _thinking_block(self, block: JsonObject) -> None:
+        """Store what LiteLLM relays of Anthropic's thinking, which is returned with the message: the signature of the
+        reasoning, whose text also arrives in its own field, or an encrypted block."""
+        if block.get("type") == "redacted_thinking":
+            self.answer.add(ReasoningDraft(hidden=True, data={"thinking_blocks": dict(block)}))
+        elif signature := as_text(block.get("signature")):
+            last = self.answer.last
+            draft = last if isinstance(last, ReasoningDraft) else self.answer.add(ReasoningDraft(hidden=True))
+            data = draft.data = draft.data or {}
+            known = as_text(as_object(data.get("thinking_blocks")).get("signature"))
+            data["thinking_blocks"] = {"type": "thinking", "signature": known + signature}
+            self.answer.changes += 1
 
     def _detail(self, detail: JsonObject) -> None:
         """Join the pieces of one detail by index; other data of a piece is kept."""
