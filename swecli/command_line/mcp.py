@@ -313,6 +313,7 @@ def test(arguments: Sequence[str]) -> int:
 
 async def _tried(servers: McpServers, name: str) -> int:
     from swecli.assembly.mcp import Alone
+    from swecli.core.tools.base import plural
 
     host = Alone()
     servers.start(host)
@@ -323,7 +324,7 @@ async def _tried(servers: McpServers, name: str) -> int:
             complain(f"swecli: {name}: {connection.state}: {connection.reason}")
             return ExitCode.FAILURE
         offered = connection.offered
-        lines = [f"{name} works{f' ({offered.title})' if offered.title else ''}: {len(offered.tools)} tools"]
+        lines = [f"{name} works{f' ({offered.title})' if offered.title else ''}: {plural(len(offered.tools), 'tool')}"]
         lines += [f"  {tool.name}  {_first_line(tool.description)}".rstrip() for tool in offered.tools]
         lines += [f"  prompt {prompt.name}" for prompt in offered.prompts]
         lines += [f"  resource {resource.uri}" for resource in offered.resources[:20]]

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.mcp.definitions import ServerDefinition, bound
 from swecli.core.mcp.elicitation import elicit
@@ -52,7 +53,11 @@ _UNREADY: Mapping[State, str] = MappingProxyType(
         "waiting": "it waits for the user's approval",
     }
 )
+_OLDER = (400, 404, 405)
+"""HTTP statuses with which servers refuse streamable HTTP if they only know SSE."""
 _SESSION = "mcp-session-id"
+_NAMELESS = "Server returned an error response"
+"""The SDK's words for any HTTP status without a message of the protocol."""
 _CLOSED = ("Connection closed", "SSE stream")
 """Beginnings of the SDK's own words for a connection that ended; its code for that is also one of servers' errors."""
 
@@ -260,10 +265,27 @@ class Connection:
                 return
             except ServerError as error:
                 cause = error.__cause__
+                if definition.transport == "http" and self._status in _OLDER and not self._reached:
+                    await self._run_older(definition, error)
+                    return
                 if not (isinstance(cause, MCPError) and cause.code == UNSUPPORTED_PROTOCOL_VERSION):
                     raise
         async with self._started(definition):
             await self._run_with(definition, "auto")
+
+    async def _run_older(self, definition: ServerDefinition, refused: ServerError) -> None:
+        """One connection over SSE, to an address that refused streamable HTTP, as the protocol asks of clients.
+
+        Raises:
+            ServerError: ``refused``, if it does not speak SSE either; or the connection failed later.
+        """
+        self._status = 0
+        try:
+            await self._run_with(replace(definition, transport="sse"), "legacy")
+        except (ServerError, OSError) as error:
+            if self._reached or isinstance(error, LoginNeeded):
+                raise
+            raise refused from None
 
     @asynccontextmanager
     async def _started(self, definition: ServerDefinition) -> AsyncGenerator[None]:
@@ -374,7 +396,10 @@ class Connection:
     async def _refusal(self, error: MCPError) -> str:
         """Why the request was refused, as a clause."""
         if not self._ended_by(error):
-            return f"{_said(error)}{self._last_words()}"
+            said = _said(error)
+            if said == _NAMELESS and self._status:
+                said = f"{self.definition.line} answered with HTTP status {self._status}"
+            return f"{said}{self._last_words()}"
         if self._server is not None:
             await self._server.status()
         return self._why_ended()

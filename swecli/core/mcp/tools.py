@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from swecli.core.engine.services import PromptError, PromptTemplate
@@ -162,19 +162,25 @@ def _detail(text: str, images: Sequence[ImagePart]) -> str:
     return ", ".join(filter(None, (size, pictures))) or "no text"
 
 
-def _says(texts: Iterable[str], structured: Any) -> bool:
-    """Whether one of the texts repeats the structured content, as the protocol recommends."""
-    for text in texts:
-        try:
-            if len(text) <= MOST_TEXT and json.loads(text) == structured:
-                return True
-        except ValueError:
-            continue
-    # A wrapped single value: {"result": "text"}.
-    if isinstance(structured, dict) and len(cast("dict[str, Any]", structured)) == 1:
-        only = next(iter(cast("dict[str, Any]", structured).values()))
-        return isinstance(only, str) and only in texts
-    return False
+def _says(texts: Sequence[str], structured: Any) -> bool:
+    """Whether the texts repeat the structured content, as the protocol recommends: one of them has all of it, or they
+    have what servers wrap because it is no object (``{"result": 3}``), a list as one text or as one for each item."""
+    if not texts or any(len(text) > MOST_TEXT for text in texts):
+        return False
+    values = [_value(text) for text in texts]
+    if structured in values:
+        return True
+    if not isinstance(structured, dict) or len(cast("dict[str, Any]", structured)) != 1:
+        return False
+    only = next(iter(cast("dict[str, Any]", structured).values()))
+    return only in (*values, *texts, values, list(texts))
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def content_of(content: Any) -> tuple[str, ImagePart | None]:

@@ -64,6 +64,34 @@ async def test_a_call_and_a_server_that_goes_away(kind: Literal["http", "sse"], 
             assert list(made.tool_texts().values())[1].startswith("MCP server hub: ")
 
 
+async def test_an_address_that_only_knows_sse_is_connected_without_saying_so(tmp_path: Path) -> None:
+    with reserved_port() as port:
+        definition = ServerDefinition("hub", "http", url=f"http://127.0.0.1:{port}/sse", call_timeout=PATIENCE)
+        async with (
+            running("sse", port),
+            served(call("echo", '{"text": "hi"}') + TEXT, tmp_path, definition) as (made, _),
+        ):
+            await made.say("go")
+            assert list(made.tool_texts().values()) == ["hi"]
+
+
+@pytest.mark.parametrize("status", [405, 503])
+async def test_an_address_without_a_server_says_what_it_answered(status: int, tmp_path: Path) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n".encode())
+        await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    definition = ServerDefinition("hub", "http", url=f"http://127.0.0.1:{port}/mcp")
+    async with listening, served(TEXT, tmp_path, definition) as (_, servers):
+        connection = servers.connections["hub"]
+        await until(lambda: connection.state == "failed")
+        assert connection.reason == f"http://127.0.0.1:{port}/mcp answered with HTTP status {status}"
+
+
 class Forgetful:
     """An address with sessions, which forgets the first one after its first call."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -32,6 +32,9 @@ from swecli.core.workspace.process_tree import owned
 from tests.core.engine.support import Bench, until
 from tests.core.mcp.support import ALLOWED, SDK_SERVER, SERVER, TEXT, call, served, unkind
 from tests.support.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
 
 
 def texts(made: object) -> list[str]:
@@ -67,6 +70,36 @@ def test_colours_of_a_result_are_not_shown_as_characters() -> None:
 
     result = CallToolResult(content=[TextContent(type="text", text="\x1b[31mred\x1b[0m, \x1b]0;title\x07done")])
     assert outcome_of(result, "hub").blocks == (TextBlock("red, done"),)
+
+
+def answered(texts: list[str], structured: Any) -> CallToolResult:
+    from mcp_types import CallToolResult, TextContent
+
+    content = [TextContent(type="text", text=text) for text in texts]
+    return CallToolResult(content=[*content], structured_content=structured)
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured"),
+    [
+        (["3"], {"result": 3}),
+        (["true"], {"result": True}),
+        (["hi"], {"result": "hi"}),
+        (['[{"a": 1}, {"a": 2}]'], {"result": [{"a": 1}, {"a": 2}]}),
+        (['{"a": 1}', '{"a": 2}'], {"result": [{"a": 1}, {"a": 2}]}),
+        (["x", "y"], {"result": ["x", "y"]}),
+        (['{"total": 3}'], {"total": 3}),
+    ],
+)
+def test_a_result_that_the_server_sends_as_text_and_as_data_counts_once(texts: list[str], structured: Any) -> None:
+    assert outcome_of(answered(texts, structured), "hub").text == "\n".join(texts)
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured"), [([], {"result": []}), (["3 rows"], {"result": 3}), (["x"], {"a": 1})]
+)
+def test_data_that_no_text_repeats_is_kept(texts: list[str], structured: Any) -> None:
+    assert outcome_of(answered(texts, structured), "hub").text == "\n".join([*texts, json.dumps(structured)])
 
 
 @pytest.mark.parametrize(
