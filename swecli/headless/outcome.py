@@ -15,6 +15,7 @@ from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult, Screen, run_command
 from swecli.commands.registry import CommandCall, command_table, commands_of
 from swecli.core.answer_schema import AnswerSchema, Mismatch
+from swecli.core.permissions.decide import NO_RULE_NOW
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
@@ -110,12 +111,14 @@ _OUTCOMES: Mapping[str, ExitCode] = {
 
 
 class Denial(Struct, frozen=True):
-    """A call that was not allowed to run. ``asked``: it needed an approval, and the run is unattended."""
+    """A call that was not allowed to run. ``asked``: it needed an approval, and the run is unattended; ``ruled``: a
+    rule could have given it."""
 
     tool: str
     title: str
     reason: str
     asked: bool
+    ruled: bool = True
 
 
 class Outcome:
@@ -162,7 +165,7 @@ class Outcome:
         self._text = ""
         self._requests: dict[str, PermissionRequested] = {}
         self._questions: set[str] = set()
-        self._nobody: set[str] = set()
+        self._nobody: dict[str, PermissionRequested] = {}
         self.offers: dict[str, None] = {}
         """Rules that would have allowed the calls refused because the run is unattended."""
 
@@ -210,7 +213,7 @@ class Outcome:
 
     def nobody_to_ask(self, request: PermissionRequested) -> None:
         """Mark this request as rejected because the run is unattended."""
-        self._nobody.add(request.item)
+        self._nobody[request.item] = request
         self.offers.update(dict.fromkeys(request.offered))
 
     def apply(self, event: Event) -> None:
@@ -317,9 +320,11 @@ class Outcome:
 
     def _deny(self, started: ItemStarted, completed: ItemCompleted) -> None:
         if completed.status == "rejected":
-            asked = completed.item in self._nobody
-            reason = "needs approval, but no user is present" if asked else completed.detail
-            self.denials.append(Denial(started.name, started.title, reason, asked))
+            request = self._nobody.get(completed.item)
+            ruled = request is None or request.rule_note != NO_RULE_NOW
+            needed = "needs approval" if ruled else "needs approval after text from outside"
+            reason = completed.detail if request is None else f"{needed}, but no user is present"
+            self.denials.append(Denial(started.name, started.title, reason, request is not None, ruled))
 
     def _add(self, step: StepEnded) -> None:
         usage, cost = step.usage, step.cost

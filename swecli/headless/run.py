@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from swecli.commands.base import Screen
 from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of, parse
 from swecli.core.engine.consent import ASKED_BY_HOOK
-from swecli.core.permissions.decide import UNREAD
+from swecli.core.permissions.decide import NO_RULE_NOW, UNREAD
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.codec import CodecError, decode_command, encode_event, to_text
@@ -133,8 +133,10 @@ class ResultPrinter:
 def closing_lines(outcome: Outcome) -> list[str]:
     """Final lines for standard error: denials and the reason of a failure."""
     lines = [f"not allowed: {denial_line(denial)}" for denial in outcome.denials]
-    if any(denial.asked for denial in outcome.denials):
+    if any(denial.asked and denial.ruled for denial in outcome.denials):
         lines.append(allowing(outcome.offers))
+    if not all(denial.ruled for denial in outcome.denials):
+        lines.append(f"{NO_RULE_NOW} Split the work into several runs; --yolo runs everything.")
     ended = outcome.ended
     if outcome.status == "interrupted":
         lines.append(f"interrupted: {ended.reason}" if ended is not None and ended.reason else "interrupted")
@@ -249,6 +251,12 @@ def refusal(request: PermissionRequested) -> ReplyPermission:
         return ReplyPermission(request.request, "reject", note, by="headless")
     if request.rule_note == ASKED_BY_HOOK:
         note = f"No user is present in this run, and this call needs one: {request.reason} Continue without it."
+        return ReplyPermission(request.request, "reject", note, by="headless")
+    if request.rule_note == NO_RULE_NOW:
+        note = (
+            f"No user is present in this run. {request.reason} No rule of this run can allow it. Do not retry it; "
+            "continue without it and report what you left undone."
+        )
         return ReplyPermission(request.request, "reject", note, by="headless")
     allow = f" (for example --allowed-tools {request.tool!r}, or another --permission-mode)"
     return ReplyPermission(

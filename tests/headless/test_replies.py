@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from swecli.core.engine.consent import ASKED_BY_HOOK
-from swecli.core.permissions.decide import UNREAD, decide
+from swecli.core.permissions.decide import NO_RULE_NOW, UNREAD, decide
 from swecli.core.permissions.types import Call, Effects, Policy
-from swecli.core.protocol.events import PermissionRequested
-from swecli.headless.run import refusal
+from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, PermissionRequested
+from swecli.headless.outcome import Outcome
+from swecli.headless.run import closing_lines, refusal
 
 
 def test_a_refused_overwriting_names_the_way_that_needs_nobody() -> None:
@@ -24,3 +25,21 @@ def test_what_a_hook_leaves_to_the_user_is_refused_with_its_reason() -> None:
     note = refusal(asked).note
     assert "The hook x." in note
     assert "--permission-mode" not in note
+
+
+def test_what_no_rule_can_allow_is_refused_without_naming_one() -> None:
+    policy = Policy("auto", untrusted=("the MCP server a",))
+    call = Call("mcp__b__x", {}, Effects(external="the MCP server b"), "/w", ("/w",))
+    asked = PermissionRequested("r", "i", "mcp__b__x", "", (), "This goes to b, and …", "b", rule_note=NO_RULE_NOW)
+    assert decide(policy, call).outcome == "ask"
+    note = refusal(asked).note
+    assert "This goes to b, and …" in note
+    assert "--allowed-tools" not in note
+    outcome = Outcome()
+    outcome.nobody_to_ask(asked)
+    for number, body in enumerate((ItemStarted("i", "tool", "mcp__b__x"), ItemCompleted("i", "rejected"))):
+        outcome.apply(Event(number, 0.0, "fake", 1, body))
+    lines = closing_lines(outcome)
+    assert lines[0] == "not allowed: mcp__b__x (needs approval after text from outside, but no user is present)"
+    assert not any("--allowed-tools" in line for line in lines)
+    assert "--yolo" in lines[-1]
