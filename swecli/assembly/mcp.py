@@ -9,6 +9,7 @@ from swecli import __version__
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths
 from swecli.core.engine.services import Mentionable, PromptTemplate
+from swecli.core.hooks.hook import PROJECT_VARIABLES
 from swecli.core.llm.secrets import Masker
 from swecli.core.mcp.connection import Place
 from swecli.core.mcp.definitions import (
@@ -130,8 +131,9 @@ def setup_of(
 ) -> Setup:
     environment = startup.environment
     secrets = startup.secrets | secrets_of(definitions, environment)
+    variables = {**dict.fromkeys(PROJECT_VARIABLES, str(options.cwd)), **environment}
     place = Place(
-        server_environment(environment), environment, options.cwd, (options.cwd, *options.add_dirs), __version__
+        server_environment(environment), variables, options.cwd, (options.cwd, *options.add_dirs), __version__
     )
     return Setup(
         definitions,

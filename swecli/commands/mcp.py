@@ -84,7 +84,7 @@ def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
         left_out = len(servers.left_out.get(name, ()))
         changed = f", {left_out} left out" if left_out else ""
         tools = f"{size.count}{_withheld(size)}{changed}" if connection.state == "ready" else ""
-        tokens = f"{size.tokens:,}" if connection.state == "ready" else ""
+        tokens = _tokens(size) if connection.state == "ready" else ""
         rows.append((name, _state(connection), tools, tokens, _cut(connection.definition.line, 60)))
     table = TableBlock(("Server", "State", "Tools", "Tokens", "Runs"), tuple(rows), "MCP servers")
     unused = (TextBlock(SAFE_MODE.format("MCP servers of projects"), "dim"),) if session.view.safe_mode else ()
@@ -97,6 +97,10 @@ def _overview(session: Session, servers: McpServers) -> Sequence[DisplayBlock]:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def _tokens(size: SourceSize) -> str:
+    return f"{size.tokens:,}" if size.tokens is not None else "?"
 
 
 def _withheld(size: SourceSize) -> str:
@@ -124,7 +128,7 @@ def _detail(session: Session, servers: McpServers, connection: Connection) -> Se
     if definition.env:
         lines.append(f"Variables: {', '.join(definition.env)}")
     found = f"{_withheld(size)} (tool_search finds them)" if size.withheld else ""
-    lines.append(f"{plural(size.count, 'tool')}{found}, {size.tokens:,} tokens in each request")
+    lines.append(f"{plural(size.count, 'tool')}{found}, {_tokens(size)} tokens in each request")
     if servers.left_out.get(connection.name):
         changed = ", ".join(servers.left_out[connection.name])
         lines.append(

@@ -59,6 +59,14 @@ def test_names_of_a_server_cannot_control_the_terminal(home: Path, capsys: pytes
         assert shown.replace("\n", "").isprintable()
 
 
+def test_a_server_of_the_project_s_own_folder(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Claude Code's variable for it, which its own files use."""
+    (home / "work" / "server.py").symlink_to(WORDS[-1])
+    assert mcp(["add", "hub", "--", WORDS[0], "${CLAUDE_PROJECT_DIR}/server.py"]) == 0
+    assert mcp(["test", "hub"]) == 0
+    assert "hub works" in capsys.readouterr().out
+
+
 def test_servers_added_at_the_same_time_are_all_there(home: Path) -> None:
     with ThreadPoolExecutor(12) as pool:
         assert set(pool.map(lambda name: mcp(["add", name, "--", "x"]), map("s{}".format, range(12)))) == {0}

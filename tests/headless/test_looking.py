@@ -75,6 +75,8 @@ def test_the_tools_of_servers_are_shown_or_named(tmp_path: Path) -> None:
     assert "ready" in shown["/mcp"]
     assert "tool descriptions of hub" in shown["/context"]
     assert "hub" in shown["/wire"]
+    (row,) = (line for line in Program(project, home).run("-p", "/mcp").stdout.splitlines() if line.startswith("hub"))
+    assert row.split()[1:4] == ["ready", "13", "?"]  # without a model
     for words in (["context"], ["--dry-run", "-p", "hi"]):
         looked = program.run(*words, "-m", "openai/m")
         assert "mcp__hub" not in looked.stdout

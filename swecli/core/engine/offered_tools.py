@@ -46,11 +46,12 @@ def change_of(
 
 
 class SourceSize(Struct, frozen=True):
-    """Size of a source. ``tokens`` covers the tools that the model sees; ``withheld`` counts the others."""
+    """Size of a source. ``tokens`` covers the tools that the model sees, None without a model; ``withheld`` counts the
+    others."""
 
     count: int
     withheld: int
-    tokens: int
+    tokens: int | None
 
 
 class OfferedTools:
@@ -86,7 +87,7 @@ class OfferedTools:
         schemas = [schema_of(tool) for tool in self._services.tools.dynamic() if tool.source == source]
         withheld = {tool.name for tool in self.deferred}
         told = [schema for schema in schemas if schema.name not in withheld]
-        tokens = self._services.context.tool_tokens(told, info) if info is not None else 0
+        tokens = self._services.context.tool_tokens(told, info) if info is not None else None
         return SourceSize(len(schemas), len(schemas) - len(told), tokens)
 
     def tell_model(self, title: str, text: str) -> None:

@@ -211,26 +211,32 @@ def _entries(content: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _looks_like(entry: Any) -> bool:
-    return isinstance(entry, dict) and ("command" in entry or "url" in entry)
+    return isinstance(entry, dict) and ("command" in entry or any(key in entry for key in _ADDRESSES))
+
+
+_ADDRESSES = ("url", "serverUrl", "httpUrl")
+"""Keys of an address: of most programs, of Windsurf, of Gemini CLI."""
 
 
 def _of_json(name: str, entry: Any, origin: str, scope: Scope) -> ServerDefinition:
     if not isinstance(entry, dict):
         raise DefinitionError("it must be an object")
     table = cast("dict[str, Any]", entry)
-    url = _text(table, "url") or _text(table, "serverUrl")
-    kind = _text(table, "type") or _text(table, "transport")
-    transports: dict[str, Transport] = {"": "http" if url else "stdio", "streamable-http": "http", "local": "stdio"}
-    transports |= {"stdio": "stdio", "http": "http", "sse": "sse", "streamableHttp": "http", "remote": "http"}
-    if kind not in transports:
+    url = next((text for key in _ADDRESSES if (text := _text(table, key))), "")
+    kind = next((text for key in ("type", "transport", "transportType") if (text := _text(table, key))), "")
+    transports: dict[str, Transport] = {"": "http" if url else "stdio", "stdio": "stdio", "local": "stdio"}
+    transports |= {"http": "http", "streamablehttp": "http", "remote": "http", "sse": "sse"}
+    transport = transports.get(re.sub("[-_]", "", kind.lower()))
+    if transport is None:
         raise DefinitionError(f"its type must be stdio, http or sse, not {kind!r}")
+    words = _texts(table, "command") if isinstance(table.get("command"), list) else (_text(table, "command"),)
     return whole(
         ServerDefinition(
             checked_name(name),
-            transports[kind],
-            command=_text(table, "command"),
-            args=_texts(table, "args"),
-            env=_named(table, "env"),
+            transport,
+            command=words[0] if words else "",
+            args=(*words[1:], *_texts(table, "args")),
+            env=_named(table, "env") or _named(table, "environment"),
             cwd=_text(table, "cwd"),
             url=url,
             headers=_named(table, "headers"),
@@ -308,7 +314,7 @@ def _named(table: Mapping[str, Any], key: str) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         raise DefinitionError(f"{key} must be an object of strings")
-    named = cast("dict[str, Any]", value)
+    named = {name: one for name, one in cast("dict[str, Any]", value).items() if one is not None}
     if not all(isinstance(one, (str, int, float)) for one in named.values()):
         raise DefinitionError(f"{key} must be an object of strings")
     return {name: _ours(str(one)) for name, one in named.items()}

@@ -42,6 +42,26 @@ def test_the_formats_of_other_programs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "entry",
+    [
+        {"type": "streamable_http", "url": "https://x/mcp"},
+        {"transportType": "streamable-http", "url": "https://x/mcp"},
+        {"type": "streamableHttp", "url": "https://x/mcp"},
+        {"httpUrl": "https://x/mcp"},
+        {"type": "local", "command": ["npx", "-y", "x"], "environment": {"A": "b"}},
+        {"command": "npx", "args": ["-y", "x"], "env": {"A": "b", "UNSET": None}},
+    ],
+)
+def test_the_entries_of_other_programs(entry: Any, tmp_path: Path) -> None:
+    found, problems = servers(tmp_path, {"mcpServers": {"x": entry}})
+    assert not problems
+    if found["x"].transport == "stdio":
+        assert (found["x"].words, found["x"].env) == (("npx", "-y", "x"), {"A": "b"})
+    else:
+        assert (found["x"].transport, found["x"].url) == ("http", "https://x/mcp")
+
+
+@pytest.mark.parametrize(
     ("entry", "told"),
     [
         ("text", "must be an object"),
