@@ -270,7 +270,7 @@ async def test_a_memory_is_shown_once_and_without_a_call(work: Path) -> None:
         "../a": "is not a memory path",
     }
     try:
-        with patch.object(session, "run_tool", side_effect=AssertionError):
+        with patch.object(session.command_tools, "run", side_effect=AssertionError):
             for path, expected in shown.items():
                 (block,) = (await MEMORY.run(session, path)).blocks
                 assert isinstance(block, TextBlock)

@@ -28,6 +28,7 @@ class Equipped(Struct, frozen=True):
     """The fields of services that a supply fills."""
 
     make_client: Any = None
+    renewed: Any = None
     windows: Any = None
     price: Any = None
     keep_price: Any = None

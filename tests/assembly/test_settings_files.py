@@ -63,7 +63,7 @@ def test_each_setting_has_its_origin(place: Place) -> None:
     [
         ("agent.max_steps", "0", "at least 1"),
         ("agent.max_steps", "many", "takes a whole number from 1, not 'many'"),
-        ("ui.mouse", "off", "takes true or false, not 'off'"),
+        ("ui.mouse", "maybe", "takes true or false, not 'maybe'"),
         ("approval.allow", "[1", "is not a TOML value"),
         ("model.name", "sonnet", 'must be "provider/model" or an alias'),
         ("agent.max_steps", '"9"', "whole number"),
