@@ -35,6 +35,12 @@ class Say(Struct, frozen=True):
     text: str
 
 
+class Note(Struct, frozen=True):
+    """A line for the instructions, unless the user sends it as a message after all."""
+
+    line: str
+
+
 class Shell(Struct, frozen=True):
     """A shell command; ``in_terminal``: the user asked for the whole terminal."""
 
@@ -48,12 +54,12 @@ class NotSent(Struct, frozen=True):
     message: str
 
 
-Submission: TypeAlias = "Say | Shell | CommandCall | NotSent | None"
+Submission: TypeAlias = "Say | Note | Shell | CommandCall | NotSent | None"
 """None for an empty line."""
 
 
-def interpret(text: str, commands: Sequence[SlashCommand]) -> Submission:
-    """Interpret ``text``."""
+def interpret(text: str, commands: Sequence[SlashCommand], *, bare: bool = True) -> Submission:
+    """Interpret ``text``; ``bare``: nothing is attached to it."""
     from swecli.commands.registry import (
         UnknownCommand,
         parse,
@@ -67,6 +73,11 @@ def interpret(text: str, commands: Sequence[SlashCommand]) -> Submission:
     if stripped.startswith("!"):
         command = stripped.lstrip("!").strip()
         return Shell(command, stripped.startswith("!!")) if command else NotSent(SHELL_USE)
+    if bare and stripped.startswith("#"):
+        from swecli.commands.memory import note_of
+
+        line = note_of(stripped)
+        return Note(line) if line else Say(text)
     parsed = parse(stripped, commands) if stripped.startswith("/") else None
     if isinstance(parsed, UnknownCommand):
         return NotSent(parsed.message)
@@ -77,20 +88,18 @@ def _needs_session(meaning: Submission) -> bool:
     match meaning:
         case None | NotSent():
             return False
-        case Say() | Shell():
+        case Say() | Note() | Shell():
             return True
         case _:
             return meaning.command.name != "quit"
 
 
-def _needs_rest(message: PromptEditor.Submitted, meaning: Submission) -> bool:
+def _needs_rest(meaning: Submission) -> bool:
     """Whether a line cannot run during a turn: a command for the shell, a note, some slash commands."""
     match meaning:
-        case Shell():
+        case Note() | Shell():
             return True
-        case Say():
-            return _is_note(message)
-        case None | NotSent():
+        case None | NotSent() | Say():
             return False
         case _:
             return meaning.command.needs_rest(meaning.arguments)
@@ -101,19 +110,10 @@ def _sends(meaning: Submission) -> bool:
     match meaning:
         case Say():
             return True
-        case None | Shell() | NotSent():
+        case None | Note() | Shell() | NotSent():
             return False
         case _:
             return meaning.command.own
-
-
-def _is_note(message: PromptEditor.Submitted) -> bool:
-    """Whether it is a line for the instructions rather than a message."""
-    if message.pastes or message.images or not message.text.lstrip().startswith("#"):
-        return False
-    from swecli.commands.memory import note_of
-
-    return bool(note_of(message.text))
 
 
 TYPING = 1.5
@@ -160,8 +160,9 @@ class InputController:
         for the running turn to end, and so do commands that cannot run during a turn, with everything sent after them.
         Above ``most`` of the window, ask first. Input sent while the session opens is processed in order once it is
         open. ``waited``: its turn has come."""
-        session, meaning = self._session, interpret(message.text, self._actions.commands)
-        if session.later.lines and not waited and (_sends(meaning) or _needs_rest(message, meaning)):
+        session, bare = self._session, not message.pastes and not message.images
+        meaning = interpret(message.text, self._actions.commands, bare=bare)
+        if session.later.lines and not waited and (_sends(meaning) or _needs_rest(meaning)):
             self._wait(message, most)
             return
         unknown = isinstance(meaning, NotSent) and message.text.lstrip().startswith("/")
@@ -180,21 +181,21 @@ class InputController:
                         await session.port.extensions_settled()
                     await self.own_commands()
                     meaning = interpret(message.text, self._actions.commands)
-            if not early and _needs_rest(message, meaning) and session.busy:
+            if not early and not isinstance(meaning, Say) and _needs_rest(meaning) and session.busy:
                 self._wait(message, most, first=waited)
                 return
             async with self._weighing:
                 if session.port is None and _needs_session(meaning):  # an earlier line replaced it
                     await session.opened()
-                if isinstance(meaning, Say):
-                    await self._say(message, most)
+                if isinstance(meaning, Say | Note):
+                    await self._say(message, meaning, most)
                     if early and session.view is not None and session.view.model is not None:
                         await session.begun()  # a command's output belongs below the earlier message
-            holds = early and not waited and not isinstance(meaning, Say) and _needs_rest(message, meaning)
+            holds = early and not waited and not isinstance(meaning, Say | Note) and _needs_rest(meaning)
             if holds and await self._halted(message.text.strip()):
                 return
             match meaning:
-                case None | Say():
+                case None | Say() | Note():
                     pass
                 case Shell():
                     await self._run_shell(meaning)
@@ -264,18 +265,17 @@ class InputController:
             self._actions.commands = self._screen.prompt.suggestions.commands = found
             self._screen.prompt.suggestions.follow()
 
-    async def _say(self, message: PromptEditor.Submitted, most: float) -> None:
+    async def _say(self, message: PromptEditor.Submitted, meaning: Say | Note, most: float) -> None:
         session = self._session
         if session.port is not None and session.port.view.model is None and not session.state.busy:
             editor = self._screen.prompt.editor
             editor.restore(editor.attachments.back(message.typed, message.images), message.pastes)
             self._actions.connect(waits=True)
             return
-        bare = not message.pastes and not message.images
-        if bare and message.text.lstrip().startswith("#") and await self._noted(message.text):
+        if isinstance(meaning, Note) and await self._noted(message.text, meaning.line):
             return
         text, mentions = message.text, None
-        if not bare or "@" in text:
+        if message.pastes or message.images or "@" in text:
             lightened = await self._lightened(message, most)
             if lightened is None:
                 return
@@ -283,14 +283,14 @@ class InputController:
         steers = session.state.busy and not message.queue and not message.images
         session.send(Steer(text, mentions) if steers else Submit(text, message.images, mentions))
 
-    async def _noted(self, text: str) -> bool:
+    async def _noted(self, text: str, note: str) -> bool:
         """Add a line that begins with ``#`` to the instructions that the user chooses; False if it is a message."""
-        from swecli.commands.memory import instructions_file, note_of, remember
+        from swecli.commands.memory import instructions_file, remember
         from swecli.core.config.paths import user_paths
         from swecli.tui.greeting import short
 
-        note, port = note_of(text), self._session.port
-        if not note or port is None:
+        port = self._session.port
+        if port is None:
             return False
         folders = {"here": port.view.cwd, "own": user_paths(os.environ).config}
         names = {key: str(instructions_file(folder)) for key, folder in folders.items()}

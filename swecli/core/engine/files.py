@@ -36,6 +36,7 @@ from swecli.core.protocol.events import (
     ItemCheckpointed,
     ItemStarted,
     Notice,
+    PlanChanged,
     Queued,
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
@@ -150,13 +151,14 @@ class ChangedFiles:
 
     async def check(self) -> None:
         """Check the files, off the event loop, and update the note."""
-        self.note = _note([*await self._edited_plan(), *await self._changed()])
+        plan = self._recorder.state.plan
+        edited = await self._edited(plan) if plan is not None and plan.path and not plan.accepted else ()
+        changed = await self._changed() if self._recorder.ledger.files else ()
+        self.note = _note([*edited, *changed]) if edited or changed else ""
 
-    async def _edited_plan(self) -> Sequence[tuple[str, str]]:
+    async def _edited(self, known: PlanChanged) -> Sequence[tuple[str, str]]:
         """The file of the proposed plan if the user edited it and the model has not read it since."""
-        ledger, known, cwd = self._recorder.ledger, self._recorder.state.plan, self._services.workspace.cwd
-        if known is None or known.accepted or not known.path:
-            return ()
+        ledger, cwd = self._recorder.ledger, self._services.workspace.cwd
         if ledger.files.last(str(cwd / known.path), ledger.present_items()) is not None:
             return ()
         text = await asyncio.to_thread(read_plan, cwd / known.path)
@@ -165,8 +167,6 @@ class ChangedFiles:
     async def _changed(self) -> Sequence[tuple[str, str]]:
         """Files with another content than the model saw last, and a remark on each."""
         ledger = self._recorder.ledger
-        if not ledger.files:
-            return ()
         visible = list(ledger.files.visible(ledger.live_items(), ledger.present_items()))[:MOST_FILES]
         if not visible:
             return ()
@@ -198,8 +198,6 @@ def _how(sha256: str | None, undone: bool) -> str:
 
 def _note(changed: Sequence[tuple[str, str]]) -> str:
     """The note for ``changed``: file names with a remark on each."""
-    if not changed:
-        return ""
     names = [f"{name}{how}" for name, how in changed[:NAMED]]
     more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
     listed = ", ".join(names) + more

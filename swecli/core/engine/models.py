@@ -125,11 +125,17 @@ class ModelChoice:
             self.measure()
             self._ask()
 
-    def end_fallback(self) -> None:
-        """Return to the user's model at the start of a turn, if a fallback replaced it."""
+    def begin_turn(self) -> None:
+        """Return to the user's model if a fallback replaced it, and read a rejected key again: the user may have stored
+        another one since."""
         own, self._own_model, self._next = self._own_model, "", 0
-        if not own:
-            return
+        rejected, self._rejected = self._rejected, False
+        if own:
+            self._end_fallback(own)
+        if rejected:
+            self._renew()
+
+    def _end_fallback(self, own: str) -> None:
         trouble = self._connection.connect(own)
         if trouble is not None:
             self._recorder.emit(Notice(f"Still using {self._ref}: {trouble}", "warning", "model"))
@@ -138,11 +144,9 @@ class ModelChoice:
         self.measure()
         self._ask()
 
-    def renew(self) -> None:
-        """At the start of a turn, read a rejected key again: the user may have stored another one since."""
-        rejected, self._rejected = self._rejected, False
+    def _renew(self) -> None:
         client = self._connection.client
-        fresh = self._services.renewed(client) if rejected and client is not None else None
+        fresh = self._services.renewed(client) if client is not None else None
         if fresh is not None:
             self._connection.use(fresh)
             self._recall_window()

@@ -209,8 +209,7 @@ class Turn:
         return client
 
     async def _loop(self) -> TurnStopped:
-        self._models.end_fallback()
-        self._models.renew()
+        self._models.begin_turn()
         await self._news.look()
         if self._invocation is not None:
             await self._invoke(self._invocation)
