@@ -506,6 +506,45 @@ PROGRAMS: Mapping[str, Check] = {
 }
 """Programs by name; the functions raise ``UnprovenError``."""
 
+REMOTE = frozenset(
+    (
+        "az",
+        "aws",
+        "curl",
+        "dig",
+        "doctl",
+        "flyctl",
+        "ftp",
+        "gcloud",
+        "gh",
+        "glab",
+        "gsutil",
+        "heroku",
+        "helm",
+        "host",
+        "kubectl",
+        "mosh",
+        "nc",
+        "ncat",
+        "netcat",
+        "netlify",
+        "nslookup",
+        "oc",
+        "ping",
+        "rclone",
+        "rsync",
+        "scp",
+        "sftp",
+        "socat",
+        "ssh",
+        "telnet",
+        "vercel",
+        "wget",
+        "whois",
+    )
+)
+"""Programs whose work is on other machines: what they change there is not in files here."""
+
 BUILTINS = frozenset(("test", "[", "[[", "printf", "command", "set"))
 """The programs that the shell itself runs."""
 

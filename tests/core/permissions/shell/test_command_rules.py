@@ -253,6 +253,13 @@ def test_every_offer_lets_exactly_that_command_run_next_time(workspace: ShellWor
     assert offered > 50
 
 
+@pytest.mark.parametrize("command", ["curl https://example.org", "gh pr view 3", "aws s3 ls"])
+def test_a_program_for_other_machines_is_not_said_to_change_files(workspace: ShellWorkspace, command: str) -> None:
+    program = command.partition(" ")[0]
+    reason = workspace.decide(command).reason
+    assert reason == f"{program} exchanges data with other machines, so it needs your approval."
+
+
 def test_the_reason_names_the_part_that_is_not_proven(workspace: ShellWorkspace) -> None:
     decision = workspace.decide("ls | frobnicate --now")
     assert "frobnicate" in decision.reason
