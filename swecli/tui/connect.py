@@ -31,6 +31,7 @@ def providers(environ: Mapping[str, str]) -> Sequence[ConfiguredProvider]:
     return configured_providers(environ)
 
 
+WELCOME = "Welcome to swecli"
 NO_MODEL = "No model is connected yet; messages are not sent."
 WAYS = "/model selects one, /login adds an API key, swecli demo works without either."
 COMPATIBLE = "Any OpenAI-compatible server:\n  OPENAI_BASE_URL=http://localhost:8000/v1 swecli"
@@ -108,6 +109,8 @@ class Connection:
         self._run = run
         self._trying = trying
         self._offers: Sequence[ModelOffer] = ()
+        self._welcome = ""
+        """What the transcript says while no model is connected."""
         self._picker: Picker | None = None
 
     async def begin(self, *, waits: bool = False) -> None:
@@ -130,7 +133,7 @@ class Connection:
         offers = offers and not self._screen.prompt.editor.text  # don't hide a draft behind a list
         left_out = omitted(port.offers.omitted if port is not None else 0)
         shown = model_blocks(os.environ, self._offers, unlisted, listed=offers, left_out=left_out)
-        self._screen.transcript.show(shown, "Welcome to swecli")
+        self._welcome = self._screen.transcript.show(shown, WELCOME)
         if offers:
             self._offer()
 
@@ -171,11 +174,13 @@ class Connection:
         try:
             with self._screen.activity.beside(f"Testing {safe_line(ref)}…"):
                 works, said = await self._backend.try_model(ref)
-            shown = await self._kept(ref, said) if works else (TextBlock(said, "error"),)
-            self._screen.transcript.show(shown)
             if works:
+                shown, over = await self._kept(ref, said), self._welcome
+                self._screen.transcript.show(shown, WELCOME if over else "", over)  # not above that no model is there
+                self._welcome = ""
                 self._session.send(SetModel(ref))
                 return
+            self._screen.transcript.show((TextBlock(said, "error"),))
         finally:
             self._trying.set()
         if self._screen.dock.panel in (None, self._picker):

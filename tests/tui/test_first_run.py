@@ -60,7 +60,8 @@ async def test_what_was_found_is_listed_and_a_model_is_tried_before_it_is_used(
         await it.shows("ollama/broken is out of memory.", "Connect a model")
         assert it.session.sent(SetModel) == []
         await it.press(*"qwen", "enter")
-        await it.shows("ollama/qwen3 answers.")
+        await it.shows("Welcome to swecli", "ollama/qwen3 answers.")
+        assert "No model is connected yet" not in it.screen()
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("ollama/qwen3")])
         assert test.tried == ["ollama/broken", "ollama/qwen3"]
 

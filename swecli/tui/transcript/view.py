@@ -486,13 +486,16 @@ class Transcript(PageView, can_focus=True):
         """Set the greeting of the next new session."""
         self._reducer.greeting = lines
 
-    def show(self, blocks: Sequence[DisplayBlock], title: str = "") -> None:
-        """Show something outside the session, for example a slash command's result."""
-        if blocks or title:
-            self._shown += 1
-            shown = [Put(ShownBlock(f"shown-{self._shown}", tuple(blocks), title))]
-            self.change_blocks(shown)
-            self._search_further(shown)
+    def show(self, blocks: Sequence[DisplayBlock], title: str = "", over: str = "") -> str:
+        """Show something outside the session, for example a slash command's result. Returns its id; ``over`` is the id
+        of what it replaces, if that is still there."""
+        if not blocks and not title:
+            return ""
+        self._shown += 1
+        shown = [Put(ShownBlock(over or f"shown-{self._shown}", tuple(blocks), title))]
+        self.change_blocks(shown)
+        self._search_further(shown)
+        return shown[0].block.id
 
     def clear(self) -> None:
         """Remove everything, for a new session."""
