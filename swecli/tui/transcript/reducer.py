@@ -482,6 +482,8 @@ def _model(reducer: Reducer, event: Event, body: ModelChanged) -> None:
         lines = connected(greeting.lines, body.model, body.address)
         if lines != greeting.lines:
             reducer.put(replace(greeting, model=body.model, address=body.address, lines=lines))
+            if not body.effort:
+                return  # the greeting says it all
     _notice(reducer, event, body)
 
 

@@ -289,9 +289,10 @@ def test_the_first_screen_names_the_model_that_is_connected_later() -> None:
         operations = reducer.reduce(stream(started))
         operations += reducer.reduce(stream(connected[0], first=20))
         operations += reducer.reduce(stream(connected[1], first=30))
-        block = shown(operations).blocks[0]
+        block, *notices = shown(operations).blocks
         assert isinstance(block, SessionBlock)
         assert block.lines == (("Folder", "/w"), (MODEL, expected), ("", "hint"))
+        assert len(notices) == 1 + (expected == "b/chosen")  # what the first line says needs no second one
 
 
 def test_a_rewind_folds_what_it_takes_back() -> None:
