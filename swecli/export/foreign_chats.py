@@ -12,7 +12,6 @@ from swecli.export.foreign_parts import (
     Foreign,
     Line,
     blocks_of,
-    image_of,
     line_in,
     string_in,
     texts_of,
@@ -61,9 +60,6 @@ def _message(found: Foreign, message: Line, name: str, at: float) -> None:
                 found.add(TextPart(text), at)
                 for image in images:
                     found.add(image, at)
-                for block in blocks_of(message.get("content")):
-                    if (image := image_of({"image_url": line_in(block, "image_url").get("url")})) is not None:
-                        found.add(image, at)
         case "assistant":
             _answer(found, message, text, name, at)
         case "tool":

@@ -82,11 +82,12 @@ _IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def image_of(block: Line) -> ImagePart | None:
-    """The image of a block in any of the three forms; None without embedded data."""
+    """The image of a block in any of the four forms; None without embedded data."""
     source = block.get("source")
+    address = string_in(block, "image_url") or string_in(line_in(block, "image_url"), "url")
     if isinstance(source, dict):
         kind, data = string_in(cast("Line", source), "media_type"), string_in(cast("Line", source), "data")
-    elif (address := string_in(block, "image_url")).startswith("data:"):
+    elif address.startswith("data:"):
         head, _, data = address.partition(",")
         kind = head.removeprefix("data:").partition(";")[0]
     else:
