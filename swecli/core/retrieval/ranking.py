@@ -371,6 +371,11 @@ def _meant(corpus: Corpus, query: Query) -> bytes:
     return meant if any(meant) else b"\1" * len(meant)
 
 
+def _rarity(having: int, size: int) -> float:
+    """Information in a term that ``having`` of ``size`` files have, as in BM25."""
+    return log(1 + (size - having + 0.5) / (having + 0.5))
+
+
 class Words:
     """The occurrences of a query's terms in a corpus."""
 
@@ -409,14 +414,14 @@ class Words:
         if known is None:
             found = self.found[where, term]
             having = sum(self._meant[number] for number, _ in found)
-            known = log(1 + (self._size - having + 0.5) / (having + 0.5)) if found else 0.0
+            known = _rarity(having, self._size) if found else 0.0
             self._rarity[where, term] = known
         return known
 
     def rarity_in_all(self, where: Field, term: str) -> float:
         """The same for files of all kinds."""
-        having, size = len(self.found[where, term]), max(1, self.corpus.size)
-        return log(1 + (size - having + 0.5) / (having + 0.5)) if having else 0.0
+        having = len(self.found[where, term])
+        return _rarity(having, max(1, self.corpus.size)) if having else 0.0
 
     def scores(self, where: Field, query: Query) -> Scores:
         """BM25 of one field."""
@@ -454,7 +459,7 @@ def _alike(corpus: Corpus, query: Query) -> Scores:
     likeness: Scores = {}
     for term, weight in query.terms.items():
         found = index.postings("c", term)
-        told = weight * log(1 + (size - len(found) + 0.5) / (len(found) + 0.5))
+        told = weight * _rarity(len(found), size)
         for commit, worth in found:
             likeness[commit] = likeness.get(commit, 0.0) + told * worth
     for commit in likeness:
