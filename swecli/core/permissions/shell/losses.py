@@ -188,7 +188,7 @@ def _of_changes(
 _DATABASES: Final = frozenset(
     ("psql", "mysql", "mariadb", "mongo", "mongosh", "redis-cli", "dropdb", "mysqladmin", "clickhouse-client", "cqlsh")
 )
-_REMOTE: Final = frozenset(
+REMOTE: Final = frozenset(
     (
         *("aws", "gcloud", "az", "terraform", "tofu", "pulumi", "kubectl", "helm", "gh", "fly", "heroku", "vercel"),
         *("netlify", "wrangler", "firebase", "ssh", "scp", "sftp", "flyctl", "gsutil", "bq", "s3cmd", "azcopy"),
@@ -196,6 +196,7 @@ _REMOTE: Final = frozenset(
         *("rclone", "glab", "etcdctl"),
     )
 )
+"""Programs that change files on other machines."""
 
 
 def beyond_files(name: str) -> str:
@@ -204,4 +205,4 @@ def beyond_files(name: str) -> str:
         return "the database"
     if name in ("docker", "docker-compose", "podman"):
         return "containers and their volumes"
-    return "files on other machines" if name in _REMOTE else ""
+    return "files on other machines" if name in REMOTE else ""

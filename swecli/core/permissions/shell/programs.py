@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from swecli.core.permissions.shell.expand import Situation, check_content, check_git_settings, check_name, check_tree
+from swecli.core.permissions.shell.losses import REMOTE
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import tables
 from swecli.core.permissions.shell.unpack import NAME_TO_COME, check_executed
@@ -506,44 +507,13 @@ PROGRAMS: Mapping[str, Check] = {
 }
 """Programs by name; the functions raise ``UnprovenError``."""
 
-REMOTE = frozenset(
+CONNECTING = REMOTE | frozenset(
     (
-        "az",
-        "aws",
-        "curl",
-        "dig",
-        "doctl",
-        "flyctl",
-        "ftp",
-        "gcloud",
-        "gh",
-        "glab",
-        "gsutil",
-        "heroku",
-        "helm",
-        "host",
-        "kubectl",
-        "mosh",
-        "nc",
-        "ncat",
-        "netcat",
-        "netlify",
-        "nslookup",
-        "oc",
-        "ping",
-        "rclone",
-        "rsync",
-        "scp",
-        "sftp",
-        "socat",
-        "ssh",
-        "telnet",
-        "vercel",
-        "wget",
-        "whois",
+        *("curl", "dig", "ftp", "host", "mosh", "nc", "ncat", "netcat", "nslookup", "oc", "ping", "rsync", "socat"),
+        *("telnet", "wget", "whois"),
     )
 )
-"""Programs whose work is on other machines: what they change there is not in files here."""
+"""Programs that exchange data with other machines: what they change there is not in files here."""
 
 BUILTINS = frozenset(("test", "[", "[[", "printf", "command", "set"))
 """The programs that the shell itself runs."""

@@ -14,7 +14,7 @@ from swecli.core.permissions.paths import inside
 from swecli.core.permissions.shell.arguments import check_table
 from swecli.core.permissions.shell.edits import EditKind, edit_kind
 from swecli.core.permissions.shell.expand import Situation, absolute, check_content, check_name, expand
-from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, PROGRAMS, REMOTE, check_find
+from swecli.core.permissions.shell.programs import BUILTINS, CONNECTING, MAY_BE_UNKNOWN, PROGRAMS, check_find
 from swecli.core.permissions.shell.syntax import (
     AndOr,
     Command,
@@ -160,7 +160,8 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
     elif table is not None:
         check_table(name, table, rest, situation)
     else:
-        raise UnprovenError(f"{name} {'exchanges data with other machines' if name in REMOTE else 'may change files'}")
+        does = "exchanges data with other machines" if name in CONNECTING else "may change files"
+        raise UnprovenError(f"{name} {does}")
 
 
 def _special(name: str, arguments: Sequence[str | None], situation: Situation) -> None:
