@@ -254,7 +254,7 @@ class Updates:
             case TextPart(text=text) | ReasoningPart(text=text):
                 return self._stream(checkpoint.item, text)
             case ToolCallPart() as call if not item.arguments or checkpoint.title or checkpoint.running:
-                item.arguments = arguments_of(call.arguments)
+                item.arguments = arguments_of(call)
                 started = item.started
                 title = checkpoint.title or started.title
                 item.started = ItemStarted(started.item, started.kind, started.name, title)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
+from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.protocol.events import Mode
+from swecli.core.protocol.messages import ToolCallPart
 from swecli.safe_text import safe_line, sanitise, without_sequences
 
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
@@ -89,17 +90,9 @@ def _runs(text: str) -> list[str]:
     return [run for run in "".join(mark if mark == "`" else " " for mark in text).split() if run]
 
 
-def arguments_of(text: str) -> dict[str, Any]:
+def arguments_of(call: ToolCallPart) -> dict[str, Any]:
     """The arguments of a call; empty if they are not a JSON object."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return {str(key): clean(entry) for key, entry in cast("dict[Any, Any]", value).items()} if _is(value) else {}
-
-
-def _is(value: object) -> bool:
-    return isinstance(value, dict)
+    return {key: clean(value) for key, value in stored_arguments(call.name, call.arguments).items()}
 
 
 def clean(value: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 
+from swecli.core.llm.foreign_calls import own_name
 from swecli.core.protocol.events import (
     MAIN,
     CompactionCompleted,
@@ -33,7 +34,6 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
-from swecli.core.tools.aliases import own_name
 
 if TYPE_CHECKING:
     from swecli.core.checkpoints.history import RunChanges

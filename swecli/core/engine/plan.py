@@ -16,10 +16,10 @@ from swecli.core.atomic_text import write_whole
 from swecli.core.context_management.projection import project
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
+from swecli.core.llm.foreign_calls import own_name
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Notice, PlanChanged
 from swecli.core.protocol.messages import Message
-from swecli.core.tools.aliases import own_name
 from swecli.core.tools.session_tools import UpdateTodos
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
 from swecli.lazy_pattern import lazy_pattern

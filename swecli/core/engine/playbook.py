@@ -18,6 +18,7 @@ from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.engine.work import add_note
+from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.protocol.events import (
     BulletLearned,
     BulletsTold,
@@ -206,10 +207,9 @@ class SessionPlaybook:
         loaded, books = self._loaded, self._books
         if books is None or loaded is None or self.paused:
             return ""
-        from swecli.core.playbook.evidence import arguments_of
         from swecli.core.playbook.retrieval import WITH_FAILURE, bullets_text, for_failure, split_withheld
 
-        arguments = arguments_of(call.arguments)
+        arguments = stored_arguments(call.name, call.arguments)
         command, path = arguments.get("command", ""), arguments.get("path", "")
         name = self._own_name(call.name)
         edits = name in ("edit_file", "write_file")
@@ -589,7 +589,6 @@ def _drafts(evidence: Sequence[Evidence], session: str, root: Path) -> list[Bull
 def _happenings(recorder: Recorder, skipped: int) -> list[Happening]:
     """Calls and messages of the session after the first ``skipped`` items, without tool output."""
     from swecli.core.playbook.commands import shown, signature
-    from swecli.core.playbook.evidence import arguments_of
     from swecli.core.playbook.reflection import Happening
     from swecli.core.playbook.support import Cited
 
@@ -599,7 +598,7 @@ def _happenings(recorder: Recorder, skipped: int) -> list[Happening]:
             text = " ".join("".join(part.text for part in record.parts if isinstance(part, TextPart)).split())
             found.append(Happening(name, f"the user: {text[:300]}", Cited(said=(text[:300],))))
         elif record.kind == "tool" and record.call is not None:
-            arguments = arguments_of(record.call.arguments)
+            arguments = stored_arguments(record.call.name, record.call.arguments)
             target = shown(str(arguments.get("command") or arguments.get("path") or arguments.get("pattern") or ""))
             output = "".join(getattr(part, "text", "") for part in record.parts) if record.status == "error" else ""
             why = signature(output, record.exit_status)

@@ -5,7 +5,6 @@ This module makes no judgement. Each piece of evidence is a few recorded events 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any, Final, Literal, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.playbook.commands import (
     asks_elsewhere,
     differs,
@@ -38,7 +38,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
-from swecli.core.protocol.messages import TextPart
+from swecli.core.protocol.messages import TextPart, ToolCallPart
 from swecli.lazy_pattern import lazy_pattern
 
 What = Literal[
@@ -175,8 +175,8 @@ class EvidenceWatch:
                 self._in_turn = False
             case ItemStarted(item=item, kind=kind, name=name) if kind in ("tool", "user"):
                 self._calls[item] = _Call(name, kind=kind)
-            case ItemCheckpointed(item=item, part=part) if item in self._calls and part.type == "tool_call":
-                self._calls[item].arguments = arguments_of(getattr(part, "arguments", ""))
+            case ItemCheckpointed(item=item, part=ToolCallPart() as part) if item in self._calls:
+                self._calls[item].arguments = stored_arguments(part.name, part.arguments)
             case ItemCompleted() as done:
                 return self._completed(done)
             case FileChanged(path=path, item=item):
@@ -437,15 +437,6 @@ def _slow(done: ItemCompleted) -> float:
     """Seconds after which a command was killed by its time limit; otherwise 0."""
     found = _KILLED.match(done.detail)
     return float(found[1]) if found is not None else 0.0
-
-
-def arguments_of(text: object) -> Mapping[str, Any]:
-    """The arguments of a call by name; empty if the text is not a JSON object."""
-    try:
-        found = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _symbol(arguments: Mapping[str, Any]) -> str:

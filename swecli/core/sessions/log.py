@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.protocol.codec import to_text
 from swecli.core.protocol.events import (
     MAIN,
@@ -188,11 +189,7 @@ def _verb(tool: str) -> str:
 
 def _target(call: ToolCallPart | None) -> str | None:
     """The file of a call, according to its arguments."""
-    try:
-        arguments = json.loads(call.arguments) if call is not None else None
-    except (ValueError, RecursionError):
-        return None
-    path = arguments.get("path") if isinstance(arguments, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    path = stored_arguments(call.name, call.arguments).get("path") if call is not None else None
     return path if isinstance(path, str) else None
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from msgspec.structs import FieldInfo
 
+from swecli.core.llm.foreign_calls import own_arguments
 from swecli.core.llm.json_values import is_too_deep, parse_loose
 from swecli.core.tools.base import AnyTool, Params, ToolError
 from swecli.core.tools.dynamic import DynamicTool
@@ -15,26 +16,13 @@ from swecli.core.validation import InvalidError, declared, fields_by_name, valid
 
 _AROUND = 40
 _MAX_PROBLEMS = 6
-_OTHER_NAMES: dict[str, tuple[str, ...]] = {
-    "path": ("file_path", "filepath", "filename", "file", "directory", "dir"),
-    "content": ("contents", "file_text", "text"),
-    "old_string": ("old_str", "old_text", "oldString"),
-    "new_string": ("new_str", "new_text", "newString"),
-    "replace_all": ("replaceAll",),
-    "pattern": ("query", "regex"),
-    "glob": ("include", "pattern", "file_pattern"),
-    "command": ("cmd",),
-    "input": ("patch", "patch_text", "patchText"),
-    "offset": ("start_line", "line_start"),
-}
-"""Other agents' names for the same parameter; used only when unambiguous."""
 
 
 def parse_arguments(raw: str, tool: AnyTool) -> Params:
     """The parameters in ``raw``; empty text means no arguments.
 
     Unambiguous slips are corrected: numbers and booleans as strings, null for an absent value, a list or the whole
-    object encoded twice, another agent's parameter name.
+    object encoded twice, another agent's parameters.
 
     Raises:
         ToolError: not JSON (the position is quoted), not an object, or invalid values (each is listed).
@@ -97,19 +85,23 @@ def _bad_json(raw: str, name: str, error: json.JSONDecodeError) -> str:
     )
 
 
-def _tidied(arguments: dict[str, Any], fields: Mapping[str, FieldInfo]) -> dict[str, Any]:
-    tidy = dict(arguments)
-    for name in fields:
-        if name not in tidy:
-            given = [other for other in _OTHER_NAMES.get(name, ()) if other in tidy and other not in fields]
-            if len(given) == 1:
-                tidy[name] = tidy.pop(given[0])
+def _tidied(arguments: Mapping[str, Any], fields: Mapping[str, FieldInfo], *, entry: bool = False) -> dict[str, Any]:
+    tidy = own_arguments(arguments, fields, entry=entry)
     for name, field in fields.items():
         value = tidy.get(name)
+        kind = declared(field.type)
         if name in tidy and value is None and not field.required:
             del tidy[name]
-        elif isinstance(value, str) and declared(field.type).is_list:
-            tidy[name] = _list_in(value)
+        elif kind.is_list and name in tidy:
+            value = _list_in(value) if isinstance(value, str) else value
+            of = declared(kind.entry) if kind.within else kind
+            if isinstance(value, list) and of.is_struct:
+                inner = fields_by_name(of.of)
+                value = [
+                    _tidied(cast("dict[str, Any]", one), inner, entry=True) if isinstance(one, dict) else one
+                    for one in cast("list[Any]", value)
+                ]
+            tidy[name] = value
     return tidy
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from swecli.core.llm.foreign_calls import own_name
 from swecli.core.llm.types import ToolSchema
-from swecli.core.tools.aliases import own_name
 from swecli.core.tools.apply_patch import ApplyPatch
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.edit_file import EditFile, WriteFile

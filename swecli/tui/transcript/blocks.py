@@ -11,11 +11,11 @@ from typing import Final, Literal, overload
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.llm.foreign_calls import own_name
 from swecli.core.protocol.blocks import DisplayBlock, ImageBlock
 from swecli.core.protocol.events import ItemStatus, NoticeLevel, TurnOutcome
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.spill import SpillHandle, SpillStore, weight_of
-from swecli.core.tools.aliases import own_name
 
 LiveStatus = Literal["pending", "waiting", "asking", "running"]
 """State of a tool call: arguments being written, waiting for consent, waiting for an answer to its question,

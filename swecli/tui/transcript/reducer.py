@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from swecli.core.llm.foreign_calls import own_name
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.events import (
     CHOSEN,
@@ -51,7 +52,6 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart, ToolCallPart
-from swecli.core.tools.aliases import own_name
 from swecli.event_lines import CLEARING, completed_line, edited_line, started_words
 from swecli.tui.tool_words import OWN_COMMAND, call_title
 from swecli.tui.transcript.blocks import (

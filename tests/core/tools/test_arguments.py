@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swecli.core.llm.foreign_calls import _PARAMETERS_OF, own_name, stored_arguments
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, ToolError
 from swecli.core.tools.registry import builtin_tools
+from swecli.core.validation import fields_by_name
 from tests.support.thorough import examples
 
 TOOLS = {tool.name: tool for tool in builtin_tools()}
@@ -39,6 +41,96 @@ def test_understood(tool: str, raw: str, expected: dict[str, object]) -> None:
     assert parse_arguments(raw, TOOLS[tool]).values() == expected
 
 
+EDIT = {"path": "a", "old_string": "x", "new_string": "y", "replace_all": False, "edits": ()}
+ONE_EDIT = {"old_string": "x", "new_string": "y", "replace_all": True}
+SEARCH = {"pattern": "x", "path": "src", "glob": None, "ignore_case": False, "context": 0, "max_results": 100}
+
+
+def run(command: str, **others: object) -> dict[str, object]:
+    return {"command": command, "timeout": None, "background": False, "outside": False, **others}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "tool", "expected"),
+    [
+        ("Bash", {"command": "ls", "description": "List files", "timeout": 9}, "run_command", run("ls", timeout=9.0)),
+        ("Bash", {"command": "npm start", "run_in_background": True}, "run_command", run("npm start", background=True)),
+        ("bash", {"command": "ls", "description": "x", "workdir": "."}, "run_command", run("ls")),
+        ("bash", {"command": "ls", "workdir": "my src"}, "run_command", run("cd 'my src' && ls")),
+        ("bash", {"command": "a; b", "workdir": "src"}, "run_command", run("cd src && { a; b\n}")),
+        ("bash", {"command": "a || b", "workdir": "src/"}, "run_command", run("cd src/ && { a || b\n}")),
+        ("run_shell_command", {"command": "ls", "dir_path": "src"}, "run_command", run("cd src && ls")),
+        ("run_terminal_cmd", {"command": "ls", "is_background": False, "explanation": "x"}, "run_command", run("ls")),
+        (
+            "shell",
+            {"command": ["bash", "-lc", "ls | wc"], "timeout_ms": 1500},
+            "run_command",
+            run("ls | wc", timeout=1.5),
+        ),
+        ("shell", {"command": ["grep", "a b", "c"], "workdir": ""}, "run_command", run("grep 'a b' c")),
+        ("exec_command", {"cmd": "ls", "justification": None}, "run_command", run("ls")),
+        ("read", {"filePath": "a"}, "read_file", {"path": "a", "offset": 1, "limit": 2000}),
+        ("read_file", {"absolute_path": "a", "start_line": 3, "end_line": 7}, "read_file", {"offset": 3, "limit": 5}),
+        ("view", {"path": "a", "view_range": [2, 9]}, "read_file", {"path": "a", "offset": 2, "limit": 8}),
+        ("view", {"path": "a", "view_range": [2, -1]}, "read_file", {"path": "a", "offset": 2, "limit": 2000}),
+        ("ReadFile", {"path": "a", "line_offset": 4, "n_lines": 2}, "read_file", {"offset": 4, "limit": 2}),
+        ("replace", {"file_path": "a", "old_string": "x", "new_string": "y", "instruction": "z"}, "edit_file", EDIT),
+        ("edit", {"filePath": "a", "oldString": "x", "newString": "y", "replaceAll": False}, "edit_file", EDIT),
+        (
+            "edit",
+            {"path": "a", "edits": [{"oldText": "x", "newText": "y", "replaceAll": True}]},
+            "edit_file",
+            {"edits": [ONE_EDIT]},
+        ),
+        (
+            "Grep",
+            {"pattern": "x", "path": "src", "-i": True, "-C": 2},
+            "search",
+            {**SEARCH, "ignore_case": True, "context": 2},
+        ),
+        ("grep", {"pattern": "x", "path": "src", "include": "*.py"}, "search", {**SEARCH, "glob": "*.py"}),
+        ("search_file_content", {"pattern": "x", "dir_path": "src"}, "search", SEARCH),
+        ("list_directory", {"path": "src", "ignore": []}, "list_files", {"path": "src", "glob": None, "depth": None}),
+        (
+            "TodoWrite",
+            {"todos": [{"content": "a", "status": "pending", "activeForm": "Doing a", "id": "1", "priority": "high"}]},
+            "update_todos",
+            {"todos": [{"text": "a", "status": "pending"}]},
+        ),
+        (
+            "update_plan",
+            {"explanation": "x", "plan": [{"step": "a", "status": "completed"}]},
+            "update_todos",
+            {"todos": [{"text": "a", "status": "completed"}]},
+        ),
+        (
+            "AskUserQuestion",
+            {"questions": [{"question": "a", "header": "b", "options": [{"label": "c"}], "multiSelect": True}]},
+            "ask_user",
+            {"questions": [{"question": "a", "options": [{"label": "c", "description": ""}], "multiple": True}]},
+        ),
+    ],
+)
+def test_calls_as_other_agents_teach_them(
+    name: str, arguments: dict[str, object], tool: str, expected: dict[str, object]
+) -> None:
+    assert own_name(name) == tool
+    found = parse_arguments(json.dumps(arguments), TOOLS[tool]).values()
+    assert json.dumps({key: found[key] for key in expected}) == json.dumps(expected)
+
+
+@pytest.mark.parametrize("tool", sorted(_PARAMETERS_OF))
+def test_calls_in_the_record_are_read_by_the_parameters_of_today(tool: str) -> None:
+    assert _PARAMETERS_OF[tool] == tuple(fields_by_name(TOOLS[tool].params))
+
+
+def test_a_call_in_the_record_is_read_by_our_names() -> None:
+    assert stored_arguments("Read", '{"filePath": "a", "explanation": "x"}') == {"path": "a"}
+    assert stored_arguments("run_command", '{"cmd": ["ls", "a b"]}') == {"command": "ls 'a b'"}
+    assert stored_arguments("mcp__x__read", '{"filePath": "a"}') == {"filePath": "a"}
+    assert stored_arguments("Read", '["a"]') == {}
+
+
 @pytest.mark.parametrize(
     ("tool", "raw", "says"),
     [
@@ -62,6 +154,12 @@ def test_understood(tool: str, raw: str, expected: dict[str, object]) -> None:
         ("edit_file", "{}", ("path: is required", "old_string and new_string are required", "replace_all?")),
         ("update_todos", '{"todos": [{"text": "a", "status": "doing"}]}', ("todos.0.status",)),
         ("read_file", "[" * 100_000, ("nested too deeply",)),
+        ("run_command", '{"command": "ls", "dry_run": true}', ("dry_run: is not a parameter",)),
+        ("run_command", '{"command": "ls", "workdir": 3}', ("workdir: is not a parameter",)),
+        ("run_command", '{"command": ["ls", 3]}', ("command: must be text",)),
+        ("read_file", '{"path": "a", "start_line": 9, "end_line": 2}', ("end_line: is not a parameter",)),
+        ("read_file", '{"path": "a", "view_range": [1]}', ("view_range: is not a parameter",)),
+        ("list_files", '{"recursive": false}', ("recursive: is not a parameter",)),
     ],
 )
 def test_refused_with_the_reason(tool: str, raw: str, says: tuple[str, ...]) -> None:

@@ -246,11 +246,11 @@ ARGUMENTS += [
     ),
     *(
         ("run_command", value)
-        for value in ({}, {"command": ""}, {"command": None}, {"command": ["ls"]}, {"command": {}})
+        for value in ({}, {"command": ""}, {"command": None}, {"command": ["ls", 3]}, {"command": {}})
     ),
     *(("run_command", {"command": "ls", "timeout": value}) for value in (0, -1, "x", [], 10**400)),
     ("run_command", {"command": "ls", "background": "perhaps"}),
-    ("run_command", {"command": "ls", "cwd": "/"}),
+    ("run_command", {"command": "ls", "cwd": 3}),
     ("run_command", {"command": "ls\0"}),
     ("run_command", {"command": "echo \ud800"}),
     *(

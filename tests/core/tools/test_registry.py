@@ -8,7 +8,7 @@ from typing import Annotated
 import pytest
 from msgspec import Meta
 
-from swecli.core.tools.aliases import ALIASES
+from swecli.core.llm.foreign_calls import ALIASES
 from swecli.core.tools.base import Params, compact_schema
 from swecli.core.tools.registry import ToolRegistry, builtin_tools
 from swecli.core.tools.session_tools import TaskTool

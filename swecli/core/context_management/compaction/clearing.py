@@ -13,7 +13,7 @@ from msgspec import Struct
 from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
-from swecli.core.llm.json_values import parse_object
+from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 
@@ -30,7 +30,7 @@ TARGETS = ("path", "command", "pattern", "query", "url")
 
 def arguments_of(part: ToolCallPart) -> dict[str, Any]:
     """The call's arguments; empty if they are not a JSON object."""
-    return parse_object(part.arguments) or {}
+    return stored_arguments(part.name, part.arguments)
 
 
 def target_of(part: ToolCallPart) -> str:
