@@ -233,6 +233,11 @@ class Checkpoints:
             return ""
         return self._untracked.named(effects.command, history.not_covered)
 
+    def restores(self, paths: Sequence[str], command: str) -> bool:
+        """Whether all of these paths could be restored after ``command`` changed them."""
+        of_git = any(".git" in path.split(os.sep) for path in paths)
+        return not of_git and not self.unrestorable(paths, command)
+
     def unrestorable(self, paths: Sequence[str], command: str) -> str:
         """Which of these paths could not be restored after ``command`` deleted them, with the reason; empty if all
         could."""
@@ -251,6 +256,8 @@ class Checkpoints:
             if one.why != "git's own data"
             and any(inside(path, (one.path,)) or inside(one.path, (path,)) for path in paths)
         ]
+        # The last scan may not have seen that a file has grown.
+        left += [LeftFile(path, why) for path in paths if not left and (why := history.why_too_large(path))]
         if not left:
             return ""
         return f"{self._untracked.named_first([one.path for one in left])} ({left[0].why})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ from swecli.core.checkpoints.restore import (
     restore,
 )
 from swecli.core.checkpoints.shadow import Shadow, Sizes
-from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored
+from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored, too_large
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile
 from swecli.core.workspace.atomic_write import sweep_temporary
@@ -277,6 +278,15 @@ class FileHistory:
     def not_covered(self) -> tuple[LeftFile, ...]:
         """Paths of the trees not covered for commands, and why, as of the last scan."""
         return tuple(LeftFile(path, why) for path, why in sorted(self._shadow.left_out.items()))
+
+    def why_too_large(self, path: str) -> str:
+        """Why the file as it is now would not be copied for a command; empty if its size does not prevent that."""
+        limit = self._options.file
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return ""
+        return too_large(limit) if stat.S_ISREG(status.st_mode) and status.st_size > limit else ""
 
     def newly_left_out(self) -> list[LeftFile]:
         """Unexpected uncovered paths that no session has reported yet; marks them as reported."""

@@ -164,6 +164,11 @@ def capture(path: str, keep: Keep, limit: int, status: os.stat_result | None = N
         return Image("other", note=f"can't be read ({error.strerror or error})")
 
 
+def too_large(limit: int) -> str:
+    """Why a larger file is not copied."""
+    return f"larger than {limit / 1_000_000:g} MB"
+
+
 def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: bool) -> Image:
     twin = f"{status.st_dev}:{status.st_ino}" if status.st_nlink > 1 else ""
     mode = stat.S_IMODE(status.st_mode)
@@ -171,7 +176,7 @@ def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: boo
     if secret:
         return Image("file", mode, stamp, twin=twin, note="may hold secrets, judging by its name")
     if status.st_size > limit:
-        return Image("file", mode, stamp, twin=twin, note=f"larger than {limit / 1_000_000:g} MB")
+        return Image("file", mode, stamp, twin=twin, note=too_large(limit))
     try:
         descriptor = os.open(path, READ_FLAGS)
     except PermissionError:
@@ -184,7 +189,7 @@ def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: boo
         os.close(descriptor)
     digest = sha256(data).hexdigest()
     if len(data) > limit or not keep(data, digest):
-        large = f"larger than {limit / 1_000_000:g} MB"
+        large = too_large(limit)
         note = large if len(data) > limit else "no space left under checkpoints.max_total_bytes"
         return Image("file", mode, stamp, twin=twin, note=note)
     return Image("file", mode, digest, twin=twin)

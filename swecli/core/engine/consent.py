@@ -17,7 +17,7 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.permissions.rules import ReadRules, read_rules
 from swecli.core.permissions.types import Call as PermissionCall
-from swecli.core.permissions.types import Decision, Effects, Policy, Rule
+from swecli.core.permissions.types import Decision, Effects, Policy, Rule, restores_nothing
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
@@ -500,6 +500,8 @@ class Consents:
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
             await self._requests.order.turn(call.item)
+            if decision.loss is not None and self._services.checkpoints is not None:
+                await self._services.checkpoints.ready()  # once files are copied, /undo restores what they lose
             if decision.for_now and before:
                 await asyncio.wait(before)
             preview = await call.tool.preview(call.params, call.ctx)
@@ -609,7 +611,7 @@ class Consents:
         state = self._recorder.state
         sandbox = self._services.sandbox.state
         policy = self._services.policy
-        files = self._services.extension_files
+        files, checkpoints = self._services.extension_files, self._services.checkpoints
         now = replace(
             policy,
             mode=mode or state.mode,
@@ -618,6 +620,7 @@ class Consents:
             sandbox=sandbox.level,
             holds=sandbox.holds,
             untrusted=state.untrusted,
+            restores=checkpoints.restores if checkpoints is not None else restores_nothing,
             readable=files.readable if files is not None else (),
         )
         return self._services.inherited(now)

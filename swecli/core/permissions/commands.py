@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.permissions.paths import inside, is_secret_in, within_text
 from swecli.core.permissions.rules import (
@@ -87,6 +88,11 @@ def judge(policy: Policy, call: Call) -> Judgement:
     except ScanError as error:
         unread = str(error)
     place = place_of(items, policy.facts, call.cwd, call.roots, policy.home, policy.own_dirs)
+
+    def restores(paths: Sequence[str]) -> bool:
+        return policy.restores(paths, command)
+
+    place = replace(place, restores=restores)
     parts: tuple[Part, ...] = ()
     unproven: str | None = None
     try:
@@ -293,7 +299,7 @@ def _why_no_rule(judgement: Judgement) -> str:
         return judgement.unproven
     if judgement.computed:
         return "part of it is computed when it runs"
-    danger = next((danger for danger in judgement.dangers if not danger.spelled), None)
+    danger = next((one for one in judgement.dangers if not one.spelled and (one.edits or not one.undone)), None)
     return "swecli always asks about this" if danger is not None else ""
 
 
@@ -317,7 +323,7 @@ def _is_script(word: str, place: Place) -> bool:
     )
 
 
-def lifted(rules: Sequence[Rule], judgement: Judgement) -> bool:
+def lifted(rules: Sequence[Rule], found: Sequence[Danger]) -> bool:
     """Whether the rules spell out every always-asking command; a broad one such as ``Bash(*)`` does not."""
     patterns: list[Pattern] = []
     for rule in rules:
@@ -328,7 +334,7 @@ def lifted(rules: Sequence[Rule], judgement: Judgement) -> bool:
         and any(
             pattern.kind == "command" and pattern.words[: len(danger.spelled)] == danger.spelled for pattern in patterns
         )
-        for danger in judgement.dangers
+        for danger in found
     )
 
 

@@ -386,34 +386,36 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     rules = active_rules(policy, "allow")
     edits = mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement)
     dangers = [danger for danger in judgement.dangers if not (edits and danger.edits)]
-    if dangers and not lifted(rules, judgement):
+    uncontained = _uncontained(policy, call, judgement) if mode == "auto" else ""
+    # What /undo restores needs no question of its own; an edit in place only where nothing else can go wrong.
+    dangers = [one for one in dangers if not one.undone or (one.edits and uncontained is not None)]
+    if dangers and not lifted(rules, dangers):
         return _dangerous(policy, call, judgement, evidence)
     if judgement.unread is not None:
         return _asked(
             policy, call, judgement, f"swecli cannot read part of this command: {judgement.unread}.", evidence
         )
     if call.effects.outside:
-        return replace(outside, evidence=evidence)
-    rule = allowed_by(rules, policy, call, judgement)
+        return _warned(replace(outside, evidence=evidence), judgement)
+    rewrites = any(one.edits for one in judgement.dangers) and uncontained is None
+    rule = allowed_by(rules, policy, call, judgement) if not rewrites else None  # a rule would let it leave the sandbox
     if rule is not None:
         return _by_rule(rule)
     if dangers:
         return _dangerous(policy, call, judgement, evidence)
     if edits:
         return Decision("allow", f"Mode {mode} allows file changes inside the workspace.", evidence=evidence)
-    if mode == "auto":
-        uncontained = _uncontained(policy, call, judgement)
-        if uncontained is None:
-            reason = "The sandbox contains what this command can do."
-            label = "full" if policy.sandbox == "full" else "writes and network"
-            return Decision("allow", reason, evidence=(f"sandbox: {label}",), contained=True)
-        why = uncontained or why
+    if uncontained is None:
+        reason = "The sandbox contains what this command can do."
+        label = "full" if policy.sandbox == "full" else "writes and network"
+        return Decision("allow", reason, evidence=(f"sandbox: {label}",), contained=True)
+    why = uncontained or why
     if mode in ("accept-edits", "auto"):
         why = next((part.no_edit for part in judgement.parts if part.reason == why and part.no_edit), why)
     reason = f"{_sentence(why, judgement)}, so it needs your approval."
     if mode == "auto" and policy.sandbox != "full" and not policy.holds:
         reason += " Auto mode asks because there is no full sandbox here."
-    return _asked(policy, call, judgement, reason, evidence)
+    return _warned(_asked(policy, call, judgement, reason, evidence), judgement)
 
 
 def _uncontained(policy: Policy, call: Call, judgement: Judgement) -> str | None:
@@ -443,12 +445,20 @@ _MOST_DANGERS: Final = 3
 
 def _dangerous(policy: Policy, call: Call, judgement: Judgement, evidence: tuple[str, ...]) -> Decision:
     shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
+    pressing = next((one for one in judgement.dangers if not one.undone), judgement.dangers[0])
+    return _warned(_asked(policy, call, judgement, pressing.reason, (*shown, *evidence)), judgement)
+
+
+def _warned(decision: Decision, judgement: Judgement) -> Decision:
+    """The question with the line about what could be lost, if anything."""
+    if not judgement.dangers:
+        return decision
     losses = [danger.loss for danger in judgement.dangers if danger.loss is not None]
     untold = [danger for danger in judgement.dangers if danger.loss is None or not danger.loss.what]
     reasons = list(dict.fromkeys(danger.reason.rstrip(".") for danger in untold or judgement.dangers[:1]))
     more = f" and {len(reasons) - _MOST_DANGERS} more" if len(reasons) > _MOST_DANGERS else ""
     return replace(
-        _asked(policy, call, judgement, judgement.dangers[0].reason, (*shown, *evidence)),
+        decision,
         danger="; ".join(reasons[:_MOST_DANGERS]) + more,
         loss=merged(losses),
         counted=len(losses) == len(judgement.dangers),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -71,6 +71,12 @@ class Call(Struct, frozen=True):
     """Whether the user typed the text that is written or sent to a program: none of it comes from a model."""
 
 
+def restores_nothing(paths: Sequence[str], command: str) -> bool:
+    """Without checkpoints nothing can be restored."""
+    del paths, command
+    return False
+
+
 class Policy(Struct, frozen=True):
     mode: Mode = "default"
     rules: tuple[Rule, ...] = ()
@@ -92,6 +98,8 @@ class Policy(Struct, frozen=True):
     """The user's resolved home directory; empty if unknown, and then no ``~`` rule matches."""
     facts: FileFacts = field(default_factory=FileFacts)
     """Access to file-system facts; with the default no command with operands is proven read-only."""
+    restores: Callable[[Sequence[str], str], bool] = restores_nothing
+    """Whether ``/undo`` could restore all of these paths after a command (its text) changed them."""
 
 
 class Decision(Struct, frozen=True):

@@ -160,3 +160,24 @@ async def test_what_is_not_covered_is_told_once_and_in_no_later_session(tmp_path
     assert await told("s3") == [
         "/undo can't revert changes by commands to: other.pem (may hold secrets, judging by its name)."
     ]
+
+
+async def test_it_knows_which_files_it_could_restore_after_a_command(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    work = bench.work
+    (work / "node_modules").mkdir()
+    (work / ".git").mkdir(exist_ok=True)
+    for name in ("a", "grown", "key.pem", "node_modules/x", ".git/description", "../outside"):
+        (work / name).write_text("text\n")
+    checkpoints = over(bench, bench.history)
+    assert not checkpoints.restores((str(work / "a"),), "cp b a")  # before the first copy
+    async with checkpoints.around("s1", 1, "t1", "echo", COMMAND):
+        (work / "b").write_text("new\n")
+    (work / "grown").write_bytes(bytes(2_000_001))
+    outside = str(work.parent / "outside")
+    names = [str(work / name) for name in ("a", "b", "grown", "key.pem", "node_modules/x", ".git/description")]
+    assert [checkpoints.restores((name,), f"cp x {name}") for name in names] == [True, True, False, False, False, False]
+    assert checkpoints.unrestorable((names[2],), "") == "grown (larger than 2 MB)"
+    assert checkpoints.restores((outside,), f"cp x {outside}")
+    assert not checkpoints.restores((outside,), "cp x $FILE")
+    await checkpoints.close()

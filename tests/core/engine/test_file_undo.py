@@ -20,7 +20,8 @@ from swecli.core.checkpoints.journal import Origin
 from swecli.core.checkpoints.restore import Content, Step, Target
 from swecli.core.checkpoints.store import SCHEMA
 from swecli.core.engine.files import OFF
-from swecli.core.permissions.types import Decision, Policy
+from swecli.core.permissions.facts import OsFacts
+from swecli.core.permissions.types import Decision, Policy, Rule
 from swecli.core.protocol.commands import Interrupt, RedoFiles, Rewind, Submit, UndoFiles
 from swecli.core.protocol.events import (
     FilesRestored,
@@ -280,6 +281,21 @@ async def test_a_file_outside_that_a_command_names_is_covered_and_a_folder_there
         await b.say("more")
         asked = b.bodies(PermissionRequested)[-1]
         assert "/undo can't restore" in asked.danger
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+async def test_what_undo_can_restore_is_overwritten_under_a_rule_without_a_question(work: Path, recorded: bool) -> None:
+    rules = tuple(Rule("allow", text, "user") for text in ("Bash(echo *)", "Edit(/b.txt)"))
+    turns = script(run("echo 1 > b.txt"), run("echo 2 > b.txt"))
+    policy = Policy(rules=rules, facts=OsFacts({"PATH": "/usr/bin:/bin"}))
+    record = checkpoints(work) if recorded else None
+    async with bench(turns, work, tools=builtin_tools(), policy=policy, checkpoints=record) as b:
+        b.allow_all = True
+        await b.say("go")
+        await b.say("again")
+        asked = [one.danger for one in b.bodies(PermissionRequested)]
+        assert asked == ([] if recorded else 2 * ["overwrites 1 file; /undo can't restore it: checkpoints are off"])
+        assert (work / "b.txt").read_text() == "2\n"
 
 
 async def test_exceptions_are_named_before_the_first_command_and_again_by_the_undo(work: Path) -> None:

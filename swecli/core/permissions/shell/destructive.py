@@ -16,6 +16,7 @@ from swecli.core.permissions.paths import inside, is_own
 from swecli.core.permissions.protected import protected_reason
 from swecli.core.permissions.shell.losses import Extent, Loss, beyond_files, counted, extent, of_git
 from swecli.core.permissions.shell.offers import spelled_out
+from swecli.core.permissions.shell.outputs import counts, in_place, outputs
 from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord, is_long_option
 from swecli.core.permissions.shell.started import Started
@@ -67,7 +68,8 @@ _FIND_ACTIONS = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir"))
 class Danger(Struct, frozen=True):
     """``reason`` is a sentence. ``refuse``: no rule or mode lifts it. ``spelled``: only an allow rule beginning with
     these very words lifts it. ``loss`` is the predicted loss, if known. ``edits``: it only changes the content of
-    files, which a command proven to be an edit may."""
+    files, which a command proven to be an edit may. ``undone``: /undo would restore all of it, so it is worth a warning
+    but no question of its own."""
 
     reason: str
     refuse: bool = False
@@ -75,11 +77,12 @@ class Danger(Struct, frozen=True):
     spelled: tuple[str, ...] = ()
     loss: Loss | None = None
     edits: bool = False
+    undone: bool = False
 
 
 class Place(Struct, frozen=True):
     """Where a command would run. ``bases`` are the possible bases of relative names; ``resolve`` is that of the facts,
-    asked once for each path."""
+    asked once for each path. ``restores``: whether /undo could restore all of these paths afterwards."""
 
     facts: FileFacts
     resolve: Callable[[str], str]
@@ -89,6 +92,7 @@ class Place(Struct, frozen=True):
     bases: tuple[str, ...]
     certain: bool = True
     """False if the script changes to an unknown directory."""
+    restores: Callable[[Sequence[str]], bool] = lambda paths: False
 
 
 class _Lists(Struct, frozen=True):
@@ -156,9 +160,11 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
         yield from _remover(item, item.words[1:], place)
     if _conditional(item, lists.conditional.get(item.name, ())) or _checks_out_files(item, place):
         does = "can destroy work or change what other programs do"
-        edits = item.name in _IN_PLACE
-        reason = f"{item.name} -i rewrites files in place." if edits else f"{_shown(item)} {does}."
-        yield Danger(reason, loss=_loss(item, place), edits=edits)
+        if item.name in _IN_PLACE:
+            yield _in_place(item, place)
+        else:
+            yield Danger(f"{_shown(item)} {does}.", loss=_loss(item, place))
+    yield from _outputs(item, place)
     if lists.interpreters.fullmatch(item.name):
         yield from _interpreter(item, lists.code)
     yield from _protected(item, place)
@@ -392,11 +398,51 @@ def _redirects(item: Started, place: Place) -> Iterable[Danger]:
             resolved = place.resolve(path)
             yield from _written(path, resolved, place)
             if item.found.truncates and place.facts.size(resolved):
-                loss = counted("overwrites", extent((resolved,), place.facts), place.facts, place.bases[0])
-                reason = f"The output would replace {resolved}, which has content."
-                yield Danger(reason, evidence=(resolved,), loss=loss)
-            elif inside(resolved, place.roots) is None and inside(resolved, ("/tmp",)) is None:
+                yield _overwriting("The output", (resolved,), place)
+            if inside(resolved, place.roots) is None and inside(resolved, ("/tmp",)) is None:
                 yield Danger(f"The output would go to {resolved}, outside the workspace.", evidence=(resolved,))
+
+
+def _overwriting(what: str, paths: Sequence[str], place: Place) -> Danger:
+    """The loss of what is in files, however the command spells that it writes them."""
+    found = extent(paths, place.facts)
+    loss = counted("overwrites", found, place.facts, place.bases[0])
+    shown = found.there[0] if len(found.there) == 1 else f"{len(found.there)} files"
+    has = "has" if len(found.there) == 1 else "have"
+    reason = f"{what} would replace {shown}, which {has} content."
+    return Danger(reason, evidence=found.there[:MAX_SHOWN], loss=loss, undone=place.restores(found.there))
+
+
+def _outputs(item: Started, place: Place) -> Iterable[Danger]:
+    """The loss of the content of files that the words of a command name as its output."""
+    paths: list[str] = []
+    for output in outputs(item.name, item.words[1:]):
+        if not output.word.known or output.word.glob or not output.word.text:
+            continue
+        for path in _paths(output.word, place):
+            resolved = place.resolve(path)
+            if output.numbered:
+                folder, _, prefix = path.rpartition("/")
+                names = place.facts.names(folder or "/") or ()
+                paths += [posixpath.join(folder, name) for name in names if counts(name, prefix)]
+                continue
+            folder = place.facts.kind(resolved) == "directory"
+            for name in [posixpath.join(resolved, each) for each in output.within] if folder else [path]:
+                target = place.resolve(name)
+                paths += [target] if target == name or not output.itself else []  # a replaced link has no content
+    lost = [path for path in dict.fromkeys(paths) if place.facts.kind(path) == "file" and place.facts.size(path)]
+    if lost:
+        yield _overwriting(item.name, lost, place)
+
+
+def _in_place(item: Started, place: Place) -> Danger:
+    """The rewriting of files that a command names."""
+    words = in_place(item.words[1:])
+    known = place.certain and all(word.known for word in words)
+    paths = [place.resolve(each) for word in words for each in _possible_paths(word, place)]
+    files = tuple(path for path in dict.fromkeys(paths) if place.facts.kind(path) == "file")
+    undone = known and bool(files) and place.restores(files)
+    return Danger(f"{item.name} -i rewrites files in place.", edits=True, undone=undone)
 
 
 def _written(path: str, resolved: str, place: Place) -> Iterable[Danger]:

@@ -80,6 +80,11 @@ _SED_RUNS = lazy_pattern(r"(?:^|[;{}\s\d$/!|,])e(?:\s|$)|[^\w\s\\][gpiImM0-9]*e[
 _SED_OPTION = lazy_pattern(r"-[nErsuz]*e?|--expression")
 
 
+_EVALUATING = frozenset(("declare", "typeset", "local", "readonly", "read", "printf", "test", "[", "[["))
+"""Builtins in some of whose words bash looks for code once more."""
+_DECLARED = lazy_pattern(r"[A-Za-z_]\w*\+?=")
+
+
 def program_name(word: ScanWord) -> str:
     """The program that a word names, without its directory; empty if it is computed."""
     # xargs and find put a name or a whole text where {} stands.
@@ -106,6 +111,8 @@ def inner_scripts(words: Sequence[ScanWord], found: FoundCommand) -> tuple[list[
     elif name == "eval":
         scripts = [" ".join(texts[1:] if texts[:1] == ["--"] else texts)]
         computed = any(not word.known for word in arguments)
+    elif name in _EVALUATING:
+        computed = _evaluates(name, arguments)
     elif name == "hash":
         scripts = [path for option, path in pairwise(texts) if option == "-p"]
     elif name == "git":
@@ -167,6 +174,21 @@ def _of_shell(arguments: Sequence[ScanWord], found: FoundCommand) -> tuple[list[
         computed |= found.piped or any(read.text for read in found.reads)
     computed |= any(not word.known and not word.text for word in named)
     return scripts, computed
+
+
+def _evaluates(name: str, arguments: Sequence[ScanWord]) -> bool:
+    """Whether bash may run code in a computed word: in a subscript of a variable's name, in a list for an array, in a
+    number or in the name that a reference stands for."""
+    options = [word.text for word in arguments if word.known and word.text.startswith(("-", "+"))]
+    if name in ("printf", "test", "[", "[["):
+        return any(before.text == "-v" and not word.known for before, word in pairwise(arguments))
+    if name == "read":
+        pairs = pairwise((ScanWord(""), *arguments))
+        return any(not word.known and not re.fullmatch("-[a-zA-Z]*[dinNptu]", before.text) for before, word in pairs)
+    named = [word for word in arguments if not word.known]
+    if any(re.search("[aAin]", option[1:]) for option in options):
+        return bool(named)
+    return any(_DECLARED.match(word.text) is None for word in named)
 
 
 def _of_git(texts: Sequence[str]) -> list[str]:

@@ -110,6 +110,9 @@ _SETTERS = lazy_pattern(
 _WORD = lazy_pattern(r"(?<![\w$./-])[A-Za-z_]\w*(?![\w./-])")
 
 
+_DECLARING = frozenset(("declare", "typeset", "local", "readonly", "export"))
+
+
 class _Current(Struct):
     words: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())
     writes: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())
@@ -212,6 +215,8 @@ class _Scanner:
             self._at = self._text.index(")", self._at) + 1
         elif char == "(" and not (self._cases and not current.words):
             # A group, an array or a pattern needs its own end.
+            if self._is_list(current) and self._names_no_program():
+                return current
             self._finish(current)
             self._nested(")")
             return _Current()
@@ -220,6 +225,38 @@ class _Scanner:
         piped = char == "|" and not self._text.startswith("|", self._at) and self._text[self._at - 2 : self._at] != "||"
         self._finish(current)
         return _Current(piped=piped)
+
+    def _is_list(self, current: _Current) -> bool:
+        """Whether the bracket just read opens the list of an array."""
+        if self._text[self._at - 2 : self._at - 1] != "=":
+            return False
+        if current.words:
+            return current.words[0].text in _DECLARING and _ASSIGNMENT.fullmatch(current.words[-1].text) is not None
+        if not current.assignments or current.assignments[-1][1] != "":
+            return False
+        current.assignments[-1] = (current.assignments[-1][0], None)
+        return True
+
+    def _names_no_program(self) -> bool:
+        """Read a list that cannot be a command kept for later, as its first word is computed or has a subscript. Any
+        other list is left unread, to be searched like a command."""
+        begin, first = self._at, True
+        while self._at < len(self._text):
+            char = self._text[self._at]
+            if char == ")":
+                self._at += 1
+                return not first
+            if char in " \t\r\n":
+                self._at += 1
+                continue
+            if char in _META or char == "#":
+                break
+            words = self._word()
+            if first and words[0].known and not words[0].text.startswith("["):
+                break
+            first = False
+        self._at = begin
+        return False
 
     def _finish(self, current: _Current) -> None:
         if not current.words:

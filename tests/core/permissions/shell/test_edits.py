@@ -211,7 +211,8 @@ def test_a_file_with_a_name_outside_is_not_touched_unasked(work: ShellWorkspace)
 )
 def test_a_command_that_is_usually_an_edit_says_why_it_asks(work: ShellWorkspace, command: str, reason: str) -> None:
     def decided(mode: str) -> str:
-        return work.decide(command, work.policy(mode=mode, facts=OsFacts(work.environment))).reason
+        facts = OsFacts(work.environment)
+        return work.decide(command, work.policy(mode=mode, facts=facts, restores=lambda paths, command: True)).reason
 
     (work.root / "filled").mkdir()
     (work.root / "filled/b.py").write_text("y")

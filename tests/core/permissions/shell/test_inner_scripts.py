@@ -58,6 +58,22 @@ COMPUTED = (
     *("PAGER=$X git log", "export EDITOR=$(cat x); git commit", ": ${X@P}", "hash -p /bin/rm ls; ls -rf src"),
     *("awk '{ print | $1 }' x", "awk '{ c = $0; c | getline }' x", "awk '{ print | \"sh\" }' x", "printf '!x' | ed a"),
     *("/lib64/ld-linux-x86-64.so.2 /bin/rm -rf src", "IFS=,; x=rm,-rf,src; $x", "IFS=-; x=rm-r; $x src"),
+    *(
+        "read y < f; declare -a x=$y",
+        'local -a "x=$y"',
+        "declare -A x=$(cat f)",
+        "typeset -i n=$(cat f)",
+        "read $y < f",
+    ),
+    *('f=("$c" -rf src); "${f[@]}"', 'f=("$c" $(rm -rf src))', "f=(rm -rf src); ${f[@]}", "declare f=([0]=rm); $f x"),
+    *(
+        'declare "$y=1"',
+        "f() { local -n x=$1; }; f a",
+        'printf -v "$y" 1',
+        "test -v $y",
+        "[[ -v $y ]]",
+        "readonly -a x=$y",
+    ),
     *("emacs --batch --eval '(delete-directory \"src\" t)'", 'vim -es -c \'call delete("src", "rf")\' -c q'),
 )
 HARMLESS = (
@@ -70,6 +86,9 @@ HARMLESS = (
     ),
     *("awk '{ print $1 | \"sort -n\" }' README.md", "awk '/a|b/ { print $1 }' README.md", "mapfile -t a < README.md"),
     *("IFS=, read -r a b <<< x,y; ls $a", "PS4='+ ' bash -x run.sh", "perl -Mstrict -e 'print 1'", "tar -xf a.tar"),
+    *("declare -r x=$y", "local x=$1 y=$(ls)", "declare -A m=([a]=1 [b]=$x)", "declare -a x=($y)", "readonly D=$(pwd)"),
+    *("m=([a]=1 [b]=$x); ls", 'f=("$x" b\n c); ls', "declare -a f=($(ls) $x)", 'f+=("$x")'),
+    *('read -r -p "$q" x', "printf '%s' $y", "[ $x = 1 ]", "[[ -n $x ]]", "export PATH=$PATH:bin"),
     "make -f - <<< $'all: a.c\\n\\t@$(CC) -o $@ $<'",
 )
 

@@ -1,0 +1,197 @@
+"""Files whose content a command replaces because its words name them: the other spellings of ``> FILE``."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from swecli.core.permissions.shell.scan import ScanWord, is_long_option
+from swecli.lazy_pattern import lazy_pattern
+
+
+class Output(Struct, frozen=True):
+    """A file that is written from its beginning. ``within``: if it is a folder, these names in it are written instead.
+    ``numbered``: it is the beginning of several names that end in a count, such as ``xaa``. ``itself``: a link of this
+    name is replaced, not what it leads to."""
+
+    word: ScanWord
+    within: tuple[str, ...] = ()
+    numbered: bool = False
+    itself: bool = False
+
+
+_NAMED_BY_OPTION: Final[Mapping[str, tuple[str, str]]] = {
+    "sort": ("o", "--output"),
+    "curl": ("o", "--output"),
+    "wget": ("O", "--output-document"),
+    "pandoc": ("o", "--output"),
+    "dot": ("o", ""),
+    "patch": ("o", "--output"),
+    "pg_dump": ("f", "--file"),
+    "mysqldump": ("r", "--result-file"),
+    "shuf": ("o", "--output"),
+    "base64": ("o", "--output"),
+    "xmllint": ("", "--output"),
+}
+"""Programs with the letter and the long form of the option that names the file they write."""
+_CLUSTERED: Final[Mapping[str, str]] = {
+    "sort": "bdfgiMhnRrVcCmsuz",
+    "curl": "0123446aBfgGIijJklLnNOpqRsSvVZ#",
+    "wget": "bcdEFHkKLmNpqrSvVx46",
+}
+"""Letters without a value, which may stand before that letter in one word."""
+_COPIES: Final = frozenset(("cp", "mv", "install", "gcp", "gmv", "ginstall"))
+_KEEPS: Final = lazy_pattern(r"-[a-zA-Z]*[nb][a-zA-Z]*|--no-clobber|--backup.*|--update=none.*|-S.*|--suffix.*")
+"""Options of copies that keep what is there."""
+_INSTALL_VALUES: Final = frozenset(("-m", "-o", "-g", "--mode", "--owner", "--group"))
+_SED_WRITES: Final = lazy_pattern(r"(?:(?<=[\s;{\d$/!,|#:@])|(?<=[/|#,:@][gpiImMe\d])|^)[wW][ \t]+([^\n;}]+)")
+_AWK_WRITES: Final = lazy_pattern(r"(?<!>)>[ \t]*\"([^\"\n]+)\"")
+_COUNT: Final = lazy_pattern(r"[a-z0-9]{2,5}")
+
+
+def outputs(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]:
+    """The files that the program would write from their beginning, as far as the words name them."""
+    if name == "tee":
+        yield from _of_tee(arguments)
+    elif name in _COPIES:
+        yield from _of_copy(name, arguments)
+    elif name in ("ln", "gln"):
+        if any(re.fullmatch(r"-[a-zA-Z]*f[a-zA-Z]*", word.text) or word.text == "--force" for word in arguments):
+            yield from _of_copy(name, arguments)
+    elif name in ("sed", "gsed"):
+        yield from _quoted(arguments, _SED_WRITES)
+    elif name in ("awk", "gawk", "mawk", "nawk"):
+        yield from _quoted(arguments, _AWK_WRITES)
+    elif name == "split":
+        operands = _operands(arguments, values="abClnt")
+        yield Output(operands[1] if len(operands) > 1 else ScanWord("x"), numbered=True)
+    elif name == "csplit":
+        named = _values(arguments, "f", "--prefix", "ksz")
+        yield Output(named[-1] if named else ScanWord("xx"), numbered=True)
+    elif name == "uniq":
+        yield from (Output(word) for word in _operands(arguments, values="fsw")[1:2])
+    elif name == "tar":
+        yield from _of_tar(arguments)
+    if name == "curl":
+        yield from _remote_names(arguments)
+    if name in _NAMED_BY_OPTION:
+        letter, long = _NAMED_BY_OPTION[name]
+        yield from (Output(word) for word in _values(arguments, letter, long, _CLUSTERED.get(name, "")))
+
+
+def counts(name: str, prefix: str) -> bool:
+    """Whether a file name is the prefix with a count."""
+    return name.startswith(prefix) and _COUNT.fullmatch(name[len(prefix) :]) is not None
+
+
+def in_place(arguments: Sequence[ScanWord]) -> tuple[ScanWord, ...]:
+    """The words of ``sed -i`` and its like that may name the files it rewrites: all but options."""
+    return tuple(word for word in arguments if not word.known or not word.text.startswith("-"))
+
+
+def _of_tee(arguments: Sequence[ScanWord]) -> Iterator[Output]:
+    options = [word.text for word in arguments if word.text.startswith("-")]
+    if any(re.fullmatch(r"-[a-z]*a[a-z]*", one) or is_long_option(one, "--append") for one in options):
+        return
+    yield from (Output(word) for word in _operands(arguments))
+
+
+def _of_copy(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]:
+    """The target of a copy or a new name, or the names in a target folder."""
+    folder: ScanWord | None = None
+    sources: list[ScanWord] = []
+    rest = list(arguments)
+    ended = False
+    while rest:
+        word = rest.pop(0)
+        text = word.text
+        if ended or not text.startswith("-") or text == "-":
+            sources.append(word)
+        elif text == "--":
+            ended = True
+        elif text in ("-t", "--target-directory") and rest:
+            folder = rest.pop(0)
+        elif text.startswith("--target-directory="):
+            folder = ScanWord(text.partition("=")[2], word.known, word.glob)
+        elif name.endswith("install") and text in _INSTALL_VALUES and rest:
+            rest.pop(0)
+        elif (name.endswith("install") and text in ("-d", "--directory")) or _keeps(name, text):
+            return
+    if folder is None:
+        if len(sources) < 2:
+            return
+        folder = sources.pop()
+    names = tuple(posixpath.basename(word.text.rstrip("/")) for word in sources if word.known)
+    yield Output(folder, names, itself=name in ("ln", "gln", "mv", "gmv"))
+
+
+def _keeps(name: str, option: str) -> bool:
+    return not name.endswith("install") and _KEEPS.fullmatch(option) is not None
+
+
+def _of_tar(arguments: Sequence[ScanWord]) -> Iterator[Output]:
+    """The archive that ``tar c`` makes."""
+    words = [word.text for word in arguments]
+    if not words:
+        return
+    flags = words[0] if re.fullmatch(r"-?[a-zA-Z]+", words[0]) else ""
+    if not ("c" in flags or "-c" in words or "--create" in words):
+        return
+    for at, text in enumerate(words):
+        cluster = (at == 0 and bool(flags) and "f" in text) or re.fullmatch(r"-[a-zA-Z]*f", text) is not None
+        if (cluster or text == "--file") and at + 1 < len(words):
+            yield Output(arguments[at + 1])
+        elif text.startswith("--file="):
+            yield Output(ScanWord(text.partition("=")[2], arguments[at].known))
+
+
+def _remote_names(arguments: Sequence[ScanWord]) -> Iterator[Output]:
+    """The names that ``curl -O`` takes from addresses."""
+    letters = [word.text for word in arguments]
+    if any(re.fullmatch(r"-[a-zA-Z#]*O[a-zA-Z]*|--remote-name(-all)?", one) for one in letters):
+        for word in arguments:
+            if word.known and "/" in word.text and not word.text.startswith("-"):
+                yield Output(ScanWord(posixpath.basename(word.text.partition("?")[0])))
+
+
+def _quoted(arguments: Sequence[ScanWord], pattern: re.Pattern[str]) -> Iterator[Output]:
+    """The file names in a script among the words."""
+    for word in arguments:
+        for match in pattern.finditer(word.text):
+            found = next(filter(None, match.groups()), "").strip()
+            if found:
+                yield Output(ScanWord(found))
+
+
+def _operands(arguments: Sequence[ScanWord], values: str = "") -> list[ScanWord]:
+    """The words that are no options; ``values`` are the letters of options with a value in the next word."""
+    found: list[ScanWord] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word.text == "--":
+            return [*found, *rest]
+        if not word.text.startswith("-") or word.text == "-":
+            found.append(word)
+        elif len(word.text) == 2 and word.text[1] in values:
+            del rest[:1]
+    return found
+
+
+def _values(arguments: Sequence[ScanWord], letter: str, long: str, before: str) -> list[ScanWord]:
+    """The values of an option, given as its letter, possibly in a cluster, or as its long form."""
+    found: list[ScanWord] = []
+    cluster = re.compile(rf"-[{re.escape(before)}]*{letter}(.*)" if before else rf"-{letter}(.*)", re.DOTALL)
+    for at, word in enumerate(arguments):
+        following = arguments[at + 1 : at + 2]
+        if word.text.startswith("--"):
+            name, equals, value = word.text.partition("=")
+            if long and is_long_option(name, long):
+                found += [ScanWord(value, word.known, word.glob)] if equals else following
+        elif letter and (match := cluster.fullmatch(word.text)) is not None:
+            found += [ScanWord(match[1], word.known, word.glob)] if match[1] else following
+    return found

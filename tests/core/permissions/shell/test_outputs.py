@@ -1,0 +1,117 @@
+"""A file that a command replaces is the same loss however the command spells it: it asks where /undo cannot help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from swecli.core.permissions.types import Decision, Rule
+from tests.support.shell_workspace import ShellWorkspace
+
+OVERWRITES = (
+    *(
+        "echo x > README.md",
+        "echo x | tee README.md",
+        "tee -i -- README.md < package.json",
+        "cp package.json README.md",
+    ),
+    *(
+        "mv -f package.json README.md",
+        "cp -t . src/README.md",
+        "mv --target-directory=. src/README.md",
+        "ln -sf a README.md",
+    ),
+    *("install -m 644 package.json README.md", "cp src/README.md .", "sort -o README.md a", "sort -uo README.md a"),
+    *("sort --output=README.md a", "curl -so README.md http://localhost", "curl --output README.md http://localhost"),
+    *(
+        "curl -O http://localhost/README.md?x",
+        "wget -qO README.md http://localhost",
+        "awk '{ print > \"README.md\" }' a",
+    ),
+    *("sed -n 's/a/b/w README.md' a", "sed -n '/a/w README.md' a", "sed 'w README.md' a", "uniq a README.md"),
+    *("split -l 5 a part.", "split a", "csplit a 5", "tar czf README.md src", "tar -c -f README.md src"),
+    *(
+        "sed -i 's/a.*/b/' README.md",
+        "perl -pi -e 's/a.*/b/' README.md",
+        "cd src && cp a ../README.md",
+        "x=README.md; cp a $x",
+    ),
+)
+KEEPS = (
+    *("echo x > new.md", "echo x >> README.md", "tee -a README.md < a", "cp -n a README.md", "cp -b a README.md"),
+    *("cp README.md new.md", "mv a src/new", "sort README.md", "sort -k 2 -o new.md README.md", "cp README.md docs"),
+    *(
+        "awk '{ print >> \"README.md\" }' a",
+        "ln -s a README.md",
+        "split -l 5 a other.",
+        "tar xf a.tar",
+        "tar tf README.md",
+    ),
+    *("curl -s http://localhost/README.md", "sed -n '/w README/p' a", "install -d docs", "cp a empty", "ln -sf a link"),
+)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
+    found = ShellWorkspace(tmp_path_factory.mktemp("outputs"))
+    for name in ("a", "src/README.md", "part.aa", "xaa", "xx00"):
+        (found.root / name).write_text("text\n")
+    (found.root / "empty").touch()
+    return found
+
+
+def auto(work: ShellWorkspace, command: str, *, restores: bool, rules: Sequence[str] = ()) -> Decision:
+    allowed = tuple(Rule("allow", text, "user") for text in rules)
+    known = {"sandbox": "full", "holds": True, "rules": allowed, "trust": "trusted"}
+    return work.decide(command, work.policy(mode="auto", restores=lambda paths, command: restores, **known))
+
+
+@pytest.mark.parametrize("command", OVERWRITES)
+def test_what_would_be_lost_for_good_asks_however_it_is_spelled(work: ShellWorkspace, command: str) -> None:
+    decision = auto(work, command, restores=False)
+    assert (decision.outcome, bool(decision.danger)) == ("ask", True), decision.reason
+
+
+@pytest.mark.parametrize("command", OVERWRITES)
+def test_what_undo_restores_runs_in_the_sandbox(work: ShellWorkspace, command: str) -> None:
+    decision = auto(work, command, restores=True)
+    assert (decision.outcome, decision.contained) == ("allow", True), decision.reason
+
+
+@pytest.mark.parametrize("command", KEEPS)
+def test_what_is_kept_does_not_ask(work: ShellWorkspace, command: str) -> None:
+    decision = auto(work, command, restores=False)
+    assert decision.outcome == "allow", decision.reason
+
+
+def test_the_question_of_another_mode_still_warns(work: ShellWorkspace) -> None:
+    decision = work.decide("cp a README.md", work.policy(restores=lambda paths, command: True))
+    assert decision.outcome == "ask"
+    assert decision.loss is not None
+    assert decision.loss.line("") == "overwrites 1 file git does not know; /undo restores it"
+    assert (decision.counted, decision.told, decision.offers) == (True, True, ("Bash(cp a README.md)",))
+
+
+def test_only_the_files_that_are_replaced_are_asked_about(work: ShellWorkspace) -> None:
+    asked: list[tuple[Sequence[str], str]] = []
+    policy = work.policy(restores=lambda paths, command: not asked.append((tuple(paths), command)))
+    work.decide("cp a README.md docs; tee src/main.py < a", policy)
+    assert asked == [((str(work.root / "src/main.py"),), "cp a README.md docs; tee src/main.py < a")]
+
+
+def test_a_rule_for_command_and_file_still_holds_when_the_file_has_content(work: ShellWorkspace) -> None:
+    rules = ("Bash(pytest *)", "Edit(/README.md)")
+    assert auto(work, "pytest > README.md", restores=True, rules=rules).rule is not None
+    assert auto(work, "pytest > README.md", restores=False, rules=rules).outcome == "ask"
+
+
+def test_a_rule_lets_no_edit_in_place_out_of_the_sandbox(work: ShellWorkspace) -> None:
+    decision = auto(work, "sed -i 's/a.*/b/' README.md", restores=True, rules=("Bash(sed *)",))
+    assert (decision.outcome, decision.contained) == ("allow", True)
+    default = work.policy(rules=(Rule("allow", "Bash(sed *)", "user"),), restores=lambda paths, command: True)
+    assert work.decide("sed -i 's/a.*/b/' README.md", default).outcome == "ask"
+
+
+def test_an_output_outside_the_workspace_asks_even_if_it_can_be_undone(work: ShellWorkspace) -> None:
+    assert auto(work, "echo x > /etc/hostname", restores=True).outcome == "ask"
