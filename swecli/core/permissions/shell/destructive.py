@@ -409,7 +409,7 @@ def _overwriting(what: str, paths: Sequence[str], place: Place) -> Danger:
     loss = counted("overwrites", found, place.facts, place.bases[0])
     shown = found.there[0] if len(found.there) == 1 else f"{len(found.there)} files"
     has = "has" if len(found.there) == 1 else "have"
-    reason = f"{what} would replace {shown}, which {has} content."
+    reason = f"{what} would overwrite {shown}, which {has} content."
     return Danger(reason, evidence=found.there[:MAX_SHOWN], loss=loss, undone=place.restores(found.there))
 
 
