@@ -104,7 +104,8 @@ class FileChange(Struct, frozen=True):
         if self.changes_nothing:
             return ""  # the block says so
         verb = "overwrites" if self.note.startswith("overwrites") else "changes"
-        return f"{verb} a file, {before:,} \u2192 {plural(after, 'byte')}"
+        size = f"{before:,} \u2192 {plural(after, 'byte')}" if before != after else f"still {plural(after, 'byte')}"
+        return f"{verb} a file, {size}"
 
     def write(self) -> ChangedFile:
         """Write the change if the file is unchanged since planning. ``path`` is the approved place: a link that has
