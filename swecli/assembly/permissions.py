@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.assembly.services import build_policy, grant_rules, grants_of
-from swecli.assembly.settings import SettingsFiles
+from swecli.assembly.settings import SettingsFiles, unknown_tool
 from swecli.assembly.startup import Startup, startup_of
 from swecli.assembly.storage import DATABASE
 from swecli.core.config.load import toml_text
@@ -25,7 +25,6 @@ from swecli.core.permissions.check import COMMAND_TOOL, Match, command_call, mat
 from swecli.core.permissions.rules import RuleError, check_rules, rule_pattern
 from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
 from swecli.core.sessions.database import read_only
-from swecli.core.tools.registry import builtin_tools
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import ShownRule, Tried
@@ -148,7 +147,7 @@ class FolderRules:
             use = uses.get((rule.effect, rule.text), Use(0, None))
             grant = granted.get(rule.text, "") if rule.scope == "grant" else ""
             origin = _origin(rule) if rule in held else rule.origin or rule.scope
-            void = void_reason(rule, policy)
+            void = void_reason(rule, policy) or _trouble(rule)
             rows.append(RuleRow(grant, rule.effect, rule.text, rule.scope, origin, use.count, use.last, void))
         return rows
 
@@ -218,7 +217,7 @@ class PermissionRules:
             return settings.write(f"approval.{how}", toml_text([*there, rule]), "user").message
         with _in_a_sentence():
             kept = self._rules.grants(startup).add(rule, "week" if how == "week" else "project")
-        return f"allow {kept.rule}: {kept.origin}"
+        return f"{unknown_tool(rule)} allow {kept.rule}: {kept.origin}".lstrip()
 
     def revoke(self, grant: str) -> str:
         with _in_a_sentence():
@@ -244,10 +243,7 @@ def _effect(word: str) -> RuleEffect:
 
 def rule_notices(rules: Sequence[Rule]) -> tuple[str, ...]:
     """A sentence for each invalid rule or one that names no tool: it has no effect although its author relies on it."""
-    if not rules:
-        return ()
-    tools = frozenset(tool.name for tool in builtin_tools())
-    messages = ((rule, _trouble(rule, tools)) for rule in rules)
+    messages = ((rule, _trouble(rule)) for rule in rules)
     return tuple(
         f"{f'{rule.origin}: ' if rule.origin else ''}the {rule.effect} rule {rule.text!r} has no effect: {trouble}."
         for rule, trouble in messages
@@ -269,12 +265,10 @@ def require_rules(options: LaunchOptions, startup: Startup) -> None:
         raise StartError("\n".join(messages), ExitCode.CONFIG)
 
 
-def _trouble(rule: Rule, tools: Collection[str]) -> str:
+def _trouble(rule: Rule) -> str:
+    """Why the rule has no effect, as a clause; empty if it may have one."""
     try:
-        pattern = rule_pattern(rule)
+        rule_pattern(rule)
     except RuleError as error:
         return str(error)
-    named = pattern.tools
-    if named and not any(name in tools or name.startswith("mcp__") for name in named):
-        return f"unknown tool {named[0]!r}; tools: {', '.join(sorted(tools))}"
-    return ""
+    return unknown_tool(rule.text).partition(" has no effect: ")[2].removesuffix(".")

@@ -93,7 +93,10 @@ class SettingsFiles:
             set_value(Path(path), name, value)
         except ConfigError as error:
             raise ValueError(str(error)) from None
-        return self._written(name, file, f"{name} = {toml_text(value)}, written to {path}", is_set=True)
+        notice = f"{name} = {toml_text(value)}, written to {path}"
+        if key_parts(name)[:1] == ("approval",) and isinstance(value, list):
+            notice = " ".join((*map(unknown_tool, map(str, cast("list[object]", value))), notice)).lstrip()
+        return self._written(name, file, notice, is_set=True)
 
     def unset(self, name: str, file: FileName) -> Written:
         path = self._path(file)
@@ -231,6 +234,19 @@ def _keep_unshared(folder: Path) -> None:
             ignore.write_text("logs/\nconfig.local.toml\n", encoding="utf-8")
         except OSError as error:
             raise ValueError(f"cannot write {ignore} ({error.strerror or error}); nothing was changed") from None
+
+
+def unknown_tool(rule: str) -> str:
+    """A sentence if the rule names no tool of swecli, so that it has no effect; else empty. An MCP server may offer
+    what it names later."""
+    from swecli.core.permissions.rules import parse_rule
+    from swecli.core.tools.registry import builtin_tools
+
+    tools = frozenset(tool.name for tool in builtin_tools())
+    named = parse_rule(rule).tools
+    if not named or any(name in tools or name.startswith("mcp__") for name in named):
+        return ""
+    return f"The rule {rule} has no effect: unknown tool {named[0]!r}; tools: {', '.join(sorted(tools))}."
 
 
 def _check_rules(effect: RuleEffect, rules: Sequence[object]) -> None:

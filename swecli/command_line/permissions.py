@@ -86,15 +86,19 @@ def grant(arguments: Sequence[str]) -> int:
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     from swecli.assembly.permissions import checked_rule
+    from swecli.assembly.settings import unknown_tool
 
     try:
         checked_rule("allow", chosen.rule)
+        note = unknown_tool(chosen.rule)
         kept = _grants(working_directory(chosen.cwd)).add(chosen.rule, chosen.span)
     except RuleError as error:
         raise UsageError(f"{chosen.rule}: {error}") from error
     except OSError as error:
         raise StartError(f"cannot store the grant: {error}. Nothing was changed.") from error
     sys.stdout.write(f"{kept.id}  allow {_safe(kept.rule)}: {kept.origin}\n")
+    if note:
+        sys.stderr.write(f"{_safe(note)}\n")
     return ExitCode.OK
 
 

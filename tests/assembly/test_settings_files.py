@@ -143,6 +143,10 @@ def test_a_broken_file_is_an_error_with_its_line(place: Place) -> None:
 def test_rules_are_granted_revoked_and_added(place: Place) -> None:
     place.file.write_text('[approval]\ndeny = ["Bash(rm *)"]\n')
     assert "until" in place.rules.add("week", "Bash(npm test)")
+    assert "unknown tool" not in place.rules.add("week", "mcp__db__query")
+    for how in ("week", "deny"):
+        assert place.rules.add(how, "run_comand").startswith("The rule run_comand has no effect: unknown tool")
+    place.file.write_text('[approval]\ndeny = ["Bash(rm *)"]\n')
     shown = {each.rule: each for each in place.rules.read()}
     assert shown["Bash(rm *)"].origin == f"{place.file}:2"
     assert shown["Bash(npm test)"].grant

@@ -55,6 +55,18 @@ def test_get_set_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "max_steps" not in tomllib.loads(file.read_text()).get("agent", {})
 
 
+def test_a_rule_for_an_unknown_tool_is_told_where_it_is_set(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "set", "approval.deny", '["Bassh", "Bash(rm *)", "mcp__db"]']) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert said.startswith("The rule Bassh has no effect: unknown tool 'Bassh'; tools: ")
+    assert said.count("has no effect") == 1
+    assert tomllib.loads(file.read_text())["approval"]["deny"] == ["Bassh", "Bash(rm *)", "mcp__db"]
+    assert main(["permissions", "grant", "run_comand", "-C", str(file.parent)]) == ExitCode.OK
+    assert "The rule run_comand has no effect" in capsys.readouterr().err
+    assert main(["permissions", "list", "--json", "-C", str(file.parent)]) == ExitCode.OK
+    assert capsys.readouterr().out.count("unknown tool") == 2
+
+
 def test_a_switch_is_set_with_the_usual_words(file: Path) -> None:
     assert main(["config", "set", "ui.mouse", "no"]) == ExitCode.OK
     assert tomllib.loads(file.read_text())["ui"]["mouse"] is False
