@@ -23,7 +23,7 @@ from swecli.core.permissions.rules import (
     rule_pattern,
     words_rule,
 )
-from swecli.core.permissions.shell.destructive import Danger, Place, dangers, place_of
+from swecli.core.permissions.shell.destructive import Danger, Place, dangers, is_temporary, place_of
 from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.offers import NoOffer, Offered, offered_words
 from swecli.core.permissions.shell.proof import Part, prove
@@ -180,6 +180,26 @@ def beyond_landlock(judgement: Judgement) -> str | None:
             if not word.known or any(inside(path, place.roots) is None for path in _meanings(word, place)):
                 return f"{item.name} may change files outside the workspace, which Landlock does not prevent"
     return None
+
+
+def reads_elsewhere(policy: Policy, call: Call, judgement: Judgement) -> bool:
+    """Whether the command reads something outside the workspace or secret. A full sandbox has a ``/tmp`` of its own:
+    what is not in the real one, or the command writes there itself, is nothing else."""
+    if not any(part.soft for part in judgement.parts):
+        return False
+    place, words = (
+        judgement.place,
+        [word for item in judgement.started for word in (*item.words[1:], *item.found.reads)],
+    )
+    written = {word.text for item in judgement.started for word in item.found.writes if word.known and not word.glob}
+    named = {word.text for word in words if word.known and not word.glob and word.text.startswith("/tmp/")}
+    plain = (path for path in sorted(named | written) if path == posixpath.normpath(path))
+    own = [path for path in plain if path in written or is_temporary(path, place.facts, place.roots)]
+    if policy.sandbox != "full" or not own:
+        return True
+    roots = (*call.roots, *(path for path in own if inside(path, ("/tmp",))))
+    parts = prove(read_script(call.effects.command or ""), policy.facts, call.cwd, roots, policy.home)
+    return any(part.soft for part in parts)
 
 
 def _meanings(word: ScanWord, place: Place) -> set[str]:

@@ -23,11 +23,13 @@ from swecli.core.permissions.commands import (
     named_secret,
     offer,
     only_edits,
+    reads_elsewhere,
 )
 from swecli.core.permissions.git_facts import is_git_settings
 from swecli.core.permissions.paths import inside, is_own, is_secret_in
 from swecli.core.permissions.protected import installed_reason, protected_reason
 from swecli.core.permissions.rules import active_rules, is_valid, matches_call, parse_rule, path_rule
+from swecli.core.permissions.shell.destructive import Danger
 from swecli.core.permissions.shell.lexer import hidden_character
 from swecli.core.permissions.shell.losses import merged
 from swecli.core.permissions.shell.proof import Part
@@ -387,8 +389,7 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     edits = mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement)
     dangers = [danger for danger in judgement.dangers if not (edits and danger.edits)]
     uncontained = _uncontained(policy, call, judgement) if mode == "auto" else ""
-    # What /undo restores needs no question of its own; an edit in place only where nothing else can go wrong.
-    dangers = [one for one in dangers if not one.undone or (one.edits and uncontained is not None)]
+    dangers = [danger for danger in dangers if _presses(danger, policy, contained=uncontained is None)]
     if dangers and not lifted(rules, dangers):
         return _dangerous(policy, call, judgement, evidence)
     if judgement.unread is not None:
@@ -397,8 +398,10 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         )
     if call.effects.outside:
         return _warned(replace(outside, evidence=evidence), judgement)
-    rewrites = any(one.edits for one in judgement.dangers) and uncontained is None
-    rule = allowed_by(rules, policy, call, judgement) if not rewrites else None  # a rule would let it leave the sandbox
+    # A rule would let it leave the sandbox.
+    stays = uncontained is None and any(one.edits or one.confined for one in judgement.dangers)
+    spelled = lifted(rules, [one for one in judgement.dangers if one.harmless])
+    rule = allowed_by(rules, policy, call, judgement) if spelled and not stays else None
     if rule is not None:
         return _by_rule(rule)
     if dangers:
@@ -418,13 +421,23 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     return _warned(_asked(policy, call, judgement, reason, evidence), judgement)
 
 
+def _presses(danger: Danger, policy: Policy, *, contained: bool) -> bool:
+    """Whether the danger asks by itself. What /undo restores does not, but an edit in place only in a sandbox."""
+    if danger.confined and contained and policy.sandbox == "full":
+        return False
+    return not danger.harmless and (not danger.undone or (danger.edits and not contained))
+
+
 def _uncontained(policy: Policy, call: Call, judgement: Judgement) -> str | None:
     """Why the sandbox does not suffice to run a command without a question, as a clause (empty: no reason to name);
     None if it does."""
     if policy.sandbox != "full" and not policy.holds:
         return ""
-    if any(part.soft for part in judgement.parts):
+    if reads_elsewhere(policy, call, judgement):
         return ""
+    elsewhere = next((danger.reason.rstrip(".") for danger in judgement.dangers if danger.harmless), None)
+    if elsewhere is not None:
+        return elsewhere
     secret = named_secret(judgement, call.roots)
     if secret is not None:
         return f"{secret} may hold secrets"
@@ -445,23 +458,25 @@ _MOST_DANGERS: Final = 3
 
 def _dangerous(policy: Policy, call: Call, judgement: Judgement, evidence: tuple[str, ...]) -> Decision:
     shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
-    pressing = next((one for one in judgement.dangers if not one.undone), judgement.dangers[0])
+    warning = [one for one in judgement.dangers if not one.harmless]
+    pressing = next((one for one in warning if not one.undone), warning[0])
     return _warned(_asked(policy, call, judgement, pressing.reason, (*shown, *evidence)), judgement)
 
 
 def _warned(decision: Decision, judgement: Judgement) -> Decision:
     """The question with the line about what could be lost, if anything."""
-    if not judgement.dangers:
+    dangers = [one for one in judgement.dangers if not one.harmless]
+    if not dangers:
         return decision
-    losses = [danger.loss for danger in judgement.dangers if danger.loss is not None]
-    untold = [danger for danger in judgement.dangers if danger.loss is None or not danger.loss.what]
-    reasons = list(dict.fromkeys(danger.reason.rstrip(".") for danger in untold or judgement.dangers[:1]))
+    losses = [danger.loss for danger in dangers if danger.loss is not None]
+    untold = [danger for danger in dangers if danger.loss is None or not danger.loss.what]
+    reasons = list(dict.fromkeys(danger.reason.rstrip(".") for danger in untold or dangers[:1]))
     more = f" and {len(reasons) - _MOST_DANGERS} more" if len(reasons) > _MOST_DANGERS else ""
     return replace(
         decision,
         danger="; ".join(reasons[:_MOST_DANGERS]) + more,
         loss=merged(losses),
-        counted=len(losses) == len(judgement.dangers),
+        counted=len(losses) == len(dangers),
         told=not untold,
     )
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from swecli.core.permissions.facts import BlastRadius, FileFacts
 from swecli.core.permissions.paths import inside, is_own
 from swecli.core.permissions.protected import protected_reason
-from swecli.core.permissions.shell.losses import Extent, Loss, beyond_files, counted, extent, of_git
+from swecli.core.permissions.shell.losses import REMOTE, Extent, Loss, beyond_files, counted, extent, of_git
 from swecli.core.permissions.shell.offers import spelled_out
 from swecli.core.permissions.shell.outputs import counts, in_place, outputs
 from swecli.core.permissions.shell.programs import PROGRAMS
@@ -69,7 +69,8 @@ class Danger(Struct, frozen=True):
     """``reason`` is a sentence. ``refuse``: no rule or mode lifts it. ``spelled``: only an allow rule beginning with
     these very words lifts it. ``loss`` is the predicted loss, if known. ``edits``: it only changes the content of
     files, which a command proven to be an edit may. ``undone``: /undo would restore all of it, so it is worth a warning
-    but no question of its own."""
+    but no question of its own. ``harmless``: it warns of nothing, but no sandbox could run it. ``confined``: a
+    full sandbox, which has a ``/tmp`` of its own, has nothing to lose there."""
 
     reason: str
     refuse: bool = False
@@ -78,6 +79,8 @@ class Danger(Struct, frozen=True):
     loss: Loss | None = None
     edits: bool = False
     undone: bool = False
+    harmless: bool = False
+    confined: bool = False
 
 
 class Place(Struct, frozen=True):
@@ -100,6 +103,7 @@ class _Lists(Struct, frozen=True):
     interpreters: re.Pattern[str]
     always: Mapping[str, str]
     conditional: Mapping[str, tuple[tuple[str, ...], ...]]
+    harmless: Mapping[str, tuple[tuple[str, ...], ...]]
     code: re.Pattern[str]
 
 
@@ -110,12 +114,17 @@ def _lists() -> _Lists:
 
     data = tomllib.loads(Path(__file__).with_name("destructive.toml").read_text(encoding="utf-8"))
     always = {name: reason for reason, names in data["always"].items() for name in names.split()}
-    conditional = {name: tuple(tuple(entry.split()) for entry in entries) for name, entries in data["with"].items()}
+    conditional, harmless = (
+        {name: tuple(tuple(entry.split()) for entry in entries) for name, entries in data[table].items()}
+        for table in ("with", "harmless")
+    )
     names = {name: frozenset(words.split()) for name, words in data["names"].items()}
     interpreters = re.compile(
         "|".join(re.escape(name) for name in names["interpreters"]) + r"|(python|pypy|perl|ruby|php|lua)[\d.]*"
     )
-    return _Lists(names, interpreters, always, conditional, re.compile(data["code"]["pattern"].replace("\\\n", "")))
+    return _Lists(
+        names, interpreters, always, conditional, harmless, re.compile(data["code"]["pattern"].replace("\\\n", ""))
+    )
 
 
 def place_of(
@@ -150,20 +159,25 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
     if not item.name:
         yield Danger("The program's name is computed.")
         return
-    lists = _lists()
+    lists, harmless = _lists(), _harmless_use(item)
     if item.name in lists.always or item.name.startswith("mkfs"):
         reason = f"{item.name} {lists.always.get(item.name, 'overwrites devices or whole files')}."
-        yield Danger(reason, spelled=_spelled(item), loss=_loss(item, place))
+        if harmless is not None:
+            reason = reason if "through" in reason else f"{item.name} cannot work in a sandbox."
+            yield Danger(reason, spelled=_spelled(item) or (item.name, *harmless), harmless=True)
+        else:
+            yield Danger(reason, spelled=_spelled(item), loss=_loss(item, place))
     if item.name == "find":
         yield from _find(item, place)
-    if item.name in lists.names["removers"]:
+    if item.name in lists.names["removers"] and harmless is None:
         yield from _remover(item, item.words[1:], place)
-    if _conditional(item, lists.conditional.get(item.name, ())) or _checks_out_files(item, place):
-        does = "can destroy work or change what other programs do"
+    if harmless is None and (
+        _conditional(item, lists.conditional.get(item.name, ())) or _checks_out_files(item, place)
+    ):
         if item.name in _IN_PLACE:
             yield _in_place(item, place)
         else:
-            yield Danger(f"{_shown(item)} {does}.", loss=_loss(item, place))
+            yield Danger(f"{_shown(item)} {_does(item)}.", loss=_loss(item, place))
     yield from _outputs(item, place)
     if lists.interpreters.fullmatch(item.name):
         yield from _interpreter(item, lists.code)
@@ -202,6 +216,56 @@ def _conditional(item: Started, entries: Iterable[tuple[str, ...]]) -> bool:
     # Other programs have options with values before their subcommand.
     depth = 1 if item.name == "git" else 3
     return any(_entry_matches(entry, words, plain, depth) for entry in entries)
+
+
+def _harmless_use(item: Started) -> tuple[str, ...] | None:
+    """The first words, without the program, of a use that does no harm as far as its words show: it shows help, lists
+    something or only says what it would do. None for any other use."""
+    lists = _lists()
+    if not all(word.known and not word.glob for word in item.words):
+        return None
+    words = [word.text for word in _without_globals(item)]
+    if words in (["--help"], ["--version"], ["version"]):
+        return tuple(words) if item.name not in lists.names["starters"] else None
+    if words[-1:] == ["--help"] and not _RUNS.intersection(words):
+        names = all(re.fullmatch(r"[a-z][a-z0-9-]{0,30}", word) for word in words[:-1])  # of subcommands, not of files
+        takes_files = item.name in lists.names["removers"] or lists.always.get(item.name, "").startswith("overwrites")
+        starts = item.name in lists.names["starters"]
+        return tuple(words) if names and len(words) <= 4 and not (takes_files or starts) else None
+    found = (_named_use(entry, words) for entry in lists.harmless.get(item.name, ()))
+    return next((use for use in found if use is not None), None)
+
+
+_RUNS = frozenset(("run", "exec", "shell", "attach"))
+
+
+def _named_use(entry: tuple[str, ...], words: list[str]) -> tuple[str, ...] | None:
+    """The first words if an entry of the harmless uses covers these words."""
+    named = tuple(token for token in entry if token[0] not in "-~!.")
+    rest = words[len(named) :]
+    options = list(takewhile(lambda word: word != "--", rest))
+    fits = tuple(words[: len(named)]) == named
+    for token in entry[len(named) :]:
+        if token == ".":
+            fits &= len(words) == len(entry) - 1
+        elif token.startswith("!"):
+            fits &= not any(_token_matches(token[1:], word) for word in rest)
+        elif token.startswith("~"):
+            flags, _, letter = token[2:].partition("]")
+            cluster = rf"-[{flags}{letter}]*{letter}[{flags}{letter}]*"
+            fits &= any(re.fullmatch(cluster, word) is not None for word in options)
+        else:
+            fits &= token in options
+    return (named or tuple(words[:1])) if fits else None
+
+
+def _does(item: Started) -> str:
+    """What a use of a program that is dangerous with these words does, as a clause without its subject."""
+    if item.name == "gio" and item.words[1].text == "trash":
+        return "moves files to the trash"
+    if item.name in REMOTE:
+        return "may change something on other machines"
+    return "can destroy work or change what other programs do"
 
 
 def _without_globals(item: Started) -> list[ScanWord]:
@@ -257,6 +321,12 @@ def _shown(item: Started) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
+def acts_elsewhere(name: str) -> str:
+    """What a program does that acts through another process, as a clause without its subject; empty for others."""
+    does = _lists().always.get(name, "")
+    return does if does.startswith("acts through") else ""
+
+
 # --- removing ------------------------------------------------------------------------------------------------------
 
 
@@ -283,11 +353,27 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
         reason = "removes something outside the workspace"
     elif item.name != "rmdir" and item.name not in ("rm", "unlink"):
         reason = "removes files permanently"
+    if item.name in _lists().names["trashers"]:
+        reason = "moves files to the trash"
     if reason is not None:
         known = all(target.known and "{}" not in target.text for target in targets) and place.certain
         found = extent(_removed(targets, place), place.facts)
         loss = _deletion(found, place) if known else None
-        yield Danger(f"{_shown(item)} {reason}.", evidence=_blast_radius(targets, found), loss=loss)
+        plain = known and all(target.text.startswith("/tmp/") and not target.glob for target in targets)
+        confined = plain and all(is_temporary(path, place.facts, place.roots) for path in found.paths)
+        evidence = _blast_radius(targets, found)
+        yield Danger(f"{_shown(item)} {reason}.", evidence=evidence, loss=loss, confined=confined)
+
+
+def is_temporary(path: str, facts: FileFacts, roots: Sequence[str]) -> bool:
+    """Whether this can only be a file of the sandbox's own ``/tmp``: there is none of this name outside of it."""
+    return (
+        inside(path, ("/tmp",)) is not None
+        and path != "/tmp"
+        and inside(path, roots) is None
+        and not any(inside(root, (path,)) for root in roots)
+        and facts.kind(path) == "missing"
+    )
 
 
 def _possible_paths(target: ScanWord, place: Place) -> list[str]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.shell.arguments import check_table
+from swecli.core.permissions.shell.destructive import acts_elsewhere
 from swecli.core.permissions.shell.edits import EditKind, edit_kind
 from swecli.core.permissions.shell.expand import Situation, absolute, check_content, check_name, expand
 from swecli.core.permissions.shell.programs import BUILTINS, CONNECTING, MAY_BE_UNKNOWN, PROGRAMS, check_find
@@ -160,8 +161,8 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
     elif table is not None:
         check_table(name, table, rest, situation)
     else:
-        does = "exchanges data with other machines" if name in CONNECTING else "may change files"
-        raise UnprovenError(f"{name} {does}")
+        does = "exchanges data with other machines" if name in CONNECTING else acts_elsewhere(name)
+        raise UnprovenError(f"{name} {does or 'may change files'}")
 
 
 def _special(name: str, arguments: Sequence[str | None], situation: Situation) -> None:
@@ -176,8 +177,8 @@ def _special(name: str, arguments: Sequence[str | None], situation: Situation) -
 
 def _git(arguments: list[str | None], situation: Situation) -> None:
     rest = list(arguments)
-    while rest and rest[0] in _GIT_GLOBAL:
-        rest.pop(0)
+    while rest and (rest[0] in _GIT_GLOBAL or (rest[0] == "-C" and _stays(rest[1:2], situation))):
+        del rest[: 2 if rest[0] == "-C" else 1]
     if not rest or rest[0] is None or rest[0].startswith("-"):
         raise UnprovenError("this use of git is not understood")
     check_program("git", situation)
@@ -198,6 +199,14 @@ def _git(arguments: list[str | None], situation: Situation) -> None:
                 check_table(name, table, rest[count:], situation)
                 return
     raise UnprovenError(f"git {rest[0]} may change files")
+
+
+def _stays(folder: Sequence[str | None], situation: Situation) -> bool:
+    """Whether the folder given to ``git -C`` is the one where the command runs anyway."""
+    if not folder or not folder[0] or situation.cwds != (situation.start,):
+        return False
+    path = posixpath.join(situation.start, folder[0])
+    return posixpath.normpath(path) == situation.start and situation.facts.resolve(path) == situation.start
 
 
 def check_program(name: str, situation: Situation) -> None:

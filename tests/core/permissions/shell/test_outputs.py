@@ -115,3 +115,35 @@ def test_a_rule_lets_no_edit_in_place_out_of_the_sandbox(work: ShellWorkspace) -
 
 def test_an_output_outside_the_workspace_asks_even_if_it_can_be_undone(work: ShellWorkspace) -> None:
     assert auto(work, "echo x > /etc/hostname", restores=True).outcome == "ask"
+
+
+TEMPORARY = (
+    *(
+        "make > /tmp/swecli-none.log 2>&1; tail -5 /tmp/swecli-none.log",
+        "cat /tmp/swecli-none.log",
+        "rm -f /tmp/swecli-none",
+    ),
+    *("rm -rf /tmp/swecli-none && mkdir /tmp/swecli-none && cp a /tmp/swecli-none/b && cat /tmp/swecli-none/b",),
+)
+
+
+@pytest.mark.parametrize("command", TEMPORARY)
+def test_the_own_temporary_folder_of_a_full_sandbox_holds_nothing_of_yours(work: ShellWorkspace, command: str) -> None:
+    decision = auto(work, command, restores=False, rules=("Bash(rm *)",))
+    assert (decision.outcome, decision.contained) == ("allow", True), decision.reason
+    landlock = work.policy(mode="auto", sandbox="partial", holds=True)
+    assert [work.decide(command, policy).outcome for policy in (landlock, work.policy())] == ["ask", "ask"]
+
+
+def test_a_file_in_the_real_temporary_folder_is_yours(work: ShellWorkspace) -> None:
+    mine = work.outside / "mine.log"
+    mine.write_text("mine\n")
+    for command in (f"cat {mine}", f"rm -f {mine}", f"rm -rf {mine} /tmp/swecli-none", "rm -rf /tmp", "rm -f /tmp/*"):
+        assert auto(work, command, restores=True).outcome != "allow", command
+    assert auto(work, f"make > {mine}; tail {mine}", restores=True).outcome == "allow"
+    for command in (
+        "cat /tmp/../etc/hostname",
+        "cat /tmp/swecli-none/../../etc/hostname",
+        f"cat {mine} > /tmp/swecli-n",
+    ):
+        assert auto(work, command, restores=True).outcome == "ask", command

@@ -274,3 +274,20 @@ def test_the_workspace_root_may_be_called_anything(tmp_path: Path, command: str)
     base = tmp_path / "secrets" / ".ssh" / "it's a [project]"
     base.mkdir(parents=True)
     assert outcome(ShellWorkspace(base, secrets=False), command) == "allow"
+
+
+def test_git_in_the_folder_where_it_runs_anyway_is_read_only(tmp_path: Path) -> None:
+    work = ShellWorkspace(Path(os.path.realpath(tmp_path)))
+    (work.root / "here").symlink_to(".")
+    (work.root / "away").symlink_to(work.outside)
+    root = str(work.root)
+
+    def outcome(folder: str) -> str:
+        return work.decide(f"git -C {folder} status --short").outcome
+
+    same = (".", root, f"{root}/", "./src/..", "link/..", ". -C .", f"{root} --no-pager")
+    assert [outcome(one) for one in same] == ["allow"] * len(same)
+    others = ("src", "sub", "..", "~", "$X", "''", "here", "away/..", f"{root}/../work/sub", "*")
+    assert [outcome(one) for one in others] == ["ask"] * len(others)
+    assert work.decide("cd src && git -C . status").outcome == "ask"
+    assert work.decide("git -C . commit -m x").outcome == "ask"
