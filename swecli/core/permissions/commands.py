@@ -320,7 +320,10 @@ def _why_no_rule(judgement: Judgement) -> str:
     if judgement.computed:
         return "part of it is computed when it runs"
     danger = next((one for one in judgement.dangers if not one.spelled and (one.edits or not one.undone)), None)
-    return "swecli always asks about this" if danger is not None else ""
+    if danger is None:
+        return ""
+    overwrites = danger.loss is not None and danger.loss.what == "overwrites"
+    return "/undo could not restore what it overwrites" if overwrites else "swecli always asks about this"
 
 
 def _also(words: Offered) -> str:

@@ -69,6 +69,14 @@ def offered_words(words: Sequence[str | None], is_script: IsScript = lambda word
     return _exactly(words)
 
 
+_SHELL = "changes the shell itself"
+
+
+def changes_shell(name: str) -> str:
+    """What a builtin does that changes the state of the shell, as a clause without its subject; empty for others."""
+    return _SHELL if _table().never.get(name) == _SHELL else ""
+
+
 def spelled_out(words: Sequence[str], name: str) -> tuple[str, ...]:
     """The words that a rule must spell out to cover this command of an always-asking program; empty if no form fits."""
     found = _by_form(words, name, lambda word: False)

@@ -26,6 +26,7 @@ class Output(Struct, frozen=True):
 
 _NAMED_BY_OPTION: Final[Mapping[str, tuple[str, str]]] = {
     "sort": ("o", "--output"),
+    "git": ("", "--output"),
     "curl": ("o", "--output"),
     "wget": ("O", "--output-document"),
     "pandoc": ("o", "--output"),
@@ -78,6 +79,8 @@ def outputs(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]:
         yield from _of_tar(arguments)
     if name == "curl":
         yield from _remote_names(arguments)
+    elif name == "git" and any(word.text == "archive" for word in arguments):
+        yield from (Output(word) for word in _values(arguments, "o", "", ""))
     if name in _NAMED_BY_OPTION:
         letter, long = _NAMED_BY_OPTION[name]
         yield from (Output(word) for word in _values(arguments, letter, long, _CLUSTERED.get(name, "")))

@@ -515,6 +515,13 @@ CONNECTING = REMOTE | frozenset(
 )
 """Programs that exchange data with other machines: what they change there is not in files here."""
 
+OTHERWISE: Mapping[str, str] = {
+    **dict.fromkeys(CONNECTING, "exchanges data with other machines"),
+    **dict.fromkeys(("kill", "renice"), "acts on other processes"),
+    **dict.fromkeys((".", "source"), "runs a script in this shell"),
+}
+"""What programs do other than changing files, as a clause without its subject."""
+
 BUILTINS = frozenset(("test", "[", "[[", "printf", "command", "set"))
 """The programs that the shell itself runs."""
 

@@ -15,7 +15,8 @@ from swecli.core.permissions.shell.arguments import check_table
 from swecli.core.permissions.shell.destructive import acts_elsewhere
 from swecli.core.permissions.shell.edits import EditKind, edit_kind
 from swecli.core.permissions.shell.expand import Situation, absolute, check_content, check_name, expand
-from swecli.core.permissions.shell.programs import BUILTINS, CONNECTING, MAY_BE_UNKNOWN, PROGRAMS, check_find
+from swecli.core.permissions.shell.offers import changes_shell
+from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, OTHERWISE, PROGRAMS, check_find
 from swecli.core.permissions.shell.syntax import (
     AndOr,
     Command,
@@ -161,7 +162,7 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
     elif table is not None:
         check_table(name, table, rest, situation)
     else:
-        does = "exchanges data with other machines" if name in CONNECTING else acts_elsewhere(name)
+        does = OTHERWISE.get(name) or acts_elsewhere(name) or changes_shell(name)
         raise UnprovenError(f"{name} {does or 'may change files'}")
 
 

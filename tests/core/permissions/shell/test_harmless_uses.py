@@ -114,3 +114,9 @@ def test_the_reason_says_what_the_program_does(work: ShellWorkspace) -> None:
     for command in ("trash README.md", "gio trash README.md"):
         assert work.decide(command).reason == f"{command} moves files to the trash."
     assert work.decide("pulumi up").reason == "pulumi up may change something on other machines."
+    for command, does in (
+        ("kill -l", "kill acts on other processes"),
+        ("export A=1", "export changes the shell itself"),
+        ("source README.md", "source runs a script in this shell"),
+    ):
+        assert work.decide(command).reason == f"{does}, so it needs your approval."

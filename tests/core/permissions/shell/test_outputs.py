@@ -93,6 +93,11 @@ def test_the_question_of_another_mode_still_warns(work: ShellWorkspace) -> None:
     assert (decision.counted, decision.told, decision.offers) == (True, True, ("Bash(cp a README.md)",))
 
 
+def test_it_says_why_no_rule_is_offered(work: ShellWorkspace) -> None:
+    note = auto(work, "cp a README.md", restores=False).offer_note
+    assert note == "No rule is offered: /undo could not restore what it overwrites."
+
+
 def test_only_the_files_that_are_replaced_are_asked_about(work: ShellWorkspace) -> None:
     asked: list[tuple[Sequence[str], str]] = []
     policy = work.policy(restores=lambda paths, command: not asked.append((tuple(paths), command)))
