@@ -58,6 +58,19 @@ def _is_tty(fd: int) -> bool:
         return False
 
 
+def nameless_file() -> IO[bytes]:
+    """A file that ends with the process; in memory, or nowhere, if no folder for temporary files can be written, as on
+    a full disk."""
+    import tempfile
+
+    try:
+        return tempfile.TemporaryFile(prefix="swecli-")
+    except OSError:
+        if hasattr(os, "memfd_create"):
+            return os.fdopen(os.memfd_create("swecli"), "w+b")
+        return open(os.devnull, "w+b")
+
+
 def splash(columns: int, rows: int) -> str:
     """First paint: alternate screen, name, and the prompt at its final position."""
     place = f"\x1b[{max(1, rows - 1)};2H\x1b[2m›\x1b[0m " if rows > 3 else ""
@@ -150,9 +163,7 @@ class Terminal:
                 signal.signal(number, end)
 
     def _guard(self) -> None:
-        import tempfile
-
-        self.stray = tempfile.TemporaryFile(prefix="swecli-")  # noqa: SIM115 - lives to the end
+        self.stray = nameless_file()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         for fd in (1, 2):

@@ -62,7 +62,10 @@ async def edit(app: App[Any], text: str, suffix: str = ".md") -> str:
         ExternalError: there is no editor, it failed, or the result is no text.
     """
     command = editor_command(os.environ)
-    folder = Path(tempfile.mkdtemp(prefix="swecli-"))
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="swecli-"))
+    except OSError as error:
+        raise ExternalError(f"Cannot pass the text to the editor: {error.strerror or error}") from None
     path = folder / f"text{suffix}"
     try:
         path.write_bytes(_written(text))

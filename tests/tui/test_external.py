@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import pty
 import subprocess
@@ -13,8 +15,8 @@ from typing import Any, cast
 
 import pytest
 
-from swecli.tui import external
-from swecli.tui.external import NoTerminal, run_in_terminal
+from swecli.tui import boot, external
+from swecli.tui.external import ExternalError, NoTerminal, run_in_terminal
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
@@ -153,3 +155,23 @@ def test_no_sequence_of_a_full_screen_program_is_left() -> None:
     )
     assert as_text(vim) == "done"
     assert as_text(b"\x1b[31mred\x1b[0m\tand\r\nmore\x1b[?25l") == "\x1b[31mred\x1b[0m\tand\nmore"
+
+
+async def test_an_editor_without_room_for_its_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDITOR", "true")
+    monkeypatch.setattr("tempfile.mkdtemp", no_room)
+    with pytest.raises(ExternalError, match="Cannot pass the text to the editor: No usable"):
+        await external.edit(cast("Any", Screen()), "text")
+
+
+def test_the_interface_starts_without_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.TemporaryFile", no_room)
+    terminal = boot.Terminal([], io.StringIO(), 0)
+    terminal.stray = boot.nameless_file()
+    terminal.stray.write(b"a warning of a library")
+    assert terminal.stray_output() in ("a warning of a library", "")  # kept where a file can be in memory
+
+
+def no_room(*_: object, **__: object) -> None:
+    """Stands for functions of ``tempfile`` on a full disk."""
+    raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")

@@ -120,7 +120,7 @@ class Checkpoints:
         *,
         wait: float = FIRST_COPY_SECONDS,
     ) -> None:
-        self._history = LazyHistory(open_history)
+        self._history = LazyHistory(open_history, lambda text: self.tell(text))
         self._roots = tuple(roots)
         self._untracked = UntrackedPaths(cwd, roots, home)
         self._reported = False

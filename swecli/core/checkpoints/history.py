@@ -275,6 +275,11 @@ class FileHistory:
         self._shadow.temporary.clear()
 
     @property
+    def problems(self) -> tuple[str, ...]:
+        """What went wrong on opening the store, for the user."""
+        return self._rows.problems
+
+    @property
     def not_covered(self) -> tuple[LeftFile, ...]:
         """Paths of the trees not covered for commands, and why, as of the last scan."""
         return tuple(LeftFile(path, why) for path, why in sorted(self._shadow.left_out.items()))
@@ -383,7 +388,7 @@ class FileHistory:
         reason = (
             nothing_to_undo(target) if not skipped else "These changes are not tracked, so swecli can't revert them."
         )
-        return FilesRestored("undo", not_covered=tuple(skipped), reason=reason)
+        return FilesRestored("undo", not_covered=tuple(skipped), reason=" ".join((reason, *self.problems)))
 
     def rewind(self, turn: int, name: str) -> FilesRestored:
         """Undo the changes of ``turn`` and later ones. ``unwind`` finds them by ``name``."""
@@ -426,7 +431,7 @@ class FileHistory:
             made = plan_reversal([one])
             if made.steps or made.conflicts:
                 return self._carry_out("redo", (one,), made)
-        return FilesRestored("redo", reason="This session has nothing to redo.")
+        return FilesRestored("redo", reason=" ".join(("This session has nothing to redo.", *self.problems)))
 
     def _carry_out(
         self, direction: Literal["undo", "redo"], group: tuple[Operation, ...], made: Plan, name: str = ""
@@ -527,10 +532,12 @@ def _with_new_folders(paths: Iterable[str]) -> list[str]:
 
 
 class LazyHistory:
-    """A history opened on first use. ``make`` is called in a thread, once."""
+    """A history opened on first use. ``make`` is called in a thread, once; ``tell`` gets what went wrong on opening."""
 
-    def __init__(self, make: Callable[[], FileHistory]) -> None:
+    def __init__(self, make: Callable[[], FileHistory], tell: Callable[[str], None]) -> None:
         self._make = make
+        self._tell = tell
+        self._told = False
         self._opening: asyncio.Task[FileHistory] | None = None
 
     @property
@@ -548,7 +555,12 @@ class LazyHistory:
         """The opened record. An error on opening is raised each time."""
         if self._opening is None:
             self._opening = asyncio.create_task(asyncio.to_thread(self._opened))
-        return await asyncio.shield(self._opening)
+        history = await asyncio.shield(self._opening)
+        if not self._told:
+            self._told = True
+            for problem in history.problems:
+                self._tell(problem)
+        return history
 
     def _opened(self) -> FileHistory:
         history = self._make()

@@ -47,7 +47,11 @@ class PrivateTemporary:
         if self._path is not None:
             shutil.rmtree(self._path, ignore_errors=True)
             self._path = None
-        for path in Path(tempfile.gettempdir()).glob("swecli-sandbox-*"):
+        try:
+            left = list(Path(tempfile.gettempdir()).glob("swecli-sandbox-*"))
+        except OSError:  # no folder for temporary files can be written, as on a full disk
+            return
+        for path in left:
             found = _NAME.fullmatch(path.name)
             if found and not is_running(int(found[1])) and _ours(path):
                 shutil.rmtree(path, ignore_errors=True)

@@ -309,10 +309,14 @@ def _check_lock(connection: sqlite3.Connection, path: Path, sharing: Sharing) ->
         connection.execute(f"PRAGMA busy_timeout={round(BUSY_SECONDS * 1000)}")
 
 
+def _extended(error: sqlite3.Error) -> int:
+    """SQLite's extended code, 0 if unknown."""
+    return getattr(error, "sqlite_errorcode", 0)
+
+
 def _is_about_sharing(error: sqlite3.Error, path: Path) -> bool:
     """Whether the file system lacks shared memory or locks, as opposed to an unreadable file."""
-    extended = getattr(error, "sqlite_errorcode", 0)
-    if isinstance(error, _NoLog) or extended in _SHARING_FAILED:
+    if isinstance(error, _NoLog) or _extended(error) in _SHARING_FAILED:
         return True
     if code_of(error) in (sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_CANTOPEN):
         return path.exists()
@@ -464,7 +468,7 @@ def read_only(path: Path) -> sqlite3.Connection:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
         connection.close()
-        if not _only_readable(path, error):
+        if not (_only_readable(path, error) or _extended(error) in _SHARING_FAILED):  # the latter also on a full disk
             raise
         return _aside(path)
     return connection
@@ -478,7 +482,13 @@ def _aside(path: Path) -> sqlite3.Connection:
     """
     try:
         return _copied(path)
-    except OSError as error:
+    except (OSError, sqlite3.Error) as error:
+        if _size(_beside(path, "-wal")) == 0:  # all is in the file itself, which needs no side file then
+            connection = sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True, check_same_thread=False)
+            connection.text_factory = lenient
+            return connection
+        if isinstance(error, sqlite3.Error):
+            raise
         raise sqlite3.OperationalError(f"cannot copy it: {error.strerror or error}") from error
 
 

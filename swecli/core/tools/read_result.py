@@ -173,12 +173,12 @@ async def _matching(params: ReadResultParams, raw: bytes, ctx: ToolContext) -> T
     pattern = params.pattern or ""
     if "\n" in pattern or "\0" in pattern:
         raise ToolError("The pattern matches single lines, so it can't contain a line break or NUL.")
-    with tempfile.TemporaryDirectory(prefix="swecli-") as name:
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="swecli-") as name:
             file = await asyncio.to_thread(_written, Path(name), raw)
             found = await search(SearchRequest(pattern, file, (file.parent,), seconds=SECONDS), ctx.environment)
-        except (SearchError, OSError) as error:
-            raise ToolError(str(error)) from error
+    except (SearchError, OSError) as error:
+        raise ToolError(str(error)) from error
     starts = _line_starts(raw)
     first = bisect_left(starts, params.offset) + 1
     lines = [line for line in found.lines if line.number >= first]

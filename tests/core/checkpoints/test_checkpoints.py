@@ -181,3 +181,18 @@ async def test_it_knows_which_files_it_could_restore_after_a_command(tmp_path: P
     assert checkpoints.restores((outside,), f"cp x {outside}")
     assert not checkpoints.restores((outside,), "cp x $FILE")
     await checkpoints.close()
+
+
+async def test_a_store_that_can_not_be_opened_is_told_and_explains_why_nothing_is_undone(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.edit("a", b"one")
+    bench.history.close()
+    (bench.base / "state" / "checkpoints.db").write_bytes(b"no database" * 1_000)
+    told: list[str] = []
+    checkpoints = Checkpoints(bench.open, str(bench.work), (str(bench.work),), str(tmp_path))
+    checkpoints.tell = told.append
+    done = [await checkpoints.undo(Target()), await checkpoints.undo(Target()), await checkpoints.redo()]
+    await checkpoints.close()
+    assert len(told) == 1
+    assert "checkpoints.db" in told[0]
+    assert all(told[0] in one.reason for one in done)

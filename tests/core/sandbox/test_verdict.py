@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
@@ -18,7 +19,7 @@ from swecli.core.sandbox import probe as module
 from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.launch import SandboxError, install_hint
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
-from swecli.core.sandbox.sandbox import Sandbox
+from swecli.core.sandbox.sandbox import PrivateTemporary, Sandbox
 from tests.core.sandbox.support import Grounds, contained, laid_out
 from tests.support.waiting import wait_until
 
@@ -285,3 +286,14 @@ def test_temporary_directories_are_removed(grounds: Grounds) -> None:
     (private / "x").write_text("x")
     sandbox.close()
     assert not private.exists()
+
+
+def test_closing_without_a_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    temporary = PrivateTemporary()
+    made = temporary.path
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    temporary.close()
+    assert not Path(made).exists()

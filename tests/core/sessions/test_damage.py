@@ -15,7 +15,7 @@ import pytest
 
 from swecli.core.atomic_text import name_aside
 from swecli.core.protocol.events import Unknown
-from swecli.core.sessions.database import open_database
+from swecli.core.sessions.database import open_database, read_only
 from swecli.core.sessions.losses import losses
 from swecli.core.sessions.rescue import is_damage, require_no_disk_error, rows
 from swecli.core.sessions.results import ResultStore
@@ -378,3 +378,33 @@ def test_without_file_locks_a_folder_is_the_lock(tmp_path: Path, monkeypatch: py
     lock.mkdir()
     os.utime(lock, (1, 1))  # of a process that was killed long ago
     assert len(read(path)[1]) == len(names) + 1
+
+
+class OnFullDisk(sqlite3.Connection):
+    """SQLite's side files can't grow, so a database with a write-ahead log can't be read in place."""
+
+    def execute(self, sql: str, *rest: object) -> sqlite3.Cursor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+        raise error
+
+
+@pytest.mark.parametrize("space", [True, False], ids=["elsewhere", "nowhere"])
+def test_on_a_full_disk_sessions_are_still_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, space: bool) -> None:
+    path = tmp_path / "s.db"
+    names = written(path)
+    connect: Connect = sqlite3.connect
+
+    def connected(where: str | Path, **options: object) -> sqlite3.Connection:
+        in_place = str(path) in str(where) and "immutable" not in str(where)
+        return connect(where, **options, **({"factory": OnFullDisk} if in_place else {}))
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
+    if not space:
+
+        def no_folder(**_: object) -> None:
+            raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+        monkeypatch.setattr("tempfile.TemporaryDirectory", no_folder)
+    with closing(read_only(path)) as found:
+        assert {row[0] for row in found.execute("SELECT id FROM sessions")} == set(names)

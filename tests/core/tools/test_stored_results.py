@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 
 import pytest
@@ -115,6 +116,17 @@ async def test_lines_are_found_with_number_and_offset(stored: ToolBench) -> None
     rest = re.search(r"continue with offset=(\d+)", found[0])
     assert rest is not None
     assert LINES[int(rest[1]) :].startswith(f"line {300 + len(found) - 1}: ".encode())
+
+
+async def test_a_search_without_room_for_temporary_files_is_explained(
+    stored: ToolBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_folder(**_: object) -> None:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", no_folder)
+    with pytest.raises(ToolError, match="No usable temporary directory"):
+        await stored.call("read_result", ref_id="rlines", pattern="value")
 
 
 async def test_a_pattern_that_never_ends_is_stopped_and_a_bad_one_explained(
