@@ -32,6 +32,18 @@ _CODES = {
 }
 
 
+_IMPORT = 0.02
+"""Seconds after which a signal that interrupted an import is sent again."""
+
+
+def _imports(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
 class Stopped(SystemExit):
     """A signal arrived before there was anything to stop in order."""
 
@@ -42,9 +54,15 @@ class Stopped(SystemExit):
 
 @contextlib.contextmanager
 def raising() -> Iterator[None]:
-    """While the block runs, a signal raises ``Stopped`` in the main thread."""
+    """While the block runs, a signal raises ``Stopped`` in the main thread. An import is completed first: a module that
+    is half imported can't be imported again."""
 
-    def act(number: int, _frame: FrameType | None) -> None:
+    def act(number: int, frame: FrameType | None) -> None:
+        if _imports(frame):
+            again = threading.Timer(_IMPORT, os.kill, (os.getpid(), number))
+            again.daemon = True
+            again.start()
+            return
         raise Stopped(_CODES[signal.Signals(number)])
 
     with _handlers(act, tuple(_CODES)):

@@ -142,3 +142,21 @@ def one_writer(path: Path) -> Generator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Generator[None]:
+    """Let processes that change the same file of a folder take turns, if there are locks. Leaves no file.
+
+    Raises:
+        OSError: the folder can't be opened.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from swecli.core.atomic_text import make_private, write_whole
+from swecli.core.atomic_text import alone_in, make_private, write_whole
 from swecli.core.config.key_actions import BY_NAME
 from swecli.core.config.load import (
     ConfigError,
@@ -259,11 +259,23 @@ def _like(old: bytes, text: str) -> str:
 
 
 def _change(path: Path, key: str, change: Callable[[Table], bool]) -> bool:
+    """Read, change and replace the file, while no other process does; makes its folder."""
+    target = path.resolve()
+    try:
+        if not target.parent.is_dir():
+            make_private(target.parent)
+        with alone_in(target.parent):
+            return _changed(path, target, key, change)
+    except OSError as error:
+        raise ConfigError([ConfigProblem(str(path), None, f"cannot write it: {error.strerror or error}")]) from None
+
+
+def _changed(path: Path, target: Path, key: str, change: Callable[[Table], bool]) -> bool:
+    """Raises OSError if the file can't be written."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
     read = read_toml(path)
-    target = path.resolve()
     try:
         document = tomlkit.parse(read[1] if read is not None else "")
         changed = change(cast("Table", document))
@@ -272,13 +284,8 @@ def _change(path: Path, key: str, change: Callable[[Table], bool]) -> bool:
         raise ConfigError([ConfigProblem(str(path), None, f"cannot set {key} here: {error}")]) from None
     if not changed:
         return False
-    try:
-        if not target.parent.is_dir():
-            make_private(target.parent)
-        if read is None:
-            write_whole(target, text)
-        else:
-            write_whole(target, _like(target.read_bytes(), text), target.stat().st_mode & 0o777)
-    except OSError as error:
-        raise ConfigError([ConfigProblem(str(path), None, f"cannot write it: {error.strerror or error}")]) from None
+    if read is None:
+        write_whole(target, text)
+    else:
+        write_whole(target, _like(target.read_bytes(), text), target.stat().st_mode & 0o777)
     return True

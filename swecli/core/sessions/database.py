@@ -22,7 +22,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from swecli.core.atomic_text import ASIDE, make_private, name_aside
+from swecli.core.atomic_text import ASIDE, alone_in, make_private, name_aside
 from swecli.core.sessions.rescue import (
     Damaged,
     bring_over,
@@ -230,7 +230,7 @@ def _open_or_mend(opening: _Opening) -> Database:
             return _open_shared(opening)
     except Damaged:
         pass
-    with _alone_in(path.parent):
+    with alone_in(path.parent):
         if not path.exists() and (left := _abandoned(path)):
             opening.problems.append(_complete(opening, left[-1]))
         try:
@@ -331,18 +331,6 @@ def has_locks(folder: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Generator[None]:
-    """Let processes that repair the same file take turns, if there are locks."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _require_readable(path: Path) -> None:

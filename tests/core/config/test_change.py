@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from swecli.core.config.change import set_value, unset_value
 from swecli.core.config.load import ConfigError
+from tests.support.waiting import PATIENCE
 
 
 def test_comments_order_and_mode_stay(tmp_path: Path) -> None:
@@ -104,3 +107,22 @@ def test_a_list_keeps_the_comments_of_what_stays(tmp_path: Path) -> None:
     assert tomllib.loads(text) == {"approval": {"allow": ["Bash(a)", "Bash(c)"]}}
     set_value(path, "approval.allow", ["Bash(c)", "Bash(a)"])
     assert tomllib.loads(path.read_text()) == {"approval": {"allow": ["Bash(c)", "Bash(a)"]}}
+
+
+def test_processes_that_change_one_file_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "config.toml"
+    program = (
+        "import sys; from pathlib import Path; from swecli.core.config.change import set_value\n"
+        "sys.stdin.read()\n"  # all start together
+        "for number in range(20): set_value(Path(sys.argv[1]), f'{sys.argv[2]}.key{number}', number)"
+    )
+    writers = [
+        subprocess.Popen([sys.executable, "-c", program, str(path), name], stdin=subprocess.PIPE) for name in "abcd"
+    ]
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.close()
+    assert [writer.wait(PATIENCE) for writer in writers] == [0] * 4
+    found = tomllib.loads(path.read_text())
+    assert found == {name: {f"key{number}": number for number in range(20)} for name in "abcd"}
+    assert [one.name for one in path.parent.iterdir()] == ["config.toml"]
