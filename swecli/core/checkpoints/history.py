@@ -238,6 +238,8 @@ class FileHistory:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._rows = rows
+        self.problems = rows.problems
+        """What went wrong on opening the store, for the user."""
         self._session = session
         self._roots = tuple(roots)
         self._clock = clock
@@ -273,11 +275,6 @@ class FileHistory:
         for folder in self._shadow.temporary:
             sweep_temporary(Path(folder))
         self._shadow.temporary.clear()
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What went wrong on opening the store, for the user."""
-        return self._rows.problems
 
     @property
     def not_covered(self) -> tuple[LeftFile, ...]:

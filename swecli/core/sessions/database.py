@@ -107,6 +107,8 @@ class Database:
         """Why it is not in its file, as a sentence; empty if it is, or if no file was requested."""
         self.copied = False
         """Whether it has the contents of its read-only file."""
+        self._identity = _identity(path)
+        self._removed = False
         self._writer = writer
         self._reader = reader
         self._write_lock = threading.Lock()
@@ -128,6 +130,10 @@ class Database:
         """
         with self._write_lock:
             connection = self._writer
+            if self.path is not None and (self._removed or not os.path.lexists(self.path)):
+                self._removed = _is_removed(self.path, self._identity)
+                if self._removed:  # the open file would take all writes, and end with this process
+                    raise sqlite3.OperationalError(f"{self.path} was removed while swecli uses it")
             if power_safe:
                 connection.execute("PRAGMA synchronous=FULL")
             try:
@@ -161,6 +167,26 @@ class Database:
         if self._reader is not self._writer:
             with self._read_lock:
                 self._reader.close()
+
+
+def _identity(path: Path | None) -> tuple[int, int] | None:
+    """What tells a file from a later one of its name; None without a file."""
+    try:
+        found = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
+def _is_removed(path: Path, identity: tuple[int, int] | None) -> bool:
+    """Whether a file no longer has its name, as opposed to one that can't be looked at now."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) != identity
 
 
 def open_database(

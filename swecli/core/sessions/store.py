@@ -745,7 +745,7 @@ class SnapshotStore:
                     known = {"session": self._session_id, "seq": measure.seq, "state": state}
                     connection.execute(_SAVE_STATE, known)
         except (sqlite3.Error, ValueError, OverflowError, RecursionError) as error:
-            return f"Cannot store this session's snapshot ({error}). Nothing is lost: it resumes from its record."
+            return f"Cannot store this session's snapshot ({error}). Without it, continuing the session takes longer."
         return ""
 
     def get_state(self) -> tuple[bytes, int] | None:

@@ -5,6 +5,7 @@ import random
 import shutil
 import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -256,3 +257,27 @@ def test_a_log_cut_anywhere_gives_the_events_before_the_cut(tmp_path: Path) -> N
         opened.close()
     store.close()
     assert len(counts) > 5
+
+
+def test_what_is_written_after_the_file_was_removed_fails_and_succeeds_once_it_is_back(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+
+    def add(database: Database, name: str) -> None:
+        with database.write() as connection:
+            connection.execute(
+                "INSERT INTO sessions(id, cwd, model, created, updated, swecli) VALUES (?, '/', 'm', 0, 0, '1')",
+                (name,),
+            )
+
+    with closing(open_database(path)) as database:
+        add(database, "before")
+        path.rename(tmp_path / "away")
+        with pytest.raises(sqlite3.OperationalError, match="was removed"):
+            add(database, "lost")
+        path.write_bytes(b"")  # another swecli begins a new one
+        with pytest.raises(sqlite3.OperationalError, match="was removed"):
+            add(database, "lost")
+        (tmp_path / "away").rename(path)
+        add(database, "after")
+        with database.read() as connection:
+            assert {row[0] for row in connection.execute("SELECT id FROM sessions")} == {"before", "after"}
