@@ -30,5 +30,7 @@ class ExitCode(IntEnum):
     """The answer does not match the requested schema."""
     RETRYABLE = 75
     """Rate limit, overload or network: the same run may work later."""
+    HANGUP = 129
+    """The terminal was closed."""
     INTERRUPTED = 130
     TERMINATED = 143

@@ -26,9 +26,9 @@ SAME = 0.5
 """Seconds within which a further signal counts as the same one: some senders signal a process and then its group."""
 
 _CODES = {
+    getattr(signal, "SIGHUP", signal.SIGTERM): ExitCode.HANGUP,
     signal.SIGINT: ExitCode.INTERRUPTED,
     signal.SIGTERM: ExitCode.TERMINATED,
-    getattr(signal, "SIGHUP", signal.SIGTERM): ExitCode.TERMINATED,
 }
 
 

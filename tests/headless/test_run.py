@@ -418,7 +418,7 @@ async def test_close_ends_the_run_in_the_middle_of_a_turn() -> None:
     assert isinstance(session.commands[-1], Interrupt)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 async def test_a_signal_interrupts_the_turn_and_what_there_is_is_kept(number: int, code: int) -> None:
     session = FakeSession([step(), *said("half"), WAIT_FOR_INTERRUPT])
     run = Run(session, "stream-json", prompt="hi")
