@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,8 +37,10 @@ from swecli.core.protocol.messages import TextPart
 from swecli.tui import session_controller
 from swecli.tui.backend import Preferences
 from swecli.tui.external import Ran
+from swecli.tui.prompt import completion
 from swecli.tui.transcript.blocks import ShownBlock
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.support.waiting import PATIENCE
 from tests.tui.scenes import ASK, TODOS, tool
 from tests.tui.support import Session, running, until
 
@@ -46,6 +49,25 @@ WAITS = (WAIT_FOR_INTERRUPT,)
 
 def answer(text: str) -> tuple[ItemStarted, ItemCompleted]:
     return ItemStarted("a1", "text"), ItemCompleted("a1", "ok", (TextPart(text),))
+
+
+async def test_a_mention_says_that_the_files_are_being_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completion, "SOON", 0.0)
+    listed = threading.Event()
+    async with running(answer("ok"), files=lambda: ["src/app.py"] if listed.wait(PATIENCE) else []) as it:
+        try:
+            it.post("@", "a")
+            await it.sees(lambda screen: "Listing the files…" in screen)
+            it.post("tab", "b")
+            await it.until(lambda: it.editor.text == "@ab")
+            it.post("backspace", " ")
+            await it.sees(lambda screen: "Listing the files…" not in screen)
+            it.post("backspace")
+            await it.sees(lambda screen: "Listing the files…" in screen)
+        finally:
+            listed.set()
+        await it.shows("src/app.py")
+        await it.hides("Listing the files…")
 
 
 async def test_enter_sends_and_empties_the_prompt() -> None:

@@ -692,7 +692,7 @@ class Prompt(Vertical):
             self._typed_at = self._clock()
         if self._search.is_open and self._search.take_key(event):
             return True
-        if self.suggestions.is_open and self.suggestions.take_key(event.key):
+        if self.suggestions.display and self.suggestions.take_key(event.key):
             return True
         editor = self.editor
         if event.character == "?" and not editor.text:
@@ -787,5 +787,5 @@ class Prompt(Vertical):
     @on(TextArea.SelectionChanged)
     def _moved(self, event: TextArea.SelectionChanged) -> None:
         event.stop()
-        if self.suggestions.is_open:
+        if self.suggestions.display:
             self._follow()

@@ -219,6 +219,11 @@ def files(query: str, paths: Sequence[str]) -> list[Suggestion]:
 FRESH = 15.0
 """Seconds before a list is read again."""
 
+SOON = 0.3
+"""Seconds after which the first listing is announced."""
+
+LISTING = "Listing the files…"
+
 FILE_LIMIT = 200_000
 """Maximum number of paths offered."""
 
@@ -262,9 +267,11 @@ class FileIndex:
         self._running: asyncio.Task[None] | None = None
         self._known: Sequence[str] = ()
         self.paths = OrderedPaths()
+        self.is_slow = False
+        """Whether the first listing is under way and takes long."""
 
     def refresh(self, then: Callable[[], None]) -> None:
-        """Reload an outdated list; ``then`` is called in the event loop after that."""
+        """Reload an outdated list; ``then`` is called in the event loop after that, and when ``is_slow`` changes."""
         if self._clock() - self._read_at < FRESH or (self._running is not None and not self._running.done()):
             return
         self._running = asyncio.create_task(self._load(then))
@@ -278,10 +285,19 @@ class FileIndex:
             if found != known:  # ordering many takes longer than finding them
                 known, paths = found, OrderedPaths(with_folders(found))
 
+        def announce() -> None:
+            self.is_slow = True
+            then()
+
+        timer = asyncio.get_running_loop().call_later(SOON, announce) if self._read_at < 0 else None
         try:
             await asyncio.to_thread(load)
         except OSError:
             known, paths = (), OrderedPaths()
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self.is_slow = False
         self._known, self.paths = known, paths
         self._read_at = self._clock()
         then()
@@ -298,6 +314,8 @@ class Suggestions(Rows):
         self._keymap = keymap
         self._files = FileIndex(files)
         self._entries: list[Suggestion] = []
+        self._notice = ""
+        """Shown while there are no entries."""
         self._token: Token | None = None
         self._dismissed: tuple[str, int] | None = None
         self._chosen = False
@@ -322,7 +340,7 @@ class Suggestions(Rows):
             self.look()
         if token is None:
             self._dismissed = None
-            if self._entries:
+            if self.display:
                 self._offer([])
         elif self._dismissed == (token.kind, token.start):
             self._offer([])
@@ -332,7 +350,7 @@ class Suggestions(Rows):
         else:
             self._files.refresh(self.follow)
             found = self._files.paths.best(token.query, LIMIT)
-            self._offer(files(token.query, (*self.mentionables(), *found)))
+            self._offer(files(token.query, (*self.mentionables(), *found)), LISTING if self._files.is_slow else "")
 
     def close(self) -> None:
         """Offer nothing until the text changes."""
@@ -348,9 +366,10 @@ class Suggestions(Rows):
         """Select or accept; returns whether the popup handled the key."""
         if self._behind():
             self.follow()
-            if not self.is_open:
-                return False
-        match self._keymap.action("list", key) or self._keymap.action("prompt", key):
+        action = self._keymap.action("list", key) or self._keymap.action("prompt", key)
+        if not self.is_open:
+            return bool(self._notice) and action == "complete"  # there is nothing to complete with yet
+        match action:
             case "previous":
                 self._chosen = True
                 self.move(-1)
@@ -397,9 +416,12 @@ class Suggestions(Rows):
             row, column = self._editor.cursor_location
             self._editor.replace(chosen.insert, (row, token.start), (row, column), maintain_selection_offset=False)
 
-    def _offer(self, entries: list[Suggestion]) -> None:
-        if entries or self._entries:
+    def _offer(self, entries: list[Suggestion], notice: str = "") -> None:
+        notice = "" if entries else notice
+        if entries or self._entries or notice != self._notice:
             self._chosen = self._chosen and entries == self._entries
-            self._entries = entries
-            self.display = bool(entries)
-            self.show([Row(entry.label, entry.detail) for entry in entries])
+            self._entries, self._notice = entries, notice
+            self.display = bool(entries or notice)
+            self.show([Row(entry.label, entry.detail) for entry in entries] or [Row(notice)] * bool(notice))
+            if notice:
+                self.selected = -1

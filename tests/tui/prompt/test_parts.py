@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from swecli.tui.prompt import completion, editor
 from swecli.tui.prompt.box import Draft, Drafts, History
 from swecli.tui.prompt.completion import Token, best, token_before, walk, with_folders
 from swecli.tui.prompt.editor import Pastes
+from tests.support.waiting import PATIENCE
 
 
 async def run(port: Session, arguments: str) -> CommandResult:
@@ -329,6 +331,20 @@ async def test_an_unchanged_list_of_files_is_not_ordered_again() -> None:
         now += completion.FRESH
     assert seen[0] is seen[1] is not seen[2]
     assert index.paths.best("", 8) == ["a.py", "b.py"]
+
+
+async def test_a_first_listing_that_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completion, "SOON", 0.0)
+    listed, now = threading.Event(), 100.0
+    index = completion.FileIndex(lambda: ["a.py"] if listed.wait(PATIENCE) else [], clock=lambda: now)
+    seen: asyncio.Queue[tuple[bool, list[str]]] = asyncio.Queue()
+    index.refresh(lambda: seen.put_nowait((index.is_slow, index.paths.best("", 8))))
+    assert await seen.get() == (True, [])
+    listed.set()
+    assert await seen.get() == (False, ["a.py"])
+    now += completion.FRESH
+    index.refresh(lambda: seen.put_nowait((index.is_slow, index.paths.best("", 8))))
+    assert await seen.get() == (False, ["a.py"])
 
 
 def test_the_walk_leaves_out_what_nobody_mentions(tmp_path: Path) -> None:
