@@ -195,8 +195,9 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.actions.commands = self.main.prompt.suggestions.commands = self.actions.builtin
         self.main.prompt.suggestions.mentionables = lambda: self.session.mentionable_words
         self.commands_loaded.set()
-        await self._ask_trust()
-        await self._read_preferences()
+        told = await self._read_preferences()  # the questions about trust look as the user wants
+        if await self._ask_trust():
+            await self._read_preferences(told)
         if self._adopts_draft:  # only the first session adopts a killed run's draft
             self._adopts_draft = False
             self.main.prompt.adopt_draft()
@@ -206,17 +207,20 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.failure = error
             self.exit(return_code=error.code)
 
-    async def _ask_trust(self) -> None:
+    async def _ask_trust(self) -> bool:
+        """Whether there was a question, whose answer may have changed the settings that count."""
         if self._backend.trust is None:
-            return
+            return False
         from swecli.core.protocol.blocks import TextBlock
         from swecli.tui.dock.trust import ask_trust
 
         notices = await ask_trust(self._backend.trust, self.main.dock)
         if notices:
             self.main.transcript.show(tuple(TextBlock(notice, "warning") for notice in notices))
+        return notices is not None
 
-    async def _read_preferences(self) -> None:
+    async def _read_preferences(self, told: Sequence[str] = ()) -> Sequence[str]:
+        """Follow the user's settings. Shows and returns what is wrong with them, without what was ``told``."""
         from swecli.core.protocol.blocks import TextBlock
         from swecli.tui.themes.files import known, read_folders
 
@@ -246,10 +250,11 @@ class SwecliApp(App[int], inherit_bindings=False):
         self._use_palette()
         custom, notices = read_folders(preferences.theme_folders)
         notices.append(self.appearance.adopt(preferences.theme, (*known(), *custom)))
-        shown = tuple(TextBlock(notice, "warning") for notice in notices if notice)
+        shown = tuple(TextBlock(notice, "warning") for notice in notices if notice and notice not in told)
         if shown:
             transcript.show(shown)
         self.session.show()  # a new status line runs, and a title is set, at changes
+        return notices
 
     # --- quitting: closes the session first, within the time limit ---
 

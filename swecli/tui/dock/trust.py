@@ -114,8 +114,9 @@ def pages(items: Sequence[TrustItem], columns: int, rows: int) -> list[list[Trus
 T = TypeVar("T")
 
 
-async def ask_trust(gate: TrustGate, dock: Dock) -> tuple[str, ...]:
-    """Ask the trust questions before the workspace is read. Returns sentences for the user."""
+async def ask_trust(gate: TrustGate, dock: Dock) -> tuple[str, ...] | None:
+    """Ask the trust questions before the workspace is read. Returns sentences for the user; None if there was nothing
+    to ask."""
     question = await asyncio.to_thread(gate.question)
     notices: list[str] = []
     if question is not None:
@@ -124,6 +125,8 @@ async def ask_trust(gate: TrustGate, dock: Dock) -> tuple[str, ...]:
         if choice not in ("trust", "session"):
             return tuple(filter(None, notices))
     items = await asyncio.to_thread(gate.items)
+    if question is None and not items:
+        return None
     first = 1
     for page in pages(items, dock.app.size.width, dock.app.size.height):
         every: ItemsChoice = "single"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from textual import events
 
-from swecli.tui.backend import TrustChoice, TrustItem, TrustQuestion
+from swecli.tui.backend import Preferences, TrustChoice, TrustItem, TrustQuestion
 from swecli.tui.dock.panel import GRACE, TYPING
 from swecli.tui.dock.trust import pages
 from tests.tui.support import Session, running
@@ -264,3 +264,31 @@ async def test_a_screen_that_shrinks_takes_no_line_away_unseen() -> None:
         await it.shows("of 16", "server 7")
         await it.press("pageup", "home")
         await it.shows("lines 1–", "s0 (.mcp.json)")
+
+
+async def test_the_question_is_drawn_with_the_users_settings_and_the_answer_may_change_them() -> None:
+    gate = Gate()
+    read: list[list[object]] = []
+
+    def preferences() -> Preferences:
+        read.append(list(gate.told))
+        return Preferences(glyphs="ascii", theme="missing")
+
+    async with running(open_session=Opening(gate), trust=gate, preferences=preferences) as it:
+        await it.shows("Do you trust /proj?")
+        assert it.screen().isascii()
+        it.clock.now += GRACE
+        await it.press("n")
+        await it.until(lambda: len(read) == 2)
+        assert read == [[], ["decline"]]
+        await it.shows("missing")
+        assert it.screen().count("missing") == 1
+
+
+async def test_without_a_question_the_settings_are_read_once() -> None:
+    gate = Gate(names=())
+    opening = Opening(gate)
+    read: list[bool] = []
+    async with running(open_session=opening, trust=gate, preferences=lambda: read.append(True) or Preferences()) as it:
+        await it.until(lambda: opening.before is not None)
+    assert read == [True]
