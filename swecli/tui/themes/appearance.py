@@ -61,15 +61,16 @@ def save_theme(path: Path | None, theme: SavedTheme) -> None:
 
 
 class Appearance:
-    def __init__(self, app: App[Any], depth: Depth, *, dark: bool, memory: Path | None = None) -> None:
-        """``memory`` is the file with the last run's theme, used for the first frame."""
+    def __init__(self, app: App[Any], depth: Depth, *, dark: bool | None, memory: Path | None = None) -> None:
+        """``dark`` is what the terminal states about its background; ``memory`` the file with the last run's theme and
+        background, used for the first frame."""
         self._app = app
         self._memory = memory
         self._adopted = False
         self._setting: str | None = None
         """The name in the settings when they were last read; None if there is no such theme."""
         last = read_saved_theme(memory)
-        self._dark = last.dark if last is not None else dark
+        self._dark = dark if dark is not None else last is None or last.dark
         self.library = Library(depth)
         self.wanted = AUTO
         """The name that the user asked for."""

@@ -164,7 +164,8 @@ class Library:
         return [OWN + suffix] if wanted == AUTO else [wanted, wanted + suffix]
 
 
-def background_is_dark(environ: Mapping[str, str]) -> bool:
-    """Whether the background is dark by ``COLORFGBG``, which some terminals set; True if unset. A terminal's reply to
+def background_is_dark(environ: Mapping[str, str]) -> bool | None:
+    """Whether the background is dark by ``COLORFGBG``, which some terminals set; None if unset. A terminal's reply to
     the background query overrides it later."""
-    return environ.get("COLORFGBG", "").rsplit(";", 1)[-1] not in ("7", "15")
+    value = environ.get("COLORFGBG", "")
+    return value.rsplit(";", 1)[-1] not in ("7", "15") if value else None

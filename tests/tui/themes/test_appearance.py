@@ -62,3 +62,14 @@ async def test_the_first_frame_has_the_theme_of_the_last_run(tmp_path: Path, mon
         async with running(state=tmp_path, preferences=lambda: wanted) as it:
             await it.until(lambda: it.app.theme == "gruvbox-dark")
     assert set(shown) == {"gruvbox-dark"}
+
+
+@pytest.mark.parametrize(("said", "light"), [("0;15", True), ("15;0", False), (None, True)])
+async def test_a_terminal_that_states_its_background_is_believed_before_the_last_run(
+    said: str | None, light: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    save_theme(tmp_path / "look", SavedTheme("auto", said == "0;15", None))
+    if said is not None:
+        monkeypatch.setenv("COLORFGBG", said)
+    async with running(state=tmp_path) as it:
+        assert it.app.theme.endswith("-light") is light

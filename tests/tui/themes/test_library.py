@@ -80,9 +80,9 @@ def test_depth(environ: dict[str, str], found: str) -> None:
 
 
 def test_background_by_colorfgbg() -> None:
-    assert background_is_dark({})
+    assert background_is_dark({}) is None
     assert background_is_dark({"COLORFGBG": "15;0"})
-    assert not background_is_dark({"COLORFGBG": "0;default;15"})
+    assert background_is_dark({"COLORFGBG": "0;default;15"}) is False
 
 
 def test_a_file_of_two_colours_is_a_theme(tmp_path: Path) -> None:
