@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.core.checkpoints.generated import USUAL, GeneratedFiles, is_usual
+from swecli.core.checkpoints.generated import USUAL, GeneratedFiles, is_usual, named_folders
 from swecli.core.checkpoints.git_changes import GitRefused
 from swecli.core.git import repository_of
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
@@ -150,10 +150,13 @@ async def _against(session: Session, revision: str, path: str, *, sure: bool = T
             raise
         return CommandResult.text(str(error), "warning")
     blocks = _diffs(found.files, found.more, found.generated, cwd)
+    if found.nested:
+        what = "a repository of its own" if len(found.nested) == 1 else "repositories of their own"
+        blocks.append(TextBlock(f"{what}, not compared: {named_folders(found.nested, cwd)}", "dim"))
     where = f" below {path}" if path else ""
     if found.files:
         blocks.append(TextBlock(f"{_sum(found.files, f'differ from {revision}', 'differs from ' + revision)}.", "dim"))
-    elif found.generated:
+    elif found.generated or found.nested:
         blocks.insert(0, TextBlock(f"No other file{where} differs from {revision}."))
     elif path and not _place(path, cwd)[1]:
         blocks.append(TextBlock(f"There is no file of the name {path}, neither here nor in {revision}.", "warning"))

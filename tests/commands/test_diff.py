@@ -83,6 +83,9 @@ async def test_head_compares_with_git_and_any_other_revision_where_no_path_is_me
     assert "1 file differs from v1.0" in await against("/diff v1.0 src", GitChanges(FILES[:1]), session)
     assert session.files.revisions == [("HEAD", ""), ("v1.0", "/proj/src")]
     assert "No file differs from HEAD." in await against("/diff HEAD", GitChanges(), session)
+    nested = await against("/diff HEAD", GitChanges(nested=("/proj/a", "/proj/b")), session)
+    assert "No other file differs from HEAD." in nested
+    assert "repositories of their own, not compared: a/, b/" in nested
 
 
 async def test_without_git_one_clause_says_so() -> None:

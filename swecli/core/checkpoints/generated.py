@@ -56,14 +56,15 @@ class GeneratedFiles(Struct, frozen=True):
         if self.folders:
             files = f"{self.files:,} file{'' if self.files == 1 else 's'}"
             folders = "a generated folder" if len(self.folders) == 1 else "generated folders"
-            parts.append(f"and {files} in {folders} ({_named(self.folders, cwd)})")
+            parts.append(f"and {files} in {folders} ({named_folders(self.folders, cwd)})")
         if self.unrecorded:
             what = "not tracked" if parts else "generated, not tracked"
-            parts.append(f"{what}: {_named(self.unrecorded, cwd)}")
+            parts.append(f"{what}: {named_folders(self.unrecorded, cwd)}")
         return "; ".join(parts)
 
 
-def _named(folders: Sequence[str], cwd: Path) -> str:
+def named_folders(folders: Sequence[str], cwd: Path) -> str:
+    """The first of the folders, as the user knows them, and the number of the others."""
     names = [f"{folder.removeprefix(f'{cwd}{os.sep}')}/" for folder in folders[:_MAX_NAMED]]
     more = f" and {len(folders) - _MAX_NAMED} more" if len(folders) > _MAX_NAMED else ""
     return f"{', '.join(names)}{more}"

@@ -40,11 +40,13 @@ class GitRefused(Exception):
 
 
 class GitChanges(Struct, frozen=True):
-    """Changed files as absolute paths. ``more`` counts the files not shown."""
+    """Changed files as absolute paths. ``more`` counts the files not shown; ``nested`` are untracked repositories of
+    their own, whose files git does not list."""
 
     files: tuple[DiffBlock, ...] = ()
     more: int = 0
     generated: GeneratedFiles = GeneratedFiles()
+    nested: tuple[str, ...] = ()
 
 
 _WHY: Final = {
@@ -105,16 +107,20 @@ def against(
     """
     git = _git(cwd, roots, environment)
     found = {one.path: one for one in _tracked(git, _tree(git, revision))}
-    for name in _untracked(git):
-        found.setdefault(name, _Changed(name))
+    nested: list[str] = []
     top = git.top
+    for name in _untracked(git):
+        if not name.endswith("/"):
+            found.setdefault(name, _Changed(name))
+        elif not below or is_below(path := os.path.join(top, name[:-1]), below) or is_below(below, path):
+            nested.append(os.path.join(top, name[:-1]))
     chosen = [one for name, one in sorted(found.items()) if not below or is_below(os.path.join(top, name), below)]
     listed, generated = GeneratedFolders((*roots, top)).split([os.path.join(top, one.path) for one in chosen], below)
     kept = set(listed)
     shown = [one for one in chosen if os.path.join(top, one.path) in kept]
     old = _blobs(git, [one.blob for one in shown[:MOST_FILES] if one.blob])
     files = [block for one in shown[:MOST_FILES] if (block := _block(one, top, old)) is not None]
-    return GitChanges(tuple(files), max(0, len(shown) - MOST_FILES), generated)
+    return GitChanges(tuple(files), max(0, len(shown) - MOST_FILES), generated, tuple(nested))
 
 
 _LINK: Final = "120000"
@@ -149,8 +155,8 @@ def _tracked(git: _Git, tree: str) -> Iterator[_Changed]:
 
 
 def _untracked(git: _Git) -> list[str]:
-    found = _names(git.ask("ls-files", "--others", "--exclude-standard", "-z"))
-    return [name for name in found if not name.endswith("/")]  # a folder is another repository
+    """Files, and repositories of their own, which end with a slash."""
+    return _names(git.ask("ls-files", "--others", "--exclude-standard", "-z"))
 
 
 def _names(data: bytes) -> list[str]:

@@ -132,6 +132,20 @@ def test_no_program_that_the_repository_chose_runs(work: Path) -> None:
     assert not ran.exists()
 
 
+def test_an_untracked_repository_is_named(work: Path) -> None:
+    inner = work / "vendor" / "inner"
+    inner.mkdir(parents=True)
+    git(inner, "init")
+    (inner / "x.py").write_text("x\n")
+    git(inner, "add", "-A")
+    git(inner, "commit", "-m", "one")
+    shown, found = differs(work)
+    assert (shown, found.nested) == ({}, (str(inner),))
+    assert differs(work, below=str(work / "vendor"))[1].nested == (str(inner),)
+    assert differs(work, below=str(inner / "x.py"))[1].nested == (str(inner),)
+    assert differs(work, below=str(work / "build"))[1].nested == ()
+
+
 def test_a_submodule_is_passed_over(work: Path) -> None:
     git(work, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
     (work / "a.py").write_text("two\n")
