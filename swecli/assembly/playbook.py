@@ -53,7 +53,7 @@ def _open(
     stores = options.store and not (options.dry_run or options.compact_dry_run)
     return Playbooks(
         options.cwd,
-        PlaybookFile(path, data / ARCHIVE, data / LOCK, early=early),
+        PlaybookFile(path, data / ARCHIVE, data / LOCK, early=early, in_project=startup.trust.trusts),
         PlaybookFile(own, startup.paths.data / ARCHIVE, startup.paths.data / LOCK, preferences=True),
         PlaybookOptions(settings.learn and stores, settings.reflect and stores, settings.withhold),
         known,

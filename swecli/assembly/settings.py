@@ -10,7 +10,7 @@ from typing import Any, cast
 from swecli.assembly.startup import Startup, flags_of, startup_of, unknown_theme
 from swecli.core.config.change import Described, describe, instead_of, meaning, set_value, unset_value
 from swecli.core.config.load import ConfigError, key_parts, load, toml_text, typed_value
-from swecli.core.config.paths import project_folder, user_paths
+from swecli.core.config.paths import keep_unshared, project_folder, user_paths
 from swecli.core.config.trust import is_led_away, loosens
 from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Rule, RuleEffect
@@ -89,8 +89,10 @@ class SettingsFiles:
         path = self._path(file)
         try:
             if file == "local":
-                _keep_unshared(Path(path).parent)
+                keep_unshared(Path(path).parent)
             set_value(Path(path), name, value)
+        except OSError as error:
+            raise ValueError(f"cannot write {error.filename} ({error.strerror}); nothing was changed") from None
         except ConfigError as error:
             raise ValueError(str(error)) from None
         notice = f"{name} = {toml_text(value)}, written to {path}"
@@ -223,17 +225,6 @@ class SettingsFiles:
             return startup_of(self._options, self._environment)
         except StartError as error:
             raise ValueError(str(error)) from None
-
-
-def _keep_unshared(folder: Path) -> None:
-    """Keep local settings out of the repository."""
-    ignore = folder / ".gitignore"
-    if not os.path.lexists(ignore):
-        try:
-            folder.mkdir(exist_ok=True)
-            ignore.write_text("logs/\nconfig.local.toml\n", encoding="utf-8")
-        except OSError as error:
-            raise ValueError(f"cannot write {ignore} ({error.strerror or error}); nothing was changed") from None
 
 
 def unknown_tool(rule: str) -> str:

@@ -62,3 +62,29 @@ def workspace_key(workspace: Path) -> str:
 
 def project_folder(workspace: Path) -> Path:
     return workspace / PROJECT_FOLDER
+
+
+_UNSHARED = "logs/\nconfig.local.toml\n"
+_IGNORED = f"# Local files of swecli. To share one: git add -f\n{_UNSHARED}playbook.jsonl\n.gitignore\n"
+
+
+def keep_unshared(folder: Path) -> None:
+    """Keep local settings and what swecli learns out of a repository, unless the project decides that by a file of its
+    own; ``folder`` is the project's ``.swecli``.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    ignore = folder / ".gitignore"
+    if os.path.lexists(ignore) and not _is_ours(ignore):
+        return
+    folder.mkdir(exist_ok=True)
+    ignore.write_text(_IGNORED, encoding="utf-8")
+
+
+def _is_ours(ignore: Path) -> bool:
+    """Whether this is exactly the file that an earlier swecli wrote."""
+    try:
+        return not ignore.is_symlink() and ignore.read_bytes() == _UNSHARED.encode()
+    except OSError:
+        return False

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from msgspec import Struct, field
 
 from swecli.core.atomic_text import make_private, name_aside, one_writer, write_whole
+from swecli.core.config.paths import keep_unshared
 from swecli.core.playbook.bullet import PREFERENCES, Bullet, Expiry, from_record, to_record
 from swecli.core.playbook.novelty import unfit
 from swecli.core.playbook.playbook import Playbook, taken_in
@@ -88,14 +89,24 @@ def read_file(path: Path) -> Reading:
 
 class PlaybookFile:
     """One file with its archive. ``early`` holds bullets from before the file could be written; ``lock`` is the
-    sessions' lock file, in a folder of the user's."""
+    sessions' lock file, in a folder of the user's. A new file ``in_project`` is kept out of git until it is added."""
 
-    def __init__(self, path: Path, archive: Path, lock: Path, *, early: Path | None = None, preferences: bool = False):
+    def __init__(
+        self,
+        path: Path,
+        archive: Path,
+        lock: Path,
+        *,
+        early: Path | None = None,
+        preferences: bool = False,
+        in_project: bool = False,
+    ):
         self.path = path
         self._archive = archive
         self._lock = lock
         self._early = early
         self._preferences = preferences
+        self._in_project = in_project
         self.problems: tuple[str, ...] = ()
         """Problems found at the last read."""
         self._seen: tuple[_State, ...] = ()
@@ -153,6 +164,8 @@ class PlaybookFile:
         told = self._put_aside()
         if kept or there:
             make_private(self.path.parent)
+            if self._in_project and not there:
+                keep_unshared(self.path.parent)
             _replace(self.path, written(kept))
         if archived or old:
             make_private(self._archive.parent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import threading
 from pathlib import Path
@@ -173,6 +174,26 @@ def test_what_was_kept_before_trust_joins_the_file_once_it_may_be_written(tmp_pa
     add(after, TWO)
     assert contents(after) == sorted((ONE, TWO))
     assert not early.exists()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+@pytest.mark.parametrize(
+    ("before", "shared"), [(None, False), ("logs/\nconfig.local.toml\n", False), ("logs/\n", True)]
+)
+def test_a_new_file_stays_out_of_git_until_it_is_added(tmp_path: Path, before: str | None, shared: bool) -> None:
+    git(tmp_path, "init", "-q")
+    folder, data = tmp_path / ".swecli", tmp_path.parent / f"{tmp_path.name}-data"
+    if before is not None:
+        folder.mkdir()
+        (folder / ".gitignore").write_text(before)  # of an earlier swecli, and the project's own
+    file = PlaybookFile(folder / "playbook.jsonl", data / "archive.jsonl", data / "lock", in_project=True)
+    add(file, "`make e2e` takes 340 s here")
+    assert ("playbook.jsonl" in git(tmp_path, "status", "--porcelain", "-uall")) is shared
+    git(tmp_path, "add", "-f", ".swecli/playbook.jsonl")
+    assert "A  .swecli/playbook.jsonl" in git(tmp_path, "status", "--porcelain")
+    (folder / ".gitignore").unlink()
+    add(file, "`make unit` takes 20 s here")
+    assert not (folder / ".gitignore").exists(), "who shares the file decides"
 
 
 def test_the_users_own_file_has_preferences_only_and_nothing_is_written_without_need(tmp_path: Path) -> None:
