@@ -132,6 +132,16 @@ def line(facts: Facts, width: int) -> list[Piece]:
     return []
 
 
+def unsaid(facts: Facts, text: str) -> list[Piece]:
+    """Pieces that precede a status line of the user's own: the mode of the vim keys, and what runs without approval,
+    unless ``text`` states it. A mode that Shift+Tab changes must not be invisible."""
+    mode = _mode(facts)
+    groups = [[Piece(facts.editing)] if facts.editing and facts.editing not in text else []]
+    if (facts.mode != "default" or facts.yolo) and mode.text not in text and (facts.yolo or facts.mode not in text):
+        groups.append([mode])
+    return [piece for group in groups if group for piece in (*group, Piece(" · ", "dim"))]
+
+
 def shorten(text: str, limit: int) -> str:
     """The text, shortened in its middle to at most ``limit`` characters."""
     if len(text) <= limit:
@@ -439,13 +449,14 @@ class StatusBar(LineWidget):
             self.refresh()
 
     def show_line(self, line: Content | None) -> None:
-        """Show this in place of the facts; None shows the facts again."""
+        """Show this in place of the facts, except ``unsaid`` ones; None shows the facts again."""
         self._line = line
         self.refresh()
 
     def content(self, width: int) -> Content:
         if self._line is not None:
-            return self._line
+            before = unsaid(self._facts, self._line.plain) if self._facts is not None else []
+            return self._assembled(before) + self._line
         if self._facts is None:
             return Content("")
         return self._assembled(line(self._facts, width))

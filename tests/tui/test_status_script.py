@@ -12,7 +12,7 @@ import pytest
 from swecli.core.protocol.budget import Budget
 from swecli.tui.actions import Actions
 from swecli.tui.backend import Preferences
-from swecli.tui.status_bar import GIVE_UP, Facts, StatusScript, document
+from swecli.tui.status_bar import GIVE_UP, Facts, StatusScript, document, unsaid
 from tests.tui.support import Session, running, until
 
 
@@ -132,6 +132,17 @@ async def test_one_set_in_the_running_program_is_shown_at_once(tmp_path: Path) -
         wanted.append(Preferences(status_line="echo mine"))
         it.app.main.post_message(Actions.PreferencesChanged())
         await it.until(lambda: "mine" in it.screen().splitlines()[-1])
+
+
+async def test_a_mode_that_it_does_not_name_stays_visible(tmp_path: Path) -> None:
+    assert unsaid(Facts("default", "m"), "mine") == []
+    assert "".join(one.text for one in unsaid(Facts("auto", "m", editing="INSERT"), "mine")) == "INSERT · auto · "
+    assert unsaid(Facts("auto", "m", editing="INSERT"), "INSERT auto") == []
+    assert "yolo" in unsaid(Facts("default", "m", yolo=True), "mine")[0].text
+    session = Session()
+    session.view.cwd, session.view.mode = tmp_path, "accept-edits"
+    async with running(session=session, preferences=lambda: Preferences(status_line="echo mine", editing="vim")) as it:
+        await it.until(lambda: it.screen().splitlines()[-1].strip() == "INSERT · accept-edits · mine")
 
 
 async def test_a_broken_one_is_told_and_the_bar_stays(tmp_path: Path) -> None:
