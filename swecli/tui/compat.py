@@ -1,5 +1,5 @@
-"""The only user of non-public Textual names. Each is optional: if it is missing, only the feature that needs it is off.
-A test checks them against the installed version."""
+"""The only user of non-public Textual names, and a defect of Textual. Each name is optional: if it is missing, only the
+feature that needs it is off. A test checks them against the installed version."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 from textual.app import App
 from textual.binding import Binding, BindingsMap
 from textual.dom import DOMNode
+from textual.geometry import Offset
 from textual.screen import Screen
 from textual.selection import SelectEnd
 from textual.timer import Timer
 from textual.widget import Widget
+from textual.widgets import TextArea
 
 BACK_PRESSURE = 0.010
 """Seconds between two checks of an output queue that the terminal has not emptied."""
@@ -45,6 +47,16 @@ class PacedScreen(Screen[None]):
         """Have the next update draw, after a layout that may be due."""
         self._dirty_widgets.add(self)
         self.check_idle()
+
+
+class ShrinkingTextArea(TextArea):
+    """A text area whose text may lose lines while the cursor is below them, as by an undo. Textual moves the cursor
+    only after the scrollbar, whose change scrolls to the cursor: to a line that is gone, which ended the program."""
+
+    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
+        if self.cursor_location[0] >= self.document.line_count:
+            return self.scroll_offset  # moving the cursor scrolls to it
+        return super().scroll_cursor_visible(center, animate)
 
 
 def is_selecting(screen: Screen[Any]) -> bool:

@@ -16,10 +16,11 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line, sanitise
+from swecli.tui.compat import ShrinkingTextArea
 from swecli.tui.tool_words import words_for
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ class ChoiceClicked(Message):
 _NEW_LINE = frozenset(("ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"))
 
 
-class CommandEditor(TextArea):
+class CommandEditor(ShrinkingTextArea):
     """Command input: Enter posts ``Submitted``; Ctrl+J inserts a newline."""
 
     DEFAULT_CSS = """

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from textual import events
 from textual.binding import Binding
 from textual.message import Message
-from textual.widgets import TextArea
 
 from swecli.lazy_pattern import lazy_pattern
+from swecli.tui.compat import ShrinkingTextArea
 from swecli.tui.keymap import Keymap
 from swecli.tui.prompt.attachments import Attachments, image_paths
 
@@ -290,14 +290,14 @@ _OTHER_KEYS = {"shift+\r": "shift+enter", "ctrl+\r": "ctrl+enter", "alt+\r": "al
 
 _OWN = {
     key: binding.action
-    for binding in TextArea.BINDINGS
+    for binding in ShrinkingTextArea.BINDINGS
     if isinstance(binding, Binding)
     for key in binding.key.split(",")
 }
 """Actions of Textual's editor, by key."""
 
 
-class PromptEditor(TextArea):
+class PromptEditor(ShrinkingTextArea):
     """Multi-line text input. ``intercept`` sees each event first and returns whether it handled it."""
 
     DEFAULT_CSS = """

@@ -85,6 +85,17 @@ async def test_returned_pastes_keep_their_places() -> None:
         assert it.editor.message == f"{first} then {second}\n" + "cccc\n" * 30
 
 
+async def test_an_undo_takes_back_more_lines_than_are_visible() -> None:
+    lines = "\n".join("abcdefghijklmnopqrst")
+    async with running() as it:
+        await it.type("one")
+        it.editor.history.checkpoint()
+        it.editor.insert(f"\n{lines}")
+        await it.until(lambda: it.editor.show_vertical_scrollbar)
+        await it.press("ctrl+underscore")
+        assert (it.text, it.editor.cursor_location) == ("one", (0, 3))
+
+
 async def test_control_characters_of_a_paste_never_reach_the_screen() -> None:
     async with running(DONE) as it:
         it.editor.post_message(events.Paste("red \x1b[31m text\u202e"))
