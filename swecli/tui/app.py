@@ -494,8 +494,11 @@ class SwecliApp(App[int], inherit_bindings=False):
         if isinstance(event, events.Key) and not event.is_forwarded:  # forwarded ones bubble up here again
             main = self.main
             types = event.is_printable and main.dock.panel is None and main.list_view is None
-            if not types:  # keep news that arrives while the user types
+            again = self._armed is not None and self.keymap.action("everywhere", event.key) == "cancel"
+            if not types or (self._armed is not None and not again):  # keep news that arrives while the user types
                 main.activity.end_flash()
+            if not again:  # here, because Ctrl+C overtakes keys that the editor has not worked on
+                self._armed = None
         elif isinstance(event, events.Paste) and not event.is_forwarded:
             self.app_focus = (
                 True  # as for a key: a drop also reaches a window in the background, where nothing has focus
@@ -533,7 +536,6 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(PromptEditor.Submitted)
     def _submitted(self, message: PromptEditor.Submitted) -> None:
-        self._armed = None
         self.main.activity.end_flash()
         self.main.prompt.history.add(message.text)  # saved together with the new draft
         # A slash command may wait for consent, so not inside a message handler.
@@ -563,9 +565,6 @@ class SwecliApp(App[int], inherit_bindings=False):
     @on(Prompt.Edited)
     def _edited(self) -> None:
         self._escaped = None
-        if self.main.prompt.editor.text and self._armed is not None:
-            self._armed = None
-            self.main.activity.end_flash()
         if not self.main.prompt.editor.text.startswith("/"):
             self.main.activity.look_ahead(drafted=bool(self.main.prompt.editor.text))
 

@@ -206,6 +206,13 @@ async def test_control_c_twice_within_a_second_quits_on_an_empty_prompt() -> Non
         await until(lambda: it.session.closed)
 
 
+async def test_control_c_counts_as_the_second_only_right_after_the_first() -> None:
+    async with running((TurnEnded("done"),)) as it:
+        await it.at_once("ctrl+c", "h", "i", "enter", "ctrl+c")
+        await it.until(lambda: it.session.sent(Submit))
+        assert not it.session.closed
+
+
 async def test_control_c_interrupts_a_turn_and_a_second_one_quits_even_if_it_hangs() -> None:
     session = Session(WAITS)
     async with running(session=session) as it:
