@@ -304,7 +304,7 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     def cancel_soon(self) -> None:
         """Act as Ctrl+C. For signal handlers."""
-        if self._event_loop is not None and self.loaded:
+        if self._event_loop is not None and self.loaded and not self._event_loop.is_closed():
             self._event_loop.call_soon_threadsafe(self.action_cancel)
 
     def _handle_exception(self, error: Exception) -> None:
@@ -363,6 +363,8 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.main.activity.flash("Esc again rewinds to an earlier message", keymap.ESCAPE_WINDOW)
 
     def action_cancel(self) -> None:
+        if not self.screen_stack:  # a signal may come while the program ends
+            return
         step = keymap.cancel(self._key_context())
         self._armed = None
         match step:

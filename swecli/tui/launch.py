@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import shutil
+import signal
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -98,6 +99,8 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
         def restore() -> None:
             terminal.restore(app.terminal.farewell())
 
+        # From the end of this block on: only the farewell follows, and a Ctrl+C held down must not cut it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         with handled(app.end_soon, app.cancel_soon, restore):
             try:
                 app.run()

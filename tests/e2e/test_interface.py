@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -107,6 +108,22 @@ def test_control_c_twice_ends_it(start: Start) -> None:
     terminal.send("\x03")
     assert terminal.wait() == 0
     assert restored(terminal)
+
+
+def test_control_c_held_down_ends_it_without_an_error(start: Start) -> None:
+    terminal = start(prepared=True, fresh=True)
+    terminal.shows(READY)
+    presses = iter(range(40))
+
+    def pressed() -> bool:
+        with contextlib.suppress(ProcessLookupError, OSError):
+            terminal.send("\x03")
+            terminal.kill(signal.SIGINT)
+        return next(presses, None) is None
+
+    terminal.until(pressed)
+    assert terminal.wait() == 0
+    assert b"Traceback" not in terminal.raw
 
 
 def test_what_was_typed_before_the_first_frame_is_in_the_editor(start: Start) -> None:
