@@ -565,8 +565,8 @@ def _cut(text: str, brief: str, width: int, lines: int) -> str:
     for whole in (text, brief):
         if height(whole, width) <= lines:
             return whole
-    cut = Content(brief).truncate(max(1, width * lines - 8 * (lines - 1)), ellipsis=True).plain
-    return cut if height(cut, width) <= lines else cut[: width * lines - 1]
+    cuts = (Content(brief).truncate(cells, ellipsis=True).plain for cells in range(width * lines, 0, -1))
+    return next((cut for cut in cuts if height(cut, width) <= lines), "")
 
 
 def _show_text(panel: ApprovalPanel, name: str, text: str, width: int, room: int) -> int:

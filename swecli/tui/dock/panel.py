@@ -206,9 +206,15 @@ def least_width(hints: Sequence[Hint]) -> int:
     return sum(cell_len(f"{key} {word}  ") for key, word, last in hints if not last) - 2
 
 
+_MANY_LINES = 200
+"""Lines that no panel has room for: more are counted as if they broke within words."""
+
+
 def height(text: str, width: int) -> int:
-    """Lines of a text, slightly overestimated."""
-    return sum(1 + max(0, cell_len(line) - 1) // width for line in text.split("\n")) if text else 0
+    """Lines of a text that breaks between words, as it is drawn."""
+    lines = text.split("\n") if text else []
+    least = sum(1 + max(0, cell_len(line) - 1) // width for line in lines)
+    return Content(text).get_height({}, width) if len(lines) < least <= _MANY_LINES else least
 
 
 TOO_EARLY = "Ignored: you pressed that key before you could read this."

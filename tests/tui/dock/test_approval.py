@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from textual import events
 
-from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
+from swecli.core.protocol.blocks import DiffBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.commands import Interrupt, ReplyPermission
 from swecli.core.protocol.events import PermissionRequested
 from swecli.tui.dock import panel
@@ -494,6 +494,19 @@ async def test_where_nothing_can_be_seen_nothing_is_decided() -> None:
         assert "Enlarge" not in it.screen()
         await it.press("y")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
+
+
+async def test_a_title_that_breaks_between_words_leaves_the_keys_in_sight() -> None:
+    address, note = "http://127.0.0.1:1/x", "It also allows every page of 127.0.0.1 and its subdomains."
+    body, why, rule = (TextBlock(f"GET {address}"),), "This connects to 127.0.0.1.", "WebFetch(domain:127.0.0.1)"
+    fetch = PermissionRequested("p1", "t1", "web_fetch", address, body, why, "hash", rule, rule_note=note)
+    session = Session((WAIT_FOR_INTERRUPT,))
+    async with running(session=session, size=(27, 9)) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.session.state.busy)
+        session.emit(fetch)
+        session.emit(replace(fetch, request="p2"))
+        await it.shows("(1 of\n2)\n", "y yes")
 
 
 async def test_a_panel_that_had_the_whole_screen_gives_it_back() -> None:
