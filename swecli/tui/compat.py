@@ -9,7 +9,6 @@ from typing import Any
 from textual.app import App
 from textual.binding import Binding, BindingsMap
 from textual.dom import DOMNode
-from textual.geometry import Offset
 from textual.screen import Screen
 from textual.selection import SelectEnd
 from textual.timer import Timer
@@ -53,10 +52,10 @@ class ShrinkingTextArea(TextArea):
     """A text area whose text may lose lines while the cursor is below them, as by an undo. Textual moves the cursor
     only after the scrollbar, whose change scrolls to the cursor: to a line that is gone, which ended the program."""
 
-    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
+    def _watch_show_vertical_scrollbar(self) -> None:
         if self.cursor_location[0] >= self.document.line_count:
-            return self.scroll_offset  # moving the cursor scrolls to it
-        return super().scroll_cursor_visible(center, animate)
+            self.move_cursor(self.document.end)
+        super()._watch_show_vertical_scrollbar()
 
 
 def is_selecting(screen: Screen[Any]) -> bool:
