@@ -167,7 +167,7 @@ def _edits(evidence: Evidence) -> Bullet | None:
 
 
 def _taken_back(evidence: Evidence) -> Bullet | None:
-    text = f"The user undid {evidence.count} changes of `{evidence.paths[0]}`; ask before changing it again."
+    text = f"The user undid a change of `{evidence.paths[0]}`; ask before changing it again."
     return _about_path("file_operations", text, evidence, "gotcha")
 
 

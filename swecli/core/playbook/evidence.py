@@ -92,8 +92,6 @@ TURNS: Final = 1
 READS: Final = 3
 EMPTY_SEARCHES: Final = 2
 FAILED_EDITS: Final = 2
-REGRETS: Final = 2
-"""Turns whose edits of a file the user undid. One undo is about that attempt, not about the file."""
 
 _CORRECTION: Final = lazy_pattern(
     r"(?:^|[.!?:;,]\s+|\n)(?:no|nope|wrong|stop|actually|not like that|that'?s (?:wrong|not right)"
@@ -153,11 +151,9 @@ class EvidenceWatch:
         self._slow: dict[str, Ran] = {}
         self._edited: list[str] = []
         self._in_turn = False
-        self._edits: dict[str, dict[str, int]] = {}
-        """The turns of the model's edits of a file, by item; none if the newest change is by a slash command of the
-        user, such as ``/init``."""
-        self._undone: dict[str, dict[int, str]] = {}
-        """The undos of such edits, as event ids, by the turn of the edit."""
+        self._edits: dict[str, set[str]] = {}
+        """The model's edits of a file, as items; none if the newest change is by a slash command of the user, such as
+        ``/init``."""
         self._asked: dict[str, PermissionRequested] = {}
         self._replaced: dict[str, str] = {}
         """Original commands that the user changed, by item."""
@@ -185,8 +181,9 @@ class EvidenceWatch:
                 return self._completed(done)
             case FileChanged(path=path, item=item):
                 return self._changed(path, item)
-            case FilesRestored() as restored:
-                return self._restored(restored, f"e{event.seq}")
+            case FilesRestored(direction="undo") as restored:
+                paths = self._regretted(restored)
+                return [Evidence("taken back", (f"e{event.seq}",), paths=paths[:2], task=self._task)] if paths else []
             case PermissionRequested() as asked:
                 self._asked[asked.request] = asked
             case PermissionResolved() as resolved:
@@ -357,7 +354,7 @@ class EvidenceWatch:
             return []
         self._edited.append(name)
         if self._in_turn:
-            self._edits.setdefault(name, {})[item] = self._turn
+            self._edits.setdefault(name, set()).add(item)
         else:
             self._edits.pop(name, None)
         call = self._calls.get(item)
@@ -384,25 +381,12 @@ class EvidenceWatch:
             return [Evidence("read again", items, paths=(name,), symbol=symbol, task=self._task, count=len(reads))]
         return []
 
-    def _restored(self, restored: FilesRestored, event: str) -> list[Evidence]:
-        """Evidence about a file whose edits by the model the user undid in several turns. What a command changed says
-        nothing about a file: an undone ``mv`` is about the move, and by-products are not what the user means."""
-        items = {operation.partition(" ")[0] for operation in restored.operations}
-        paths: dict[str, tuple[str, ...]] = {}
-        for name in dict.fromkeys(self.relative(file.path) for file in restored.files):
-            turns = {turn for item, turn in self._edits.get(name, {}).items() if item in items}
-            undone = self._undone.setdefault(name, {})
-            for turn in turns:
-                undone.pop(turn, None)
-                if restored.direction == "undo":
-                    undone[turn] = event
-            undos = tuple(dict.fromkeys(undone.values()))
-            if event in undos and len(undos) >= REGRETS:
-                paths[name] = undos
-        if not paths:
-            return []
-        first = next(iter(paths))
-        return [Evidence("taken back", paths[first], paths=tuple(paths)[:2], task=self._task, count=len(paths[first]))]
+    def _regretted(self, restored: FilesRestored) -> tuple[str, ...]:
+        """Files of which an undo reverted the model's own edit. What a command changed says nothing about them: an
+        undone ``mv`` is about the move, and by-products are not what the user means."""
+        undone = {operation.partition(" ")[0] for operation in restored.operations}
+        names = dict.fromkeys(self.relative(file.path) for file in restored.files)
+        return tuple(name for name in names if not undone.isdisjoint(self._edits.get(name, ())))
 
     def standing(self, evidence: Sequence[Evidence], event: Event) -> list[Evidence]:
         """The evidence without what this event revokes: an undo that was itself undone."""
