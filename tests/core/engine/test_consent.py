@@ -23,6 +23,7 @@ from swecli.core.protocol.events import (
     Notice,
     PermissionRequested,
     PermissionResolved,
+    TurnEnded,
 )
 from swecli.core.tools.edit_file import EditFile, WriteFile
 from swecli.core.tools.read_file import ReadFile
@@ -470,15 +471,18 @@ async def test_a_link_that_an_earlier_call_of_the_step_makes_is_judged_by_its_ta
         def titles() -> set[str]:
             return {asked.title for asked in b.bodies(PermissionRequested)}
 
-        def refused() -> bool:
+        def ended() -> bool:
             answered = {body.request for body in b.bodies(PermissionResolved)}
             for asked in b.bodies(PermissionRequested):
                 if asked.request not in answered:
                     # A yes to the place that the path named before the link was there is no yes to another one.
                     b.send(ReplyPermission(asked.request, "reject" if asked.title in places else "once"))
-            return places <= titles() and not b.session.view.busy
+            return bool(b.bodies(TurnEnded))
 
-        await until(refused, "both places asked about")
+        await until(ended, "the turn ends")
         assert all("outside" in asked.reason for asked in b.bodies(PermissionRequested) if asked.title in places)
+        # The preview of the write may see how the link appears; then it fails before there is anything to ask.
+        seen = [done for done in b.bodies(ItemCompleted) if "has just become a link" in done.detail]
+        assert places - titles() <= ({str(outside / "new")} if seen else set())
     assert os.listdir(outside) == ["notes"]
     assert not any("hush" in text for text in b.tool_texts().values())
