@@ -253,7 +253,6 @@ _REPAIRS: Mapping[Repair, Callable[[Paths, Path], Repaired]] = {
     "permissions": _close,
     "recover": _recover,
 }
-REPAIRS: tuple[Repair, ...] = tuple(_REPAIRS)
 
 
 HEADERS = ("Model", "What is known")

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from swecli.core.config.load import toml_text
-from swecli.lab.replay import Recording, Replayed, Strategy
+from swecli.lab.replay import Recording, Replayed
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "current": {},
@@ -24,9 +24,8 @@ GRID: tuple[str, ...] = ("early", "half", "truncation", "importance", "summariza
 """Candidates for a proposal."""
 WORTHWHILE = 0.03
 """Least share of the cost that a proposal must save."""
-
-MakeStrategy = Callable[[str, Mapping[str, object]], Strategy]
-"""Makes the strategy of this name from the settings in force with these changes. Raises ValueError with the problem."""
+LEAST_REQUESTS = 10
+"""Requests of a recording from which on a strategy makes a difference."""
 
 
 def changes_of(text: str, read: Callable[[str, str], object]) -> Mapping[str, object]:
@@ -120,6 +119,5 @@ def propose(current: Tried, others: Iterable[Tried]) -> Proposal:
     return Proposal(best, f"{best.name} costs {saved:.0%} less and loses nothing more.")
 
 
-def worth_replaying(recordings: Iterable[Recording], least: int = 10) -> list[Recording]:
-    """Recordings with enough requests for a strategy to make a difference."""
-    return [one for one in recordings if one.requests >= least]
+def worth_replaying(recordings: Iterable[Recording]) -> list[Recording]:
+    return [one for one in recordings if one.requests >= LEAST_REQUESTS]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.doctor import REPAIRS, examine_storage
+from swecli.assembly.doctor import OFFERS, examine_storage
 from swecli.assembly.storage import DATABASE
 from swecli.command_line.models import doctor
 from swecli.core.config.paths import user_paths
@@ -58,7 +58,7 @@ def test_without_one_it_does_what_it_was_asked_for(
     assert doctor(["--repair", "permissions"]) == 0
     assert open_folder.stat().st_mode & 0o077 == 0
     assert "[y/N]" not in capsys.readouterr().out
-    assert "permissions" in REPAIRS
+    assert "permissions" in OFFERS
 
 
 def test_a_size_is_told_of_a_terminal_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,7 @@ class Project:
         known = ecosystems()
         data = {path: _decoded(path, scan.text(path)) for path, _, _ in known.manifests}
         present = [
-            (language, [match[0] for match in scan.matching(language.tests) if not _is_hidden(match[0])])
+            (language, [match[0] for match in _visible(scan, language.tests)])
             for language in known.languages
             if scan.matching(language.manifest) or scan.matching(language.sources)
         ]
@@ -337,7 +337,7 @@ def _ruled(scan: Scan, language: Language, tests: list[str]) -> Iterator[Project
     for rule in language.rules:
         if rule.beside and not scan.matching(rule.beside):
             continue
-        for match in [match for match in scan.matching(rule.file) if not _is_hidden(match[0])][:20]:
+        for match in _visible(scan, rule.file)[:20]:
             found = re.search(rule.text, scan.text(match[0]), re.MULTILINE)
             if found is None:
                 continue
@@ -360,9 +360,9 @@ def _in_environment(program: str, language: Language, declared: str) -> bool:
     return program in ecosystems().words["interpreters"] or re.search(pattern, declared, re.MULTILINE) is not None
 
 
-def _is_hidden(path: str) -> bool:
-    """Whether a file is in a hidden folder, such as the workflows of continuous integration."""
-    return path.startswith(".") and "/" in path
+def _visible(scan: Scan, pattern: str) -> list[re.Match[str]]:
+    """Matches outside hidden folders, such as the workflows of continuous integration."""
+    return [match for match in scan.matching(pattern) if not (match[0].startswith(".") and "/" in match[0])]
 
 
 def _written_in(scan: Scan) -> list[str]:

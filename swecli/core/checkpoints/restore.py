@@ -36,12 +36,11 @@ class Step(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """Plan of an undo. ``already`` are changes already undone by other means."""
+    """Plan of an undo. Changes already undone by other means are not in it."""
 
     steps: tuple[Step, ...] = ()
     conflicts: tuple[LeftFile, ...] = ()
     not_covered: tuple[LeftFile, ...] = ()
-    already: tuple[Change, ...] = ()
 
 
 class _Path(Struct):
@@ -59,7 +58,6 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
     paths: dict[str, _Path] = {}
     conflicts: list[LeftFile] = []
     uncovered: list[LeftFile] = []
-    already: list[Change] = []
     for change in changes:
         at = paths.setdefault(change.path, _Path(present[change.path], present[change.path]))
         if at.blocked:
@@ -73,13 +71,11 @@ def plan(changes: Iterable[Change], present: Mapping[str, Image]) -> Plan:
                 at.now = change.after  # the same state, plus the file's other names
             at.state = change.before
             at.undoes.append(change)
-        elif at.state.same(change.before):
-            already.append(change)
-        else:
+        elif not at.state.same(change.before):
             at.blocked = True
             conflicts.append(LeftFile(change.path, _conflict(at.state)))
     steps = tuple(Step(path, at.now, at.state, tuple(at.undoes)) for path, at in paths.items() if at.undoes)
-    return Plan(steps, tuple(conflicts), tuple(uncovered), tuple(already))
+    return Plan(steps, tuple(conflicts), tuple(uncovered))
 
 
 def _uncovered(change: Change) -> str:

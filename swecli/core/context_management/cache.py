@@ -138,8 +138,7 @@ class _Known(Struct, frozen=True):
 class CacheWatch:
     """Follows the requests of one session."""
 
-    def __init__(self, ttl: float = TTL_SECONDS) -> None:
-        self._ttl = ttl
+    def __init__(self) -> None:
         self._previous: _Known | None = None
         self._expected = 0
         self._cleared = 0
@@ -198,7 +197,7 @@ class CacheWatch:
         if read is None or not known or expected < LEAST_EXPECTED or read >= MISSED_SHARE * sent_again:
             return None
         idle = max(0.0, watched.at - previous.at)
-        return CacheMiss(_unseen(previous, now, self._cleared > cleared, idle if idle >= self._ttl else 0), missed)
+        return CacheMiss(_unseen(previous, now, self._cleared > cleared, idle if idle >= TTL_SECONDS else 0), missed)
 
 
 def _unseen(before: _Known, now: _Known, cleared: bool, idle: float) -> PrefixChange:

@@ -323,10 +323,10 @@ def forecast(
     )
 
 
-def lowest_usage(trend: RequestTrend, used: int, now: float, ttl: float = TTL_SECONDS) -> Usage:
+def lowest_usage(trend: RequestTrend, used: int, now: float) -> Usage:
     """Lowest usage of a request of this size: everything possibly cached is served from the cache, and the answer is
     empty."""
-    warm = trend.keeps and trend.asked_at is not None and now - trend.asked_at < ttl
+    warm = trend.keeps and trend.asked_at is not None and now - trend.asked_at < TTL_SECONDS
     cached = round((_kept(trend, used) or 0) * trend.shares[2]) if warm else 0
     return _usage(used, cached, 0, trend)
 

@@ -45,7 +45,6 @@ class ExtensionFiles:
         self._accepted = set(accepted)
         self._keep = keep
         self._built_in = built_in
-        self._enabled = enabled
         self._bases = self._all_bases() if enabled else ()
         self._reader: Reader | None = None
         self._read: Found | None = None

@@ -36,9 +36,6 @@ class Reflection(Struct, frozen=True):
     reasoning: str
 
 
-STORED_FROM: Final = 0.7
-"""Confidence at which a reflection is worth storing."""
-
 _KINDS: Final[Mapping[str, frozenset[str]]] = {
     "list": frozenset(("list_files", "list_directory", "list_dir", "ls", "glob")),
     "read": frozenset(("read_file", "read", "open_file", "view")),

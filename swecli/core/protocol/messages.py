@@ -6,7 +6,6 @@ origin, and is replayed only to that origin.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -204,7 +203,3 @@ class Message(Struct, frozen=True):
     @property
     def tool_results(self) -> tuple[ToolResultPart, ...]:
         return tuple(part for part in self.parts if isinstance(part, ToolResultPart))
-
-
-Json = Mapping[str, Any]
-"""A decoded JSON object."""

@@ -177,7 +177,9 @@ def bwrap_argv(
     for mount in plan.mounts:
         argv += _mount(mount, plan)
     # Last, because deeper entries need their mount point first.
-    argv += _each("--remount-ro", [mount.path for mount in plan.mounts if mount.access == "hidden" and mount.directory])
+    for mount in plan.mounts:
+        if mount.access == "hidden" and mount.directory:
+            argv += ["--remount-ro", mount.path]
     for option, descriptor in (("--seccomp", seccomp), ("--json-status-fd", status), ("--sync-fd", lock)):
         if descriptor is not None:
             argv += [option, str(descriptor)]
@@ -199,7 +201,3 @@ def _mount(mount: Mount, plan: Plan) -> list[str]:
             return ["--dev-bind", "/dev/null", mount.path]
         case "denied":
             return ["--ro-bind", "/dev/null", mount.path]
-
-
-def _each(option: str, paths: Sequence[str]) -> list[str]:
-    return [word for path in paths for word in (option, path)]

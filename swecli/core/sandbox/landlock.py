@@ -18,7 +18,7 @@ from swecli.core.sandbox.plan import Disk, Plan
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
+EPERM, ENOSYS = 1, 38
 _NUMBER, _ARCH, _ARGUMENT = 0, 4, 16
 """Offsets in ``struct seccomp_data``; each argument has eight bytes, the low half first."""
 _X32_BIT = 0x40000000

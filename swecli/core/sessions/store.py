@@ -207,7 +207,7 @@ _NEWEST_ITEMS = """
     SELECT CAST(body AS BLOB) FROM events
     WHERE session_id = ? AND agent = 'main'
         AND type IN ('item_started', 'item_completed', 'rewound', 'rewind_undone')
-    ORDER BY seq DESC LIMIT ?
+    ORDER BY seq DESC LIMIT 400
 """
 LATEST = 32_503_680_000.0
 """Unix seconds beyond which a time is invalid: the year 3000."""
@@ -317,9 +317,9 @@ def spent_in(connection: sqlite3.Connection, start: float, end: float, without: 
     return [(int(tokens), None if cost is None else str(cost)) for tokens, cost in rows]
 
 
-def newest_messages(connection: sqlite3.Connection, session_id: str, events: int = 400) -> list[bytes]:
+def newest_messages(connection: sqlite3.Connection, session_id: str) -> list[bytes]:
     """Bodies of a session's newest events that may hold messages or take some back, newest first."""
-    return [bytes(row[0]) for row in connection.execute(_NEWEST_ITEMS, (session_id, events)).fetchall()]
+    return [bytes(row[0]) for row in connection.execute(_NEWEST_ITEMS, (session_id,)).fetchall()]
 
 
 def live_holders(connection: sqlite3.Connection, own: Process) -> dict[str, Process]:

@@ -14,11 +14,10 @@ _LONE_SURROGATE = lazy_pattern("[\ud800-\udfff]")
 
 
 class Bounded(Struct, frozen=True):
-    """A bounded text and what was cut from it. Bytes are UTF-8."""
+    """A bounded text and how much was cut from it, in bytes of UTF-8."""
 
     text: str
     omitted_bytes: int = 0
-    omitted_lines: int = 0
 
 
 def bound_result(text: str, max_bytes: int = MAX_BYTES, max_lines: int = MAX_LINES) -> str:
@@ -38,7 +37,7 @@ def bound(text: str, max_bytes: int = MAX_BYTES, max_lines: int = MAX_LINES) -> 
     cut = missing.count(b"\n")
     marker = f"[… {len(missing):,} bytes, {cut:,} lines left out …]"
     joined = f"{_text(head)}\n{marker}\n{_text(tail)}"
-    return Bounded(joined, len(missing), cut)
+    return Bounded(joined, len(missing))
 
 
 def _halves(raw: bytes, max_bytes: int, max_lines: int) -> tuple[bytes, bytes]:

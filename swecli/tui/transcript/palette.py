@@ -77,7 +77,6 @@ class Palette(Struct, frozen=True, kw_only=True):
     added_word: Style
     removed_word: Style
     line_number: Style
-    hunk: Style
     cursor: Style
     selection: Style
     match: Style
@@ -132,7 +131,6 @@ def palette_of(scheme: Scheme) -> Palette:
         added_word=on(tones.on_added_word, tones.added_word, "bold"),
         removed_word=on(tones.on_removed_word, tones.removed_word, "bold"),
         line_number=style(muted),
-        hunk=style(accent),
         cursor=style(f"bold {accent}"),
         selection=on(tones.on_selection, tones.selection),
         match=on(tones.on_match, tones.match),
@@ -184,7 +182,6 @@ TERMINAL = Palette(
     added_word=style("bold underline green"),
     removed_word=style("bold underline red"),
     line_number=style("dim"),
-    hunk=style("cyan"),
     cursor=style("bold cyan"),
     selection=style("reverse"),
     match=style("reverse"),

@@ -90,7 +90,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= EXCERPT else f"{text[:EXCERPT]}… ({len(text):,} characters)"
 
 
-def unusable(message: Message, sections: Sequence[str] = ()) -> str | None:
+def unusable(message: Message) -> str | None:
     """Reason to reject an answer as a summary, or None if it is one."""
     if message.tool_calls:
         return f"it called {message.tool_calls[0].name} instead of writing a summary"
@@ -100,8 +100,7 @@ def unusable(message: Message, sections: Sequence[str] = ()) -> str | None:
     response = message.response
     if response is not None and (not response.complete or response.stop.kind == "length"):
         return "it was cut off"
-    absent = [section for section in sections if section.casefold() not in text.casefold()]
-    return f"it has no section {absent[0]!r}" if absent else None
+    return None
 
 
 CALLS = 3

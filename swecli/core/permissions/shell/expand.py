@@ -42,14 +42,14 @@ class Situation(Struct, frozen=True):
     effects_only: bool = False
     """Whether only what commands do is judged, not what they read."""
 
-    def object_to_reading(self, reason: str, *, git_knows: bool = False) -> None:
+    def object_to_reading(self, reason: str) -> None:
         """Raise the objection to what a command reads, unless only its effects are judged.
 
         Raises:
             UnprovenError: what it reads is judged.
         """
         if not self.effects_only:
-            raise UnprovenError(reason, soft=True, git_knows=git_knows)
+            raise UnprovenError(reason, soft=True)
 
 
 def expand(word: Word, situation: Situation) -> list[str | None]:
