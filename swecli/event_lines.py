@@ -49,7 +49,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.hook_words import hook_line, running_words
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, usage_words
 from swecli.core.workspace.text_file import shown_path
-from swecli.figures import duration, tokens
+from swecli.figures import duration, plural, tokens
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import sanitise
 
@@ -428,9 +428,9 @@ def completed_line(body: CompactionCompleted) -> str:
         cleared = "1 result or argument" if body.cleared == 1 else f"{body.cleared:,} results and arguments"
         what = f"{cleared}, " if body.cleared else ""
         return f"Old results cleared: {what}{size}, {saved}{share}. /compact undo restores them."
-    messages = f"{body.messages_before:,} to {_count(body.messages_after, 'message')}"
+    messages = f"{body.messages_before:,} to {plural(body.messages_after, 'message')}"
     placed = next((entry for entry in body.view if entry.id == body.item), None)
-    replaced = f"{_count(len(placed.sources), 'item')} replaced, " if placed is not None and placed.sources else ""
+    replaced = f"{plural(len(placed.sources), 'item')} replaced, " if placed is not None and placed.sources else ""
     by = f" by {_means(body.strategies)}" if body.strategies else ""
     return f"Context compacted{by}: {size}, {saved}{share}; {replaced}{messages}. /compact undo restores it."
 
@@ -465,10 +465,6 @@ def suggested_line(body: ContextSuggested) -> str:
 
 def _means(strategies: tuple[str, ...]) -> str:
     return " and ".join(_MEANS.get(name, name) for name in strategies)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _percent(tokens: int, effective: int) -> str:

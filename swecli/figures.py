@@ -71,6 +71,15 @@ def tokens(count: int) -> str:
     return f"{count / 1_000_000:.1f}M"
 
 
+def plural(count: int, noun: str) -> str:
+    """ "1 line", "1,200 lines", "2 matches", "3 entries"."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith("y") and not noun.endswith(("ay", "ey", "oy")):
+        return f"{count:,} {noun[:-1]}ies"
+    return f"{count:,} {noun}{'es' if noun.endswith(('ch', 's')) else 's'}"
+
+
 def duration(seconds: float) -> str:
     """Duration with useful precision: 0.4 s, 24 s, 2m05s, 1h02m."""
     if 0.05 <= seconds < 0.95:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.figures import bar, duration, narrowed_bars, percent, tokens
+from swecli.figures import bar, duration, narrowed_bars, percent, plural, tokens
 
 
 def test_durations_are_as_exact_as_anybody_needs() -> None:
@@ -56,3 +56,20 @@ def test_bars_of_a_text_fit_a_narrow_window() -> None:
     assert narrowed_bars(line, 27) == f"{bar(0.5, 20)} used"
     assert narrowed_bars("  free   98,760  96%  ███████▍", 20) == "  free   98,760  96%"
     assert narrowed_bars("a line without a bar", 9) == "a line without a bar"
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [
+        (1, "line", "1 line"),
+        (0, "line", "0 lines"),
+        (1_200, "line", "1,200 lines"),
+        (2, "match", "2 matches"),
+        (3, "miss", "3 misses"),
+        (1, "entry", "1 entry"),
+        (2, "entry", "2 entries"),
+        (2, "key", "2 keys"),
+    ],
+)
+def test_a_count_with_its_noun(count: int, noun: str, text: str) -> None:
+    assert plural(count, noun) == text

@@ -10,6 +10,7 @@ from swecli.core.engine.session import Session
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, read_bytes
 from swecli.exit_codes import ExitCode
 from swecli.export.handoff import MAX_BYTES, Compared, Handoff, HandoffError, compared, handoff_note, read_handoff
+from swecli.figures import plural
 from swecli.launch import StartError
 
 
@@ -23,7 +24,7 @@ class Bundle(Struct, frozen=True):
     def begin(self, session: Session) -> None:
         """Pass the bundle's content to a fresh session."""
         count = len(self.handoff.files)
-        changed = f"{count} changed file{'' if count == 1 else 's'}"
+        changed = plural(count, "changed file")
         title = f"Handoff from {self.name}: {changed}, {len(self.found.same)} here unchanged"
         open_todos = [todo for todo in self.handoff.todos if todo.status != "completed"]
         session.go_on_from(title, handoff_note(self.handoff, self.found, self.name), open_todos, f"handoff {self.name}")

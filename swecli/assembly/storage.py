@@ -47,6 +47,7 @@ from swecli.core.sessions.store import (
 )
 from swecli.core.sessions.titles import line_of
 from swecli.exit_codes import ExitCode
+from swecli.figures import plural
 from swecli.launch import LaunchOptions, StartError
 
 DATABASE = "sessions.db"
@@ -324,7 +325,7 @@ def _moved_words(database: Path | None) -> list[str]:
     for path in sorted(others, key=changed_at, reverse=True)[:_EXAMINED_FOLDERS]:
         for cwd, count in read_database(path, _counts, []):
             if cwd and not os.path.isdir(cwd) and len(said) < _NAMED_FOLDERS:
-                many = "1 session" if count == 1 else f"{count:,} sessions"
+                many = plural(count, "session")
                 relink = f"swecli sessions relink {shlex.quote(cwd)}"
                 said.append(f"{cwd} no longer exists and has {many}; `{relink}` moves them here.")
     return said

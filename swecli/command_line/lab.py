@@ -17,6 +17,7 @@ from msgspec import to_builtins
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, print_text
 from swecli.exit_codes import ExitCode
+from swecli.figures import plural
 from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def tune(arguments: Sequence[str]) -> int:
     )
     lines = block_lines(TableBlock(("Strategy", "Cost", "Anchors lost", "Needed again", "Blocked"), rows))
     said = [
-        f"{len(recordings):,} session{'' if len(recordings) == 1 else 's'} of this folder.",
+        f"{plural(len(recordings), 'session')} of this folder.",
         "",
         *lines,
         "",

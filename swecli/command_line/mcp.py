@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from swecli.command_line.arguments import Parser, UsageError, launch_options, server_parser, working_directory
 from swecli.command_line.standard_streams import complain, is_terminal, print_lines, take_streams
 from swecli.exit_codes import ExitCode
+from swecli.figures import plural
 from swecli.launch import LaunchOptions, StartError
 from swecli.safe_text import safe_line
 from swecli.stopping import Stop
@@ -313,7 +314,6 @@ def test(arguments: Sequence[str]) -> int:
 
 async def _tried(servers: McpServers, name: str) -> int:
     from swecli.assembly.mcp import Alone
-    from swecli.core.tools.base import plural
 
     host = Alone()
     servers.start(host)

@@ -15,6 +15,7 @@ from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, print_lines, print_text
 from swecli.exit_codes import ExitCode
 from swecli.export.destination import FORMATS, DestinationError, ExportFormat, format_of, write_export
+from swecli.figures import plural
 from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
@@ -101,9 +102,7 @@ def import_session(arguments: Sequence[str]) -> int:
     if session.cwd and session.cwd != str(folder):
         complain(f"swecli: it was made in {session.cwd}; the files it mentions may differ here.")
     place = "" if folder == Path.cwd() else f" -C {folder}"
-    return print_text(
-        f"Imported {turns} turn{'' if turns == 1 else 's'}. Continue with: swecli{place} -r {identifier}\n"
-    )
+    return print_text(f"Imported {plural(turns, 'turn')}. Continue with: swecli{place} -r {identifier}\n")
 
 
 def _read(path: Path) -> Portable:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, print_lines, print_text
 from swecli.exit_codes import ExitCode
+from swecli.figures import plural
 from swecli.launch import LaunchOptions, StartError
 from swecli.lazy_pattern import lazy_pattern
 
@@ -135,7 +136,7 @@ def show(arguments: Sequence[str]) -> int:
         f"Title   {session.shown or NO_TITLE}",
         f"Folder  {session.cwd}{'' if os.path.isdir(session.cwd) else ' (gone; see swecli sessions relink)'}",
         f"Model   {session.model or 'none'}",
-        f"Used    {used}, {session.turns} message{'' if session.turns == 1 else 's'}, {_size(session.size)}",
+        f"Used    {used}, {plural(session.turns, 'message')}, {_size(session.size)}",
         *([f"Branch  {session.branch}"] if session.branch else []),
         *([f"Parent  {session.parent}"] if session.parent else []),
         *([f"Lost    {lost}; the database was damaged"] if lost is not None else []),
@@ -261,7 +262,7 @@ def relink(arguments: Sequence[str]) -> int:
     if chosen.json:
         return print_lines(_json_of(session) for session in moved.sessions)
     verb, count = "would move" if chosen.dry_run else "moved", len(moved.sessions)
-    return print_text(f"{verb} {count} session{'' if count == 1 else 's'} from {old} to {new}\n")
+    return print_text(f"{verb} {plural(count, 'session')} from {old} to {new}\n")
 
 
 # --- shared parts ----------------------------------------------------------------------------------------------
@@ -306,7 +307,7 @@ def _reported(gone: Iterable[tuple[SessionInfo, str]], *, as_json: bool, dry: bo
     verb = "would be deleted" if dry else "deleted"
     lines = [f"{session.id}  {_when(session.updated)}  {session.shown or NO_TITLE}  ({why})" for session, why in listed]
     total = sum(session.size for session, _ in listed)
-    return _printed([*lines, f"{len(listed)} session{'' if len(listed) == 1 else 's'} {verb}, {_size(total)}"])
+    return _printed([*lines, f"{plural(len(listed), 'session')} {verb}, {_size(total)}"])
 
 
 def _json_of(session: SessionInfo, *, open_: bool | None = None, **more: object) -> str:

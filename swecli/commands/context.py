@@ -24,7 +24,7 @@ from swecli.core.protocol.events import ContextChange
 from swecli.core.protocol.messages import Usage
 from swecli.core.tools.read_result import NOTHING_RECALLED
 from swecli.export.destination import DestinationError, located
-from swecli.figures import bar, dollars, percent, portion
+from swecli.figures import bar, dollars, percent, plural, portion
 from swecli.figures import tokens as short
 from swecli.lazy_pattern import lazy_pattern
 
@@ -116,7 +116,7 @@ def span(seconds: float) -> str:
     for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
         count = int(seconds // length)
         if count or unit == "second":
-            return f"{count} {unit}" if count == 1 else f"{count} {unit}s"
+            return plural(count, unit)
     return ""
 
 
@@ -164,7 +164,7 @@ def _nothing_to_gain(plan: CompactionPlan | None) -> CommandResult | None:
     if plan is None or plan.worthwhile:
         return None
     return CommandResult.text(
-        f"Nothing to compact yet ({_count(plan.kept_messages, 'message')}, {_count(plan.kept_tokens, 'token')})."
+        f"Nothing to compact yet ({plural(plan.kept_messages, 'message')}, {plural(plan.kept_tokens, 'token')})."
     )
 
 
@@ -332,7 +332,7 @@ def _items(session: Session, words: Sequence[str]) -> TextBlock:
         f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:<{widths[2]}}  {row[3]:<{widths[3]}}  {row[4]}".rstrip()
         for row in rows
     ]
-    head = f"{_count(len(rows), 'item')}; tokens of all: {sum(item.tokens for item in picture.items):,}"
+    head = f"{plural(len(rows), 'item')}; tokens of all: {sum(item.tokens for item in picture.items):,}"
     return TextBlock("\n".join([head, *lines]))
 
 
@@ -375,7 +375,7 @@ def context_text(view: SessionView) -> str:
 
 def _scratchpad(text: str) -> str:
     tokens = PieceEstimator().count(text)
-    return f"The scratchpad ends each request: about {_count(tokens, 'token')}." if text else ""
+    return f"The scratchpad ends each request: about {plural(tokens, 'token')}." if text else ""
 
 
 def rules_text(rules: Sequence[RuleReport]) -> str:
@@ -384,7 +384,7 @@ def rules_text(rules: Sequence[RuleReport]) -> str:
         (
             rule.rule,
             f"{number(rule.removed)} removed",
-            f"{_count(rule.saved, 'token')} saved",
+            f"{plural(rule.saved, 'token')} saved",
             f"{rule.recalled} requested again",
         )
         for rule in rules
@@ -427,13 +427,8 @@ def conversation_text(conversation: Conversation) -> str:
     active, total, summaries = conversation.active, conversation.total, conversation.summaries
     age = "" if conversation.oldest_age is None else f" The oldest is {span(conversation.oldest_age)} old."
     if not summaries and active == total:
-        return f"{_count(total, 'message')} in the conversation.{age}"
-    return f"{_count(active, 'active message')} of {number(total)}, {_count(summaries, 'summary')}.{age}"
-
-
-def _count(count: int, name: str) -> str:
-    many = f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
-    return f"{number(count)} {name if count == 1 else many}"
+        return f"{plural(total, 'message')} in the conversation.{age}"
+    return f"{plural(active, 'active message')} of {number(total)}, {plural(summaries, 'summary')}.{age}"
 
 
 async def _run_wire(session: Session, arguments: str) -> CommandResult:
@@ -524,7 +519,7 @@ def cache_text(view: SessionView) -> str:
     total = sum(request.usage.input_total or 0 for request in reported)
     lines = [
         f"Prompt cache: {percent(newest)} of the last request, {percent(read / total)} of the last"
-        f" {_count(len(reported), 'request')} ({number(read)} of {_count(total, 'token')})",
+        f" {plural(len(reported), 'request')} ({number(read)} of {plural(total, 'token')})",
         bar(newest, _BAR_CELLS),
         "Newest requests (prompt tokens, share read from the cache, cost):",
         _timeline(reported[-SHOWN:], view.price),
@@ -558,7 +553,7 @@ def _timeline(requests: Sequence[CachedRequest], price: Callable[[str, Usage], s
         for miss in request.misses:
             extra = miss_cost(request, miss.tokens, price)
             cost = f", {dollars(extra)} more" if extra else ""
-            lines.append(f"    missed: {miss.cause} ({_count(miss.tokens, 'token')} again{cost})")
+            lines.append(f"    missed: {miss.cause} ({plural(miss.tokens, 'token')} again{cost})")
     return "\n".join(lines)
 
 
@@ -578,8 +573,8 @@ def _further(history: CacheHistory, shown: Sequence[CachedRequest]) -> Sequence[
 def _misses(misses: Sequence[RecordedMiss], tokens: int, further: Sequence[RecordedMiss]) -> str:
     if not misses:
         return "No misses."
-    count = "1 miss" if len(misses) == 1 else f"{number(len(misses))} misses"
-    head = f"{count}, {_count(tokens, 'token')} processed again{'; others:' if further else '.'}"
+    count = plural(len(misses), "miss")
+    head = f"{count}, {plural(tokens, 'token')} processed again{'; others:' if further else '.'}"
     rows = [f"  turn {miss.turn}, {_clock(miss.at)}  {number(miss.tokens)}  {miss.cause}" for miss in further[-SHOWN:]]
     return "\n".join([head, *rows])
 

@@ -10,7 +10,7 @@ from swecli.commands.base import CommandResult, Run, SlashCommand, absent
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Invoke
-from swecli.core.tools.base import plural
+from swecli.figures import plural
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session

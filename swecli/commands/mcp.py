@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from swecli.commands.base import SAFE_MODE, CommandResult, SlashCommand, absent, end_of
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
-from swecli.core.tools.base import plural
+from swecli.figures import plural
 
 if TYPE_CHECKING:
     from swecli.core.engine.offered_tools import SourceSize

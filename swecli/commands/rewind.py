@@ -14,7 +14,7 @@ from swecli.core.protocol.commands import Rewind, UndoRewind
 from swecli.core.protocol.events import FilesRestored, RewindScope
 from swecli.core.workspace.jobs import shown_age
 from swecli.core.workspace.text_file import shown_path
-from swecli.figures import tokens
+from swecli.figures import plural, tokens
 
 if TYPE_CHECKING:
     from swecli.core.engine.rewind import RewindPoint
@@ -102,7 +102,7 @@ def changed_words(point: RewindPoint) -> str:
     if not point.files:
         return "no files"
     lines = f" +{point.added:,} -{point.removed:,}" if point.added or point.removed else ""
-    return f"{point.files:,} file{'' if point.files == 1 else 's'}{lines}"
+    return f"{plural(point.files, 'file')}{lines}"
 
 
 def since(point: RewindPoint) -> str:

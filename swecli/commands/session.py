@@ -33,7 +33,7 @@ from swecli.export.destination import (
     located,
     write_export,
 )
-from swecli.figures import dollars, percent
+from swecli.figures import dollars, percent, plural
 from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
@@ -459,8 +459,8 @@ async def _run_copy(session: Session, arguments: str) -> CommandResult:
     blocks = code_blocks(answer)
     number = int(wanted[3]) if wanted[3] else len(blocks)
     if not 1 <= number <= len(blocks):
-        count = len(blocks) or "no"
-        return CommandResult.text(f"The last answer has {count} code block{'' if count == 1 else 's'}.", "warning")
+        count = plural(len(blocks), "code block") if blocks else "no code blocks"
+        return CommandResult.text(f"The last answer has {count}.", "warning")
     return _result(blocks[number - 1], "code")
 
 
@@ -576,7 +576,7 @@ async def _run_handoff(session: Session, arguments: str) -> CommandResult:
         (sum(todo.status != "completed" for todo in bundle.todos), "open todo"),
         (len(bundle.checks), "check"),
     )
-    what = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)
+    what = ", ".join(plural(count, word) for count, word in counts if count)
     return CommandResult.text(
         f"Handoff bundle written: {_written(path, cwd)}{f': {what}' if what else ''}. Continue from it with: "
         f"swecli --from {shlex.quote(shown_path(str(path), cwd))}"

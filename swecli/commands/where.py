@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand, absent
 from swecli.core.protocol.blocks import TableBlock, TextBlock
-from swecli.core.tools.base import plural
+from swecli.figures import plural
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session

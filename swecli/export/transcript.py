@@ -47,6 +47,7 @@ from swecli.core.protocol.messages import (
     added,
 )
 from swecli.event_lines import completed_line, restored_line
+from swecli.figures import plural
 
 EntryKind = Literal["user", "shell", "attachment", "answer", "reasoning", "tool", "note", "notice"]
 
@@ -301,7 +302,7 @@ class _Reading:
             case RewindUndone(reason=reason):
                 line = f"Rewind undone: the later entries count again. {reason}".strip()
             case AgentEnded(agent=agent, steps=steps, tokens=tokens):
-                line = f"Subagent {agent} ended after {steps} step{'' if steps == 1 else 's'} and {tokens:,} tokens."
+                line = f"Subagent {agent} ended after {plural(steps, 'step')} and {tokens:,} tokens."
             case HookRan() as ran:
                 line, level = hook_line(ran), "warning" if ran.outcome == "problem" else "info"
             case _:

@@ -23,11 +23,10 @@ from swecli.core.protocol.codec import CodecError, decode_command, encode_event,
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import Event, PermissionRequested, QuestionAsked
 from swecli.core.protocol.messages import usage_words
-from swecli.core.tools.base import plural
 from swecli.core.workspace.mentions import mentioned
 from swecli.event_lines import EventLines, Silence, trouble_line
 from swecli.exit_codes import ExitCode
-from swecli.figures import duration
+from swecli.figures import duration, plural
 from swecli.headless import outcome
 from swecli.headless.outcome import Denial, Outcome
 from swecli.launch import LaunchOptions, OutputFormat, StartError

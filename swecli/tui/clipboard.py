@@ -17,6 +17,7 @@ from textual.app import App
 from textual.widgets import TextArea
 
 from swecli.core.atomic_text import make_private, write_whole
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line
 from swecli.tui.terminal import through
@@ -203,7 +204,6 @@ class Copier:
         self._app.run_worker(self._copy(text, what), group="copy")
 
     async def _copy(self, text: str, what: str) -> None:
-        from swecli.core.tools.base import plural  # not needed by the first frame
         from swecli.tui.greeting import short
 
         size = plural(len(text), "character")

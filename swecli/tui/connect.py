@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import SetModel
+from swecli.figures import plural
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Backend
 from swecli.tui.dock.picker import Choice, Picker, Prompted
@@ -80,7 +81,7 @@ def model_blocks(
 
 
 def _models(count: int) -> str:
-    return "1 model" if count == 1 else f"{count:,} models"
+    return plural(count, "model")
 
 
 SHOWN_MODELS = 8

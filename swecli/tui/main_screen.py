@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from swecli.figures import plural
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Backend
 from swecli.tui.compat import PacedScreen
@@ -92,8 +93,6 @@ class Dock(Vertical):
         """Effect of the selected mode on waiting requests; empty if it has none."""
         if not self._waiting:
             return ""
-        from swecli.core.tools.base import plural  # not needed by the first frame
-
         edits = sum(request.acceptable for request in self._waiting)
         match mode:
             case "accept-edits" if edits:

@@ -19,7 +19,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from swecli.figures import BAR, bar, dollars, duration, percent, tokens
+from swecli.figures import BAR, bar, dollars, duration, percent, plural, tokens
 from swecli.safe_text import safe_line
 from swecli.tui.tool_words import OWN_COMMAND, words_for
 
@@ -109,7 +109,7 @@ def line(facts: Facts, width: int) -> list[Piece]:
     cache = [] if facts.cache_share is None else [Piece(f"{percent(facts.cache_share)} cached", "dim")]
     cost = [] if facts.cost is None else [Piece(dollars(facts.cost), "dim")]
     branch = [Piece(facts.branch, "dim")] if facts.branch else []
-    jobs = [Piece("1 job" if facts.jobs == 1 else f"{facts.jobs} jobs", "warn")] if facts.jobs else []
+    jobs = [Piece(plural(facts.jobs, "job"), "warn")] if facts.jobs else []
     meters = [context(facts.budget, detail) for detail in range(5)]
     candidates = [
         [mode, jobs, model, meters[4], cache, cost, branch],
@@ -367,7 +367,7 @@ class ActivityLine(LineWidget):
         line = self._what(width)
         if not self._unseen:
             return line
-        new = f" ↓ {self._unseen:,} new {'line' if self._unseen == 1 else 'lines'} · End "
+        new = f" ↓ {plural(self._unseen, 'new line')} · End "
         pill = Content(new).stylize(self.get_visual_style("activity--unseen", partial=True))
         if pill.cell_length >= width:
             return line

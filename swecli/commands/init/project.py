@@ -14,10 +14,11 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from swecli.commands.init.ecosystems import Language, Purpose, ecosystems
-from swecli.commands.init.scan import Scan, count_files
+from swecli.commands.init.scan import Scan
 from swecli.core.git import git_facts, head_commit
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text
 from swecli.core.retrieval.terms import UNSPACED
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
 _MAX_KEY_FILES = 14
@@ -104,7 +105,7 @@ class Project:
         self.languages = _written_in(scan) or [_name_of(scan, language) for language, _ in present if language.name]
         least = "" if scan.complete else "at least "
         self.patterns = {
-            f"Tests ({least}{count_files(len(tests))})": f"`{tests[0]}` and its neighbours"
+            f"Tests ({least}{plural(len(tests), 'file')})": f"`{tests[0]}` and its neighbours"
             for _, tests in present
             if tests
         }

@@ -12,6 +12,7 @@ from swecli.core.context_management.instructions import read_head
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, definitions, ending_of
 from swecli.core.retrieval.index import kind_of
 from swecli.core.workspace.walk import GENERATED, walk
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_ENTRIES = 20_000
@@ -95,8 +96,8 @@ class Scan:
         if not shown:
             more = f" and {len(at_root) - 12} more" if len(at_root) > 12 else ""
             return (", ".join(f"`{path}`" for path in at_root[:12]) + more,) if at_root else ()
-        lines = [f"`{path}/`: {count_files(inside[path])}{self._kinds(path)}" for path in sorted(shown)]
-        return (*lines, f"`./`: {count_files(len(at_root))}") if at_root else tuple(lines)
+        lines = [f"`{path}/`: {plural(inside[path], 'file')}{self._kinds(path)}" for path in sorted(shown)]
+        return (*lines, f"`./`: {plural(len(at_root), 'file')}") if at_root else tuple(lines)
 
     def outline(self) -> tuple[str, ...]:
         """Lines ``path: first line of its documentation [names it defines]`` of source files."""
@@ -125,7 +126,3 @@ class Scan:
         ends = Counter(ending_of(path) for path in self.files if path.startswith(f"{folder}/"))
         usual = sorted((end for end in ends if end), key=lambda end: (-ends[end], end))
         return f" ({', '.join(usual[:2])})" if usual else ""
-
-
-def count_files(number: int) -> str:
-    return "1 file" if number == 1 else f"{number} files"

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from swecli.core.git import repository_of, tracked_names
 from swecli.core.workspace.walk import GENERATED, IgnoreRules, ignore_root
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
 LEFT_OUT = frozenset(("generated folder", "ignored folder"))
@@ -54,7 +55,7 @@ class GeneratedFiles(Struct, frozen=True):
         """ "and 214 files in a generated folder (build/); not tracked: node_modules/"; empty if there are none."""
         parts: list[str] = []
         if self.folders:
-            files = f"{self.files:,} file{'' if self.files == 1 else 's'}"
+            files = plural(self.files, "file")
             folders = "a generated folder" if len(self.folders) == 1 else "generated folders"
             parts.append(f"and {files} in {folders} ({named_folders(self.folders, cwd)})")
         if self.unrecorded:

@@ -19,6 +19,7 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import ASSISTANT, ATTACHED, CALLS, REASONING, RESULTS, SUMMARIES, USER, Budget
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.figures import plural
 
 ItemState = Literal["live", "offloaded", "dropped", "summarised", "gone", "fixed"]
 """``fixed``: a part of every request, such as the system prompt. ``gone``: removed by a compaction without a
@@ -207,7 +208,7 @@ def title_of(ledger: Ledger, item: ContextItem) -> str:
     """One-line title of an item."""
     if item.kind == SUMMARY:
         count = len(item.sources)
-        return f"Summary of {count:,} earlier item{'' if count == 1 else 's'}"
+        return f"Summary of {plural(count, 'earlier item')}"
     entry = ledger.entries.get(item.id)
     return title_of_entry(ledger, entry) if entry is not None else item.source or item.id
 

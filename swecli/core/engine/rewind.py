@@ -28,6 +28,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ImagePart, TextPart
 from swecli.core.workspace.text_file import shown_path
+from swecli.figures import plural
 
 LISTED = 200
 """Messages whose changes are looked up, newest first; older ones can still be named."""
@@ -221,7 +222,7 @@ def counted(files: Sequence[RestoredFile]) -> str:
     """What happened to how many files: "2 files restored, 1 removed"."""
     removed = sum(file.how == "removed" for file in files)
     restored = len(files) - removed
-    first = f"{restored or removed:,} file{'' if (restored or removed) == 1 else 's'}"
+    first = plural(restored or removed, "file")
     if not restored:
         return f"{first} removed"
     return f"{first} restored" + (f", {removed:,} removed" if removed else "")

@@ -45,11 +45,12 @@ from swecli.core.protocol.events import (
     TurnOutcome,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
-from swecli.core.tools.base import AgentTask, ToolError, ToolOutcome, plural
+from swecli.core.tools.base import AgentTask, ToolError, ToolOutcome
 from swecli.core.tools.bounding import bound_result
 from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.jobs import JobInfo
 from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or_remove, place_of, whereabouts
+from swecli.figures import plural
 
 # Transcripts of subagents as text, and their reports to the parent session.
 

@@ -52,7 +52,7 @@ from swecli.core.protocol.events import (
     TurnOutcome,
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolResultPart
-from swecli.core.tools.base import plural
+from swecli.figures import plural
 
 if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation

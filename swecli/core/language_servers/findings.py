@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from swecli.core.language_servers.protocol import Diagnostic, lines_of
 from swecli.core.workspace.line_diff import changed_spans
+from swecli.figures import plural
 
 LONGEST: Final = 300
 """Characters of one error."""
@@ -79,7 +80,7 @@ def findings_text(findings: Sequence[Finding], most: int, server: str, *, late: 
     """The report for the model; empty without findings."""
     if not findings:
         return ""
-    count = "1 new error" if len(findings) == 1 else f"{len(findings):,} new errors"
+    count = plural(len(findings), "new error")
     when = " after an earlier edit" if late else ""
     lines = [f"{server} reports {count}{when}:"]
     for one in findings[:most]:

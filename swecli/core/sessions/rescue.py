@@ -18,6 +18,7 @@ from swecli.core.protocol.events import ItemCompleted, ItemStarted, SessionStart
 from swecli.core.sessions.losses import Loss, loss_sentence, losses
 from swecli.core.sessions.schema import APPLICATION_ID, Migration
 from swecli.core.sessions.titles import line_of, title_of
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
 _HEADER = b"SQLite format 3\x00"
@@ -392,7 +393,7 @@ class Rescued(Struct, frozen=True):
     lost: Sequence[Loss] = ()
 
     def __str__(self) -> str:
-        named = "1 session" if self.sessions == 1 else f"{self.sessions:,} sessions"
+        named = plural(self.sessions, "session")
         kept = (
             f"{named} with {self.events:,} events were recovered into a new one" if self.sessions else NOTHING_READABLE
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from swecli.core.permissions.types import Effects
-from swecli.core.tools.base import ChangedFile, Params, ToolContext, ToolError, ToolOutcome, missing, plural
+from swecli.core.tools.base import ChangedFile, Params, ToolContext, ToolError, ToolOutcome, missing
 from swecli.core.tools.edit_file import (
     ChangePlan,
     ChangeTool,
@@ -21,6 +21,7 @@ from swecli.core.tools.edit_file import (
 from swecli.core.workspace.atomic_write import StaleFileError
 from swecli.core.workspace.patch import FilePatch, PatchError, parse_patch, patched
 from swecli.core.workspace.text_file import FileState, decode
+from swecli.figures import plural
 
 
 class ApplyPatchParams(Params):

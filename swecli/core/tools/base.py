@@ -29,6 +29,7 @@ from swecli.core.workspace.atomic_write import READ_ONLY, StaleFileError
 from swecli.core.workspace.jobs import Jobs
 from swecli.core.workspace.text_file import NotRegularError
 from swecli.core.workspace.walk import MOSTLY_BUILT, NOT_OWN
+from swecli.figures import plural
 
 
 class Params(Checked):
@@ -363,9 +364,3 @@ def readable_size(size: int) -> str:
             break
         amount, unit = amount / 1_000, larger
     return f"{amount:.1f} {unit}"
-
-
-def plural(count: int, word: str) -> str:
-    """ "1 line", "1,200 lines", "2 matches"."""
-    ending = "" if count == 1 else "es" if word.endswith(("ch", "s")) else "s"
-    return f"{count:,} {word}{ending}"

@@ -33,7 +33,6 @@ from swecli.core.tools.base import (
     ToolOutcome,
     explained,
     missing,
-    plural,
     readable_size,
     reading,
 )
@@ -43,6 +42,7 @@ from swecli.core.workspace.atomic_write import StaleFileError, atomic_delete, at
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
 from swecli.core.workspace.line_diff import Span, changed_spans, count_changes
 from swecli.core.workspace.text_file import FileState, TextFile, decode, read_bytes
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_FILE = 10_000_000

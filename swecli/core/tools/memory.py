@@ -19,12 +19,12 @@ from swecli.core.tools.base import (
     ToolContext,
     ToolError,
     ToolOutcome,
-    plural,
     readable_size,
 )
 from swecli.core.tools.edit_file import ChangePlan, ChangeTool, FileChange, chosen, read_target, write
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
 from swecli.core.workspace.text_file import TextFile, decode
+from swecli.figures import plural
 
 MemoryCommand = Literal["view", "create", "str_replace", "insert", "delete", "rename"]
 
@@ -149,7 +149,7 @@ class MemoryTool(ChangeTool[MemoryParams]):
         if place.path == ROOT and not names and self.places.user is not None:
             names = ["user/"]
         shown = "\n".join(names) or "(no memories)"
-        count = "1 entry" if len(names) == 1 else f"{len(names):,} entries"
+        count = plural(len(names), "entry")
         return ToolOutcome(f"{place.path}/\n{shown}", (TextBlock(shown),), count)
 
     def _read(self, place: Place, ctx: ToolContext) -> tuple[TextFile, FileChange]:

@@ -25,12 +25,12 @@ from swecli.core.tools.base import (
     ToolError,
     ToolOutcome,
     explained,
-    plural,
     readable_size,
     reading,
 )
 from swecli.core.tools.editor import as_in_editor
 from swecli.core.workspace.text_file import TextFile, decode, open_regular, read_all
+from swecli.figures import plural
 
 _PIECE = 1 << 20
 _KEPT = 16_384

@@ -12,8 +12,9 @@ from msgspec import Meta, Struct
 
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import BlobError, TranscriptSearch
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, plural, readable_size
+from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.core.workspace.search import SearchError, SearchRequest, search
+from swecli.figures import plural
 
 MAX_PAGE = 24_000
 """Maximum bytes of a page."""
@@ -115,7 +116,7 @@ def _found(query: str, transcript: TranscriptSearch) -> ToolOutcome:
     if not hits:
         return ToolOutcome(NOTHING_RECALLED, (), "nothing")
     lines = [f"[{hit.item}] {hit.about}\n{hit.excerpt}" for hit in hits]
-    count = "1 entry" if len(hits) == 1 else f"{len(hits)} entries"
+    count = plural(len(hits), "entry")
     return ToolOutcome("\n\n".join((*lines, "recall(id=…) returns one in full.")), (), count)
 
 

@@ -14,7 +14,7 @@ from swecli.core.permissions.paths import SECRET_EXPRESSION
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import FileEntry, FileListBlock, TextBlock
-from swecli.core.tools.base import Params, Positive, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
+from swecli.core.tools.base import Params, Positive, Tool, ToolContext, ToolError, ToolOutcome, explained
 from swecli.core.workspace.search import (
     Line,
     Listing,
@@ -25,6 +25,7 @@ from swecli.core.workspace.search import (
     list_tree,
     search,
 )
+from swecli.figures import plural
 from swecli.safe_text import printable_name
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _entries(start: Path, listing: Listing, display: Callable[[Path], str]) -> t
 
 
 def _count(listing: Listing) -> str:
-    count = "1 entry" if listing.total == 1 else f"{listing.total:,} entries"
+    count = plural(listing.total, "entry")
     return count if listing.complete else f"more than {count}"
 
 

@@ -14,7 +14,8 @@ from swecli.core.llm.types import ToolSchema
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock, TodoStatus
 from swecli.core.protocol.events import Option, Question
-from swecli.core.tools.base import AgentTask, Params, Tool, ToolContext, ToolError, ToolOutcome, plural, readable_size
+from swecli.core.tools.base import AgentTask, Params, Tool, ToolContext, ToolError, ToolOutcome, readable_size
+from swecli.figures import plural
 
 if TYPE_CHECKING:
     from swecli.core.extensions.skills import Skill

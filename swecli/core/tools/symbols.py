@@ -17,8 +17,9 @@ from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import CodeError, CodePlace, CodeServers
 from swecli.core.protocol.blocks import FileEntry, FileListBlock
-from swecli.core.tools.base import Params, Positive, Tool, ToolContext, ToolError, ToolOutcome, explained, plural
+from swecli.core.tools.base import Params, Positive, Tool, ToolContext, ToolError, ToolOutcome, explained
 from swecli.core.workspace.text_file import decode, read_bytes
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
 MOST: int = 100

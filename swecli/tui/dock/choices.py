@@ -17,6 +17,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
+from swecli.figures import plural
 from swecli.safe_text import safe_line
 from swecli.tui.dock.panel import NARROW, ChoiceClicked, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
 from swecli.tui.keymap import keymap_of
@@ -399,8 +400,6 @@ class PlanPanel(ChoicePanel):
 
     def __init__(self, plan: ProposedPlan, done: Callable[[str], None]) -> None:
         """``done`` gets "default", "accept-edits", "edit", "change" or "keep"."""
-        from swecli.core.tools.base import plural  # not needed by the first frame
-
         size = f" ({plural(len(plan.steps), 'step')})" if plan.steps else ""
         super().__init__(
             f"Go ahead with this plan?{size}",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.core.atomic_text import make_private
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line
 
@@ -162,7 +163,6 @@ def keep_as_files(typed: str, pastes: Sequence[tuple[str, str]], cwd: Path) -> s
     """
     from swecli.core.config.paths import PASTES, project_folder  # not needed by the first frame
     from swecli.core.config.trust import is_led_away
-    from swecli.core.tools.base import plural
 
     folder = project_folder(cwd) / PASTES
     if is_led_away(folder):

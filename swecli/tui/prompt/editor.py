@@ -14,6 +14,7 @@ from textual import events
 from textual.binding import Binding
 from textual.message import Message
 
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 from swecli.tui.compat import ShrinkingTextArea
 from swecli.tui.keymap import Keymap
@@ -216,7 +217,7 @@ class Pastes:
         count = text.count("\n") + (not text.endswith("\n"))
         weight = self.weigh(text, 0)
         size = f"{_size(len(text))}, {weight}" if weight else _size(len(text))
-        return f"[Pasted text #{self._count}: {count:,} {'line' if count == 1 else 'lines'}, {size}]"
+        return f"[Pasted text #{self._count}: {plural(count, 'line')}, {size}]"
 
     def refusal(self, text: str) -> str:
         """Why a paste can't be kept with those of the draft; empty if it can."""

@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from swecli.core.config.key_actions import ACTIONS, Place
-from swecli.core.tools.base import plural
+from swecli.figures import plural
 from swecli.safe_text import SafeText, sanitise
 from swecli.tui.keymap import Keymap, keymap_of
 from swecli.tui.screens.list_screen import ListScreen

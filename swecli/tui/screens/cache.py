@@ -19,8 +19,7 @@ from swecli.core.context_management.cache import (
     miss_cost,
     saving,
 )
-from swecli.core.tools.base import plural
-from swecli.figures import dollars, percent
+from swecli.figures import dollars, percent, plural
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
 from swecli.tui.screens.board import Board, Line, fit, fitted_text, step_for, text_line

@@ -14,8 +14,7 @@ from textual.widgets import TextArea
 
 from swecli.core.context_management.compaction.plan import COLUMNS, Arranged, Column, PlannedItem
 from swecli.core.protocol.commands import ApplyPlan, Command, RedoCompaction, UndoCompaction
-from swecli.core.tools.base import plural
-from swecli.figures import dollars
+from swecli.figures import dollars, plural
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
 from swecli.tui.screens.board import Board, Line, fit, fitted_text, keys_line, step_for, text_line, wrapped

@@ -14,8 +14,7 @@ from swecli.core.context_management.items import CONVERSATION, ContextItem
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import ChangeContext, Command
 from swecli.core.protocol.events import ContextChange
-from swecli.core.tools.base import plural
-from swecli.figures import dollars
+from swecli.figures import dollars, plural
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
 from swecli.tui.screens.board import AGAIN, Board, Line, fit, fitted_text, step_for, text_line
@@ -405,7 +404,7 @@ class Inspector(Board):
         parts = [f"{told.active:,} of {plural(told.total, 'message')}"]
         parts.append(f"compacted {compacted}×" if compacted else "not compacted")
         if told.summaries:
-            parts.append(f"{told.summaries} summar{'y' if told.summaries == 1 else 'ies'}")
+            parts.append(plural(told.summaries, "summary"))
         if told.oldest_age is not None:
             parts.append(f"oldest {_age(told.oldest_age)}")
         return parts

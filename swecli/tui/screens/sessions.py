@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.tools.base import readable_size
-from swecli.figures import tokens
+from swecli.figures import plural, tokens
 from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.greeting import age
 from swecli.tui.screens.list_screen import Ask, Entry, ListPage, Previews, heading, narrowed, read_or_say
@@ -185,7 +185,7 @@ def entries(sessions: Sequence[StoredSession], present: str, now: float) -> list
         cells = (
             session.title or "(no words)",
             "open" if session.open_elsewhere else age(now - session.updated),
-            f"{session.messages} {'message' if session.messages == 1 else 'messages'}",
+            plural(session.messages, "message"),
             f"{tokens(session.tokens)} tokens",
             session.cost,
         )

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from swecli.core.tools.base import plural
+from swecli.figures import plural
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
 from swecli.tui.screens.board import AGAIN, Board, Line, fit, fitted_text, step_for, text_line

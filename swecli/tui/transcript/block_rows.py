@@ -14,7 +14,7 @@ from textual.filter import LineFilter
 from textual.strip import Strip
 
 from swecli.core.protocol.messages import usage_words
-from swecli.figures import duration
+from swecli.figures import duration, plural
 from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
@@ -348,7 +348,7 @@ def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: boo
     count = len(block.blocks)
     hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
     why = f": {block.reason.removesuffix('.')}" if block.reason else ""
-    text = f"Rewound {count:,} entr{'y' if count == 1 else 'ies'}{why}{hint}"
+    text = f"Rewound {plural(count, 'entry')}{why}{hint}"
     if block.not_sent:
         text = f"Not sent; your message is back in the prompt. {block.reason}{hint}"
     mark: Gutter = (segment(SafeText("■ " if block.not_sent else "⟲ "), palette.warning),)

@@ -53,6 +53,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart, ToolCallPart
 from swecli.event_lines import CLEARING, completed_line, edited_line, started_words
+from swecli.figures import plural
 from swecli.tui.tool_words import OWN_COMMAND, call_title
 from swecli.tui.transcript.blocks import (
     AgentFigures,
@@ -109,7 +110,7 @@ def notice_of(event: Event) -> NoticeBlock | None:
             return NoticeBlock(key, f"Model: {body.model}{place}{effort}") if body.switched else None
         case ItemsOffloaded() as body:
             tokens = sum(item.tokens for item in body.items)
-            moved = _count(len(body.items), "item")
+            moved = plural(len(body.items), "item")
             return NoticeBlock(key, f"{moved} kept out of the context ({tokens:,} tokens)")
         case CacheBreak() as body:
             return NoticeBlock(key, f"Prompt cache miss ({body.tokens:,} tokens): {body.cause}")
@@ -128,10 +129,6 @@ def _job(key: str, body: JobChanged) -> NoticeBlock:
     ended = "" if body.exit_status is None else f" with status {body.exit_status}"
     state = "runs in the background" if body.status == "running" else f"{body.status}{ended}"
     return NoticeBlock(key, f"Job {body.job} {state}: {body.command}", "warning" if body.exit_status else "info")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Reducer:

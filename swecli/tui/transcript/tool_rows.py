@@ -25,7 +25,7 @@ from swecli.core.protocol.blocks import (
     TodoBlock,
 )
 from swecli.core.workspace.command_output import COLOURS, last_states
-from swecli.figures import BAR, duration, narrowed_bars
+from swecli.figures import BAR, duration, narrowed_bars, plural
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
 from swecli.tui.tool_words import words_for
@@ -475,7 +475,7 @@ def _agent_state(block: ToolBlock, agent: AgentFigures, palette: Palette) -> tup
     parts = (
         f"{agent.id} {agent.profile}",
         "in the background" if agent.background and not agent.outcome else agent.outcome,
-        f"{agent.steps} step{'' if agent.steps == 1 else 's'}" if agent.steps else "",
+        plural(agent.steps, "step") if agent.steps else "",
         f"{agent.tokens:,} tokens" if agent.tokens else "",
         cost,
         duration(block.elapsed) if block.elapsed else "",

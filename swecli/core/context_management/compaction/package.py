@@ -24,6 +24,7 @@ from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import PlanChanged
 from swecli.core.protocol.messages import ImagePart, Part, TextPart, ToolCallPart
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
 OPENING = (
@@ -121,7 +122,7 @@ def _notes(ledger: Ledger, removed: set[str], sizes: EntrySizes, allowances: All
             left -= size
         told.append(said)
     if earlier:
-        told.append(f"({earlier:,} earlier report{'' if earlier == 1 else 's'} left out; `recall` finds them.)")
+        told.append(f"({plural(earlier, 'earlier report')} left out; `recall` finds them.)")
     return "\n\n".join(reversed(told))
 
 

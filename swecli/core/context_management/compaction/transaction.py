@@ -51,6 +51,7 @@ from swecli.core.llm.types import ModelClient, ModelRequest
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message
+from swecli.figures import plural
 
 View = tuple[ViewEntry, ...]
 
@@ -264,7 +265,7 @@ class Compaction:
         attempt.strategies.remove("summary")
         again = await self._summary(attempt, wish, sleep)
         spent = (*summary.usage, *again.usage)
-        lacked = f"{len(missing)} thing{'' if len(missing) == 1 else 's'} to keep"
+        lacked = f"{plural(len(missing), 'thing')} to keep"
         if not again.text:
             attempt.notes.append(f"the summary lacks {lacked}, and the model wrote no better one")
             attempt.strategies.append("summary")

@@ -21,6 +21,7 @@ from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord, is_long_option
 from swecli.core.permissions.shell.started import Started
 from swecli.core.permissions.shell.tables import tables
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_SHOWN = 20
@@ -51,9 +52,9 @@ def _summary(total: BlastRadius, anything: bool) -> str:
     if not anything:
         return "None of it exists now."
     least = "" if total.whole else "at least "
-    files = f"{total.files:,} file{'' if total.files == 1 else 's'}"
-    folders = f" in {total.folders:,} folder{'' if total.folders == 1 else 's'}" if total.folders else ""
-    return f"{least}{files}{folders}, {total.size:,} byte{'' if total.size == 1 else 's'}"
+    files = plural(total.files, "file")
+    folders = f" in {plural(total.folders, 'folder')}" if total.folders else ""
+    return f"{least}{files}{folders}, {plural(total.size, 'byte')}"
 
 
 _DEVICES = lazy_pattern(r"/dev/(null|stdout|stderr|stdin|tty|fd/\d+)")

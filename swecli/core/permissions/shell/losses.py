@@ -9,6 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from swecli.core.permissions.facts import BlastRadius, FileFacts
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
 What = Literal["deletes", "overwrites", "discards changes in", ""]
@@ -40,7 +41,7 @@ class Loss(Struct, frozen=True):
         if not self.files:
             return "no files"
         least = "" if self.whole else "at least "
-        files = f"{least}{self.files:,} file{'' if self.files == 1 else 's'}"
+        files = f"{least}{plural(self.files, 'file')}"
         if self.some:
             return f"some of {files}"
         if not self.unknown:
