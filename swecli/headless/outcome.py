@@ -43,7 +43,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
-from swecli.core.protocol.messages import Part, Stop, TextPart, Usage
+from swecli.core.protocol.messages import Part, Stop, TextPart, Usage, plus
 from swecli.event_lines import REDONE, UNDONE, rewind_lines
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
@@ -332,11 +332,11 @@ class Outcome:
         if usage is not None:
             now = self._usage
             self._usage = Usage(
-                input_total=_sum(now.input_total, usage.input_total),
-                cache_read=_sum(now.cache_read, usage.cache_read),
-                cache_write=_sum(now.cache_write, usage.cache_write),
-                output_total=_sum(now.output_total, usage.output_total),
-                reasoning=_sum(now.reasoning, usage.reasoning),
+                input_total=plus(now.input_total, usage.input_total),
+                cache_read=plus(now.cache_read, usage.cache_read),
+                cache_write=plus(now.cache_write, usage.cache_write),
+                output_total=plus(now.output_total, usage.output_total),
+                reasoning=plus(now.reasoning, usage.reasoning),
             )
         try:
             self._cost = self._cost + Decimal(cost) if cost is not None and self._cost is not None else None
@@ -410,7 +410,3 @@ def _join(texts: list[str], text: str, goes_on: bool) -> None:
         texts[-1] += text
     else:
         texts.append(text)
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None and other is None else (one or 0) + (other or 0)

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.checkpoints import journal
+from swecli.core.checkpoints.generated import is_below
 from swecli.core.checkpoints.journal import Broken, Change, Operation
 from swecli.core.checkpoints.store import Image, capture
 from swecli.core.protocol.events import FilesRestored, LeftFile, Restoration, RestoredFile
@@ -122,7 +123,7 @@ def chosen(operations: Sequence[Operation], target: Target) -> list[Operation]:
             return [one for one in operations if one.origin.item == target.name]
         case "path":
             for one in operations:
-                inside = tuple(change for change in one.active if _within(change.path, target.name))
+                inside = tuple(change for change in one.active if is_below(change.path, target.name))
                 if inside:
                     return [replace(one, active=inside)]
             return []
@@ -138,10 +139,6 @@ def nothing_to_undo(target: Target) -> str:
             return f"This session has no change of {target.name} to undo."
         case _:
             return "This session has no file changes to undo."
-
-
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 Content = Callable[[str], bytes | None]

@@ -236,7 +236,7 @@ def loosens(key: Sequence[str], value: object, before: object = None) -> bool:
 
 
 def is_led_away(path: Path) -> bool:
-    """Whether a project's file or its folder is a link."""
+    """Whether a file or folder, or the folder that it is in, is a link."""
     return path.is_symlink() or path.parent.is_symlink()
 
 

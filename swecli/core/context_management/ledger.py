@@ -345,7 +345,8 @@ class ItemRecord(Struct, frozen=True):
 
 
 # --- caches of undo and projection ------------------------------------------------------------------------
-def _number_of(name: str) -> int:
+def number_of(name: str) -> int:
+    """Number in an item's id, so that no id is used again, not even of an item with an unreadable start."""
     return int(name[1:]) if name[1:].isdecimal() else 0
 
 
@@ -645,7 +646,7 @@ class Ledger:
     def _unwind(self, name: str) -> None:
         """Restore the view from before a rewind; later rewinds vanish with their content."""
         views = self._rewinds.pop(name)
-        for later in [later for later in self._rewinds if _number_of(later) > _number_of(name)]:
+        for later in [later for later in self._rewinds if number_of(later) > number_of(name)]:
             del self._rewinds[later]
         self._undo, self._redo = views.undo, views.redo
         self.rewound = views.rewound.union(list(self.entries)[views.known :])

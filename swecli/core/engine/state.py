@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
+from swecli.core.context_management.ledger import number_of
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
@@ -164,11 +165,6 @@ class Totals(Struct, frozen=True):
     """Whether a part of tokens and cost is a guess, because an answer broke off before it reported its usage."""
 
 
-def _number(item: str) -> int:
-    """Number in an item's id, which prevents the reuse of an id whose item start is unreadable."""
-    return int(item[1:]) if item[1:].isdecimal() else 0
-
-
 class AgentRecord(Struct):
     """State of a subagent. ``outcome`` is None while it works; ``began`` and ``ended`` are Unix seconds; ``budget`` is
     the newest measure of its own context."""
@@ -302,9 +298,9 @@ class SessionState(Struct):
             case ItemCheckpointed():
                 pass
             case ItemCompleted(item=item):
-                self.items = max(self.items, _number(item))
+                self.items = max(self.items, number_of(item))
             case ItemStarted(item=item, kind=kind, name=name) as body:
-                self.items = max(self.items + 1, _number(item))
+                self.items = max(self.items + 1, number_of(item))
                 if name and item in self.asked and body.typed:
                     self.titles[item] = body.typed
                 if kind == "tool":

@@ -38,7 +38,6 @@ MOST_JUNK: Final = 1_000_000
 """Maximum bytes that a server may print between messages."""
 MOST_BAD: Final = 100
 """Unreadable messages after which a server is stopped."""
-_CHUNK: Final = 65_536
 _METHOD_NOT_FOUND: Final = -32_601
 
 
@@ -122,7 +121,9 @@ class Peer:
             self.ended.set()
             raise ServerEnded(f"it cannot start: {error}") from error
         self._launch = launch
-        self._tasks = [asyncio.create_task(self._receive(process)), asyncio.create_task(self._follow(process))]
+        assert process.stderr is not None
+        following = asyncio.create_task(self._log.follow(process.stderr))
+        self._tasks = [asyncio.create_task(self._receive(process)), following]
 
     # --- out --------------------------------------------------------------------------------------------------
 
@@ -251,12 +252,6 @@ class Peer:
             answer = {"error": {"code": _METHOD_NOT_FOUND, "message": f"swecli does not answer {message.method}"}}
         with contextlib.suppress(ServerEnded):
             self._send({"id": message.id, **answer})
-
-    async def _follow(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stderr is not None
-        while chunk := await process.stderr.read(_CHUNK):
-            self._log.write(chunk.decode("utf-8", "replace"))
-            await asyncio.sleep(0)
 
     # --- the end ----------------------------------------------------------------------------------------------
 

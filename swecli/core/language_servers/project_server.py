@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.core.language_servers.changes import FileSnapshot
-from swecli.core.language_servers.definitions import Program, Surroundings
+from swecli.core.language_servers.definitions import SKIPPED, Program, Surroundings
 from swecli.core.language_servers.findings import Finding, brought
-from swecli.core.language_servers.peer import ServerEnded, beside
+from swecli.core.language_servers.peer import Command, ServerEnded, beside
 from swecli.core.language_servers.protocol import Diagnostic, read_errors, table
 from swecli.core.language_servers.server import Document, RunningServer, python_of
-from swecli.core.language_servers.starting import start_command
 from swecli.core.language_servers.typescript import LACKING, tsserver_for
+from swecli.core.sandbox.launch import SandboxError, begun
 from swecli.core.workspace.server_log import ServerLog
 
 MOST_FAILURES: Final = 3
@@ -27,6 +29,9 @@ FOLLOWED: Final = 30.0
 """Seconds after a check during which later reports about the same files are passed on."""
 SETTLED: Final = 1.0
 """Seconds after which the last list of a server without versions counts if nothing waits for it."""
+MOST_FILES: Final = 20_000
+"""Maximum number of examined names; changes beyond it go unnoticed."""
+_CREATED, _CHANGED, _DELETED = 1, 2, 3
 
 State = Literal["not started", "starting", "reading", "checking", "ready", "idle", "stopped", "failed"]
 
@@ -173,7 +178,7 @@ class ProjectServer:
                 raise
 
     async def _started(self) -> RunningServer:
-        command = await start_command(self.program, self.root, self._around)
+        command = await _start_command(self.program, self.root, self._around)
         self.contained = command.launch is not None
         await asyncio.to_thread(self._files.look)
         server = self.program.server
@@ -411,3 +416,64 @@ async def _compare(
     if len(before) + len(after) < 200 and len(old) + len(new) < 200_000:
         return brought(name, before, after, old, new)
     return await asyncio.to_thread(brought, name, before, after, old, new)
+
+
+async def _start_command(program: Program, root: Path, around: Surroundings) -> Command:
+    """The command to start a server.
+
+    Raises:
+        ServerEnded: it must not be started.
+    """
+    server = program.server
+    launch = None
+    with contextlib.suppress(SandboxError):
+        launch = await begun(partial(around.sandbox.begin_reader, root)) if server.sandboxed else None
+    if launch is None and program.inside:
+        raise ServerEnded(f"{program.path} is a file of the workspace and would run unsandboxed; install it elsewhere")
+    if launch is None and server.sandboxed and around.contain:
+        raise ServerEnded(f"the sandbox is {around.sandbox.state.text}")
+    environment = {**around.environment, **(launch.environment if launch is not None else around.environment)}
+    folder = environment.get("TMPDIR") or "/tmp"
+    environment |= {name: value.replace("${TMPDIR}", folder) for name, value in server.env.items()}
+    return Command((program.path, *server.command[1:]), root, environment, launch)
+
+
+class FileSnapshot:
+    """The files with certain extensions below a folder, as of the last look, whoever changes them. Blocks on the disk."""
+
+    def __init__(self, root: Path, endings: Collection[str], marks: Collection[str] = ()) -> None:
+        """``marks`` are names of other relevant files, such as a project's configuration."""
+        self._root = str(root)
+        self._endings = tuple(endings)
+        self._marks = frozenset(marks)
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def look(self) -> list[tuple[str, int]]:
+        """Files created (1), changed (2) or deleted (3) since the last look."""
+        now = self._files()
+        changes = [
+            (path, _CHANGED if path in self._known else _CREATED)
+            for path, stamp in now.items()
+            if self._known.get(path) != stamp
+        ]
+        changes += [(path, _DELETED) for path in self._known if path not in now]
+        self._known = now
+        return changes
+
+    def _files(self) -> dict[str, tuple[int, int]]:
+        found: dict[str, tuple[int, int]] = {}
+        folders, left = [self._root], MOST_FILES
+        while folders and left > 0:
+            try:
+                with os.scandir(folders.pop()) as entries:
+                    for entry in entries:
+                        left -= 1
+                        if entry.is_dir(follow_symlinks=False):
+                            if entry.name not in SKIPPED:
+                                folders.append(entry.path)
+                        elif entry.name.lower().endswith(self._endings) or entry.name in self._marks:
+                            status = entry.stat()
+                            found[entry.path] = (status.st_mtime_ns, status.st_size)
+            except OSError:
+                continue  # gone meanwhile, or not ours to read
+        return found

@@ -79,12 +79,13 @@ class StdioServer:
 
         process = self._process
         assert process is not None
+        assert process.stderr is not None
         into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         self._tasks += [
             asyncio.create_task(self._receive(process, into)),
             asyncio.create_task(self._send(process, outgoing)),
-            asyncio.create_task(self._follow(process)),
+            asyncio.create_task(self._log.follow(process.stderr)),
         ]
         try:
             yield read, write
@@ -141,12 +142,6 @@ class StdioServer:
                 await process.stdin.drain()
         except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError):
             pass  # the end of its output tells
-
-    async def _follow(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stderr is not None
-        while chunk := await process.stderr.read(_CHUNK):
-            self._log.write(chunk.decode("utf-8", "replace"))
-            await asyncio.sleep(0)
 
     async def stop(self) -> None:
         """Stop the program if it runs; further calls do nothing."""

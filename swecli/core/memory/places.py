@@ -15,6 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from swecli.core.config.trust import is_led_away
 from swecli.core.workspace.text_file import decode, read_bytes
 from swecli.lazy_pattern import lazy_pattern
 
@@ -89,7 +90,7 @@ class MemoryPlaces(Struct, frozen=True):
         """All files by path, the project's first; texts of at most ``limit`` bytes are read."""
         found: list[MemoryFile] = []
         for base, prefix in ((self.project, ROOT), (self.user, f"{ROOT}/{USER}")):
-            if base is not None and not _is_led_away(base):
+            if base is not None and not is_led_away(base):
                 found += islice(_below(base, base, prefix, limit), MAX_FILES)
         return found
 
@@ -132,13 +133,8 @@ def _parts(path: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _is_led_away(base: Path) -> bool:
-    """Whether the folder, or its parent, is a link."""
-    return base.is_symlink() or base.parent.is_symlink()
-
-
 def _require_no_link(base: Path, below: tuple[str, ...], said: str) -> None:
-    if _is_led_away(base):
+    if is_led_away(base):
         raise MemoryPathError(f"{base} is reached through a link, so swecli neither reads nor writes it.")
     file = base
     for part in below:

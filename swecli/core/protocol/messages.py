@@ -61,12 +61,13 @@ class Usage(Struct, frozen=True):
         return min(1.0, self.cache_read / self.input_total)
 
 
+def plus(one: int | None, other: int | None) -> int | None:
+    """The sum of two counts; one that is unknown counts as 0 beside a known one."""
+    return None if one is None and other is None else (one or 0) + (other or 0)
+
+
 def added(one: Usage, other: Usage) -> Usage:
     """The sum of two responses. A count that only one reported is used as it is; a cost requires both."""
-
-    def plus(a: int | None, b: int | None) -> int | None:
-        return None if a is None and b is None else (a or 0) + (b or 0)
-
     return Usage(
         plus(one.input_total, other.input_total),
         plus(one.cache_read, other.cache_read),

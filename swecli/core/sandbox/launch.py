@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import functools
@@ -133,6 +134,25 @@ class Launch(Struct):
 HELPER = Path(__file__).with_name("landlock_helper.py")
 _CREATE_RULESET, _VERSION_FLAG = 444, 1
 _SECONDS = 5.0
+
+
+async def begun(begin: Callable[[], Launch]) -> Launch:
+    """A launch begun in a thread; one that a cancelled caller no longer waits for ends as soon as it has begun.
+
+    Raises:
+        SandboxError: it can't be sandboxed.
+    """
+    starting = asyncio.ensure_future(asyncio.to_thread(begin))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_abandon)
+        raise
+
+
+def _abandon(starting: asyncio.Future[Launch]) -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result().end()
 
 
 class Bubblewrap(Struct, frozen=True):

@@ -9,6 +9,7 @@ import posixpath
 import re
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ from swecli.core.permissions.shell.scan import ScanError
 from swecli.core.permissions.shell.started import Started, started
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TerminalBlock
-from swecli.core.sandbox.launch import Launch, SandboxError
+from swecli.core.sandbox.launch import Launch, SandboxError, begun
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.bounding import bound
 from swecli.core.workspace.command_output import as_read
@@ -331,20 +332,10 @@ async def _launch(ctx: ToolContext) -> Launch | None:
     """The sandbox launch; None for a command that runs unsandboxed."""
     if ctx.sandbox is None:
         return None
-    starting = asyncio.ensure_future(asyncio.to_thread(ctx.sandbox.begin, ctx.cwd, full=ctx.contained))
     try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        starting.add_done_callback(_abandon)
-        raise
+        return await begun(partial(ctx.sandbox.begin, ctx.cwd, full=ctx.contained))
     except SandboxError as error:
         raise ToolError(f"Not run: {error}. {_ASK_OUTSIDE}") from error
-
-
-def _abandon(starting: asyncio.Future[Launch]) -> None:
-    """Discard the launch of a command that was cancelled before it began."""
-    if not starting.cancelled() and starting.exception() is None:
-        starting.result().end()
 
 
 def _judged(launch: Launch, output: str, status: int | None, ctx: ToolContext) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ LARGEST_LOG: Final = 1_000_000
 """Bytes of a log; the previous half is kept in a second file."""
 NEWEST: Final = 2_000
 """Characters of the log kept in memory for messages, in whole lines."""
+_CHUNK: Final = 65_536
 OWN: Final = "[swecli] "
 """Prefix of swecli's own lines."""
 STRAY: Final = "not a message: "
@@ -47,6 +49,12 @@ class ServerLog:
             self._size += len(text)
         except OSError:
             self.path = None
+
+    async def follow(self, stream: asyncio.StreamReader) -> None:
+        """Add what a stream gives, until its end."""
+        while chunk := await stream.read(_CHUNK):
+            self.write(chunk.decode("utf-8", "replace"))
+            await asyncio.sleep(0)
 
     def line(self, text: str) -> None:
         self.write(f"{OWN}{text}\n")
