@@ -439,7 +439,7 @@ async def _start_command(program: Program, root: Path, around: Surroundings) -> 
 
 
 class FileSnapshot:
-    """The files with certain extensions below a folder, as of the last look, whoever changes them. Blocks on the disk."""
+    """The files with certain extensions below a folder, as of the last look. Blocks on the disk."""
 
     def __init__(self, root: Path, endings: Collection[str], marks: Collection[str] = ()) -> None:
         """``marks`` are names of other relevant files, such as a project's configuration."""
