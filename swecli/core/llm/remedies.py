@@ -13,7 +13,7 @@ from swecli.lazy_pattern import lazy_pattern
 PROXY_LOGIN_HINT = (
     "Set the proxy's user name and password in HTTPS_PROXY and HTTP_PROXY: http://NAME:PASSWORD@HOST:PORT."
 )
-_OTHER = "choose another model with /model or -m"
+OTHER_MODEL = "choose another model with /model or -m"
 
 
 KeySource = Literal["environment", "stored", "none"]
@@ -38,15 +38,15 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
             r"|not (?:supported|available) in your (?:country|region|location)",
             re.IGNORECASE,
         ),
-        f"The provider does not serve your region: check your proxy or VPN, or {_OTHER}.",
+        f"The provider does not serve your region: check your proxy or VPN, or {OTHER_MODEL}.",
     ),
     (
         lazy_pattern(r"must be verified", re.IGNORECASE),
-        f"Verify the organization with the provider, or {_OTHER}.",
+        f"Verify the organization with the provider, or {OTHER_MODEL}.",
     ),
     (
         lazy_pattern(r"no endpoints found matching|no allowed providers|data policy", re.IGNORECASE),
-        f"The account's settings exclude every provider of this model: change them, or {_OTHER}.",
+        f"The account's settings exclude every provider of this model: change them, or {OTHER_MODEL}.",
     ),
     (
         lazy_pattern(
@@ -60,11 +60,11 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
         lazy_pattern(
             r"only supported in v1/\w+|not a chat model|chatcompletion operation does not work", re.IGNORECASE
         ),
-        f"The model needs another protocol (`protocol` in the provider's settings), or {_OTHER}.",
+        f"The model needs another protocol (`protocol` in the provider's settings), or {OTHER_MODEL}.",
     ),
     (
         lazy_pattern(r"failed to call a function|tool call validation failed", re.IGNORECASE),
-        f"The model wrote a call that its server could not read: try again, or {_OTHER}.",
+        f"The model wrote a call that its server could not read: try again, or {OTHER_MODEL}.",
     ),
 )
 """Causes that a server names in words and that its status does not tell."""
@@ -81,7 +81,7 @@ def hint(kind: ErrorKind, status: int, message: str, context: ErrorContext, *, m
             return f"A web page answered: a proxy or firewall blocks {server}, or the base URL is wrong."
         return f"The server sent a web page, so the base URL is probably wrong: check {server}."
     if moderated and kind in ("auth", "bad_request"):
-        return f"The server rejected the content of the request: rephrase it, or {_OTHER}."
+        return f"The server rejected the content of the request: rephrase it, or {OTHER_MODEL}."
     if kind in ("auth", "not_found", "bad_request", "server"):
         cause = next((remedy for pattern, remedy in _CAUSES if pattern.search(message)), "")
         if cause:
@@ -98,7 +98,7 @@ def _by_kind(kind: ErrorKind, message: str, context: ErrorContext, server: str) 
             f"URL {context.base_url!r}: the server does not recognise one of them."
         )
     if kind == "quota":
-        return f"The account at {server} has no credit or quota left: add some, wait until it resets, or {_OTHER}."
+        return f"The account at {server} has no credit or quota left: add some, wait until it resets, or {OTHER_MODEL}."
     if kind == "context_overflow":
         return "The conversation exceeds the model's context window: /compact shrinks it."
     if kind == "too_large":
@@ -106,13 +106,13 @@ def _by_kind(kind: ErrorKind, message: str, context: ErrorContext, server: str) 
     if kind == "bad_request" and _FORM.search(message):
         return "The server rejected the form of the request: the model may not support tools or images."
     if kind == "bad_request":
-        return f"The same request would fail again: change what the server names, or {_OTHER}."
+        return f"The same request would fail again: change what the server names, or {OTHER_MODEL}."
     if kind in ("rate_limit", "overloaded"):
-        return f"Try again later, or {_OTHER}."
+        return f"Try again later, or {OTHER_MODEL}."
     if kind == "protocol":
         return f"Check the base URL {server}: swecli does not follow redirects with a key."
     if kind == "server":
-        return f"The server failed: try again, or {_OTHER}."
+        return f"The server failed: try again, or {OTHER_MODEL}."
     return ""
 
 

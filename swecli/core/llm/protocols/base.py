@@ -24,7 +24,7 @@ from swecli.core.llm.json_values import (
     parse_event,
     parse_object,
 )
-from swecli.core.llm.remedies import ErrorContext
+from swecli.core.llm.remedies import OTHER_MODEL, ErrorContext
 from swecli.core.llm.text import SurrogateJoiner, ThinkSplitter, ThinkTags, clean
 from swecli.core.llm.types import (
     ErrorKind,
@@ -322,7 +322,6 @@ _UNREADABLE: dict[WireStop | None, str] = {
     "error": "the server could not read the model's answer",
 }
 """Stop reasons of an answer without the model's last words: the answer is incomplete, and another may be better."""
-_ASK_AGAIN = "Try again, or choose another model with /model or -m."
 
 Outcome = Literal["open", "completed", "truncated", "error"]
 
@@ -376,7 +375,8 @@ class Answer(Transcript):
         for call in self.calls:
             self.close_call(call)
         if self.stop_kind in _UNREADABLE:
-            error = ProviderError("server", f"{_UNREADABLE[self.stop_kind]} ({self.stop_raw})", hint=_ASK_AGAIN)
+            why = f"{_UNREADABLE[self.stop_kind]} ({self.stop_raw})"
+            error = ProviderError("server", why, hint=f"Try again, or {OTHER_MODEL}.")
             self._events.append(Failed(error, self._message(complete=False) if self.drafts else None))
             return
         self._events.append(Finished(self._message(complete=not (self.calls and self.stop_kind in _CUT))))
@@ -560,7 +560,7 @@ class Decoder(ABC):
         if self.stopped and error.kind == "network":
             return self.end_open()
         if not self.closed and not error.hint:
-            other = ", or choose another model with /model or -m" if error.kind == "stalled" else ""
+            other = f", or {OTHER_MODEL}" if error.kind == "stalled" else ""
             error = dataclasses.replace(error, hint=f"{self._kept()} Try again{other}.")
         self.answer.fail("truncated" if error.kind == "truncated" else "error", error)
         return self.answer.take_events()
