@@ -88,7 +88,6 @@ class ModelChoice:
 
     def fall_back(self, error: ProviderError) -> bool:
         """Switch to the next fallback if the current model is overloaded."""
-        self._rejected = error.kind == "auth"
         if error.kind not in ("overloaded", "rate_limit"):
             return False
         away, chain = self._ref, self._services.fallback
@@ -110,6 +109,10 @@ class ModelChoice:
             self._ask()
             return True
         return False
+
+    def note_failure(self, error: ProviderError) -> None:
+        """Remember whether the key was rejected; the next turn then reads it again."""
+        self._rejected = error.kind == "auth"
 
     def lend(self, model: str) -> None:
         """Use another model for this turn, as requested by the command that begins it. If the name is unknown, the

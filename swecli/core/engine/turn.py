@@ -377,6 +377,7 @@ class Turn:
             self._account.refused()
         if await self._can_retry(prepared, result):
             return None
+        self._models.note_failure(result.error)
         raise self._failure(result.error)
 
     async def _can_retry(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
