@@ -89,6 +89,12 @@ def fields_by_name(kind: type[Struct]) -> Mapping[str, FieldInfo]:
     return {field.name: field for field in msgspec.structs.fields(kind)}
 
 
+@cache
+def types_by_name(kind: type[Struct]) -> Mapping[str, DeclaredType]:
+    """The declared type of each field, taken apart once for all values."""
+    return {name: declared(field.type) for name, field in fields_by_name(kind).items()}
+
+
 def changed(value: Struct) -> dict[str, Any]:
     """The fields that differ from their defaults, nested ones too, as they would be written."""
     found: dict[str, Any] = {}
@@ -198,12 +204,12 @@ class _Walk:
         before = len(self._problems)
         values: dict[str, Any] = {}
         wrong = False
-        fields = fields_by_name(kind).values()
+        fields, kinds = fields_by_name(kind).values(), types_by_name(kind)
         for field in fields:
             at = (*place, field.encode_name)
             if field.encode_name in table:
                 try:
-                    values[field.name] = self._value(field.type, table[field.encode_name], at)
+                    values[field.name] = self._value(kinds[field.name], table[field.encode_name], at)
                 except _Wrong:
                     wrong = True
             elif field.required:
@@ -232,13 +238,12 @@ class _Walk:
         self._problems.append(Problem(place, kind, message, given))
         return _Wrong()
 
-    def _value(self, annotation: Any, given: object, place: tuple[str, ...]) -> Any:
+    def _value(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> Any:
         """The value.
 
         Raises:
             _Wrong: it does not fit.
         """
-        kind = declared(annotation)
         if before := kind.check("before"):
             given = before(given)
         value = self._of_type(kind, given, place)
@@ -277,7 +282,8 @@ class _Walk:
         """The value as the first of the types that fits; exact types go before converted ones."""
         if given is None and kind.optional:
             return None
-        fitting = [one for one in kind.variants if _is_of(declared(one), given)] or list(kind.variants)
+        variants = [declared(one) for one in kind.variants]
+        fitting = [one for one in variants if _is_of(one, given)] or variants
         if len(fitting) == 1:
             return self._value(fitting[0], given, place)
         for one in fitting:
@@ -285,16 +291,17 @@ class _Walk:
                 return _Walk(self._lenient, [])._value(one, given, place)
             except _Wrong:
                 continue
-        raise self._refuse(place, given, f"must be {' or '.join(in_words(one) for one in fitting)}")
+        raise self._refuse(place, given, f"must be {' or '.join(map(_words, fitting))}")
 
     def _entries(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> list[Any]:
         if not _is_list(given):
             raise self._refuse(place, given, "must be a list", "list")
+        entry = declared(kind.entry)
         values: list[Any] = []
         wrong = False
         for number, one in enumerate(given):
             try:
-                values.append(self._value(kind.entry, one, (*place, str(number))))
+                values.append(self._value(entry, one, (*place, str(number))))
             except _Wrong:
                 wrong = True
         if wrong:
@@ -304,21 +311,21 @@ class _Walk:
     def _fixed(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> tuple[Any, ...]:
         if not _is_list(given) or len(given) != len(kind.within):
             raise self._refuse(place, given, f"must be {_words(kind)}", "list")
-        pairs = zip(kind.within, given, strict=True)
+        pairs = zip(map(declared, kind.within), given, strict=True)
         return tuple(self._value(one, value, (*place, str(number))) for number, (one, value) in enumerate(pairs))
 
     def _table(self, kind: DeclaredType, given: object, place: tuple[str, ...]) -> dict[Any, Any]:
         if not isinstance(given, Mapping):
             raise self._refuse(place, given, "must be a table")
-        of_key, of_value = kind.within
+        of_key, of_value = map(declared, kind.within)
         values: dict[Any, Any] = {}
         wrong = False
         for key, one in cast("Mapping[object, object]", given).items():
             at = (*place, str(key))
             pair: list[Any] = []
-            for annotation, part in ((of_key, key), (of_value, one)):
+            for of, part in ((of_key, key), (of_value, one)):
                 try:
-                    pair.append(self._value(annotation, part, at))
+                    pair.append(self._value(of, part, at))
                 except _Wrong:
                     wrong = True
             if len(pair) == 2:

@@ -36,6 +36,7 @@ from swecli.core.validation import (
     fields_by_name,
     fields_of,
     in_words,
+    types_by_name,
 )
 
 SECRET = frozenset(("headers", "dialect", "env", "args", "options", "settings"))
@@ -150,7 +151,7 @@ def _about(section: type[Section]) -> Mapping[str, str]:
     except (OSError, SyntaxError):
         return {}
     assert isinstance(body, ast.ClassDef)
-    kinds = {name: declared(field.type) for name, field in fields_by_name(section).items()}
+    kinds = types_by_name(section)
     found = {name: " ".join((kind.of.__doc__ or "").split()) for name, kind in kinds.items() if kind.is_struct}
     for field, below in zip(body.body, body.body[1:], strict=False):
         if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
