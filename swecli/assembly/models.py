@@ -1,9 +1,8 @@
-"""The user's models: providers, keys, windows, prices, and a short test request."""
+"""The user's models: windows, prices, the clients of both, and a short test request."""
 
 from __future__ import annotations
 
 import asyncio
-import difflib
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,20 +10,19 @@ from contextlib import aclosing
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.assembly.accounts import Accounts
 from swecli.assembly.startup import startup_of
 from swecli.core.config.change import dotted, set_value
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.load import ConfigError
 from swecli.core.config.settings import (
     PriceSettings,
-    ProviderSettings,
     Settings,
     expand,
     named_models,
@@ -32,22 +30,18 @@ from swecli.core.config.settings import (
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
-from swecli.core.llm.addresses import host_of, is_local, is_loopback, origin_of, without_password
+from swecli.core.llm.addresses import host_of, is_local, is_loopback, without_password
 from swecli.core.llm.catalog import PriceList, Pricer, cost_of, cost_text, load_catalog, read_prices, utc_now
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.model_names import NamedModel, chatting, does_chat, find_model, likeliest_first
-from swecli.core.llm.offers import Account, ModelOffer, account_of, listed_offers, offers
+from swecli.core.llm.offers import Account, ModelOffer, listed_offers, offers
 from swecli.core.llm.providers import (
     Overrides,
-    ProviderConfig,
     ProviderSetupError,
-    address_of,
     configured_providers,
     default_model,
-    find_provider,
-    is_key,
     known_providers,
     resolve,
 )
@@ -72,27 +66,6 @@ from swecli.core.protocol.messages import Message, Origin, TextPart, Usage
 from swecli.core.validation import changed, fields_of, validated
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
-
-
-def configured(settings: Settings) -> tuple[ProviderConfig, ...]:
-    """The user's own providers, and the built-in ones with changes by the user."""
-    return tuple(_configured(name, entry) for name, entry in settings.providers.items())
-
-
-def _configured(name: str, entry: ProviderSettings) -> ProviderConfig:
-    known = known_providers().get(name)
-    base = known or ProviderConfig(name, "openai-chat", "")
-    changes: dict[str, Any] = {
-        "protocol": entry.protocol,
-        "base_url": entry.base_url,
-        "api_key_env": (entry.api_key_env,) if entry.api_key_env else None,
-        "window": entry.window,
-        "max_output": entry.max_output,
-    }
-    given = {key: value for key, value in changes.items() if value is not None}
-    local = base.local or (known is None and entry.api_key_env is None)
-    headers = {**base.headers, **entry.headers}
-    return replace(base, **given, headers=headers, quirks=entry.dialect.given, local=local)
 
 
 class Prices:
@@ -225,118 +198,6 @@ class Windows:
             info = replace(info, window=known.stated, window_source="learned")
         client.know(info)
         return info != before
-
-
-class AccountError(ValueError):
-    """A key can't be stored. One sentence."""
-
-
-class Accounts:
-    """Providers from settings and environment, and their stored keys."""
-
-    def __init__(self, settings: Settings, environment: Mapping[str, str], keys: KeyStore) -> None:
-        self.custom = configured(settings)
-        self._environment = environment
-        self._keys = keys
-
-    @property
-    def providers(self) -> Sequence[ProviderConfig]:
-        return tuple({**{item.name: item for item in self.custom}, **_others(self.custom)}.values())
-
-    def all(self) -> tuple[Account, ...]:
-        """The state of every provider. An unreadable key store counts as empty here."""
-        try:
-            stored = {(entry.provider, entry.origin) for entry in self._keys.entries()}
-        except KeyStoreError:
-            stored = set[tuple[str, str]]()
-        return tuple(
-            account_of(provider, self._environment, lambda name, origin: (name, origin) in stored)
-            for provider in self.providers
-        )
-
-    def stored_key(self, provider: str, origin: str) -> str:
-        """The stored key of exactly this provider and origin.
-
-        Raises:
-            KeyStoreError: it can't be read.
-        """
-        return self._keys.find(provider, origin)
-
-    def prefetch(self) -> str:
-        """Read all stored keys now, because a keyring may be slow. Returns a problem, if any."""
-        try:
-            for entry in self._keys.entries():
-                self._keys.find(entry.provider, entry.origin)
-        except KeyStoreError as error:
-            return str(error)
-        return ""
-
-    def default_model(self) -> str:
-        """The default model of the first provider with a stored key; empty if there is none."""
-        return next(
-            (
-                f"{account.provider.name}/{account.provider.default_model}"
-                for account in self.all()
-                if account.key == "stored" and account.own_host and account.provider.default_model
-            ),
-            "",
-        )
-
-    def default_of(self, provider: str) -> str:
-        """The default model of this provider; empty if there is none or if another server than the provider's own would
-        have to have it.
-
-        Raises:
-            AccountError: there is no such provider.
-        """
-        name = self.find(provider).name
-        account = next(account for account in self.all() if account.provider.name == name)
-        default = account.provider.default_model
-        return f"{name}/{default}" if default and account.own_host else ""
-
-    def find(self, provider: str) -> ProviderConfig:
-        """The provider of this name.
-
-        Raises:
-            AccountError: there is none.
-        """
-        found = find_provider(provider, self.custom)
-        if found is None:
-            near = difflib.get_close_matches(provider.lower(), self._names, 1)
-            meant = f" Did you mean {near[0]}?" if near else ""
-            raise AccountError(
-                f"unknown provider {provider!r}.{meant} Known providers: {', '.join(sorted(self._names))}"
-            )
-        return found
-
-    def store(self, provider: str, key: str) -> str:
-        """Store an API key for the provider's present address. Returns a sentence for the user.
-
-        Raises:
-            AccountError: no such provider, invalid key, or it can't be stored.
-        """
-        key = key.strip()
-        found = self.find(provider)
-        if not is_key(key):
-            raise AccountError("not a key: a key is one word without spaces or quotes; nothing was stored")
-        try:
-            address, _ = address_of(found, self._environment)
-            entry = self._keys.put(found.name, origin_of(address), key)
-        except (ValueError, KeyStoreError) as error:
-            raise AccountError(str(error)) from error
-        place = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable only by you"
-        notice = f"Stored the {found.name} key for {entry.origin} in {place}."
-        variable = next((name for name in found.api_key_env if self._environment.get(name, "").strip()), "")
-        return f"{notice} {variable} in the environment takes precedence." if variable else notice
-
-    @property
-    def _names(self) -> list[str]:
-        return [provider.name for provider in self.providers]
-
-
-def _others(custom: Sequence[ProviderConfig]) -> dict[str, ProviderConfig]:
-    taken = {provider.name for provider in custom}
-    return {name: provider for name, provider in known_providers().items() if name not in taken}
 
 
 SCRIPTED = "scripted"

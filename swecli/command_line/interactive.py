@@ -27,7 +27,7 @@ from swecli.tui.backend import (
 )
 
 if TYPE_CHECKING:
-    from swecli.assembly.models import Accounts
+    from swecli.assembly.accounts import Accounts
     from swecli.assembly.permissions import PermissionRules
     from swecli.assembly.session_list import SessionList
     from swecli.assembly.settings import SettingsFiles
@@ -383,7 +383,7 @@ class Program(Backend):
         ]
 
     def no_provider(self, provider: str) -> str:
-        from swecli.assembly.models import AccountError
+        from swecli.assembly.accounts import AccountError
 
         try:
             self._accounts().find(provider)

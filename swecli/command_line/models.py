@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swecli.assembly.models import AccountError, Accounts, ModelSupply
+from swecli.assembly.accounts import AccountError, Accounts
+from swecli.assembly.models import ModelSupply
 from swecli.assembly.startup import Startup, flags_of, read_startup
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from swecli.assembly import models
-from swecli.assembly.models import Accounts, ModelSupply, effort_of, main_model, why_unlisted
+from swecli.assembly.accounts import Accounts
+from swecli.assembly.models import ModelSupply, effort_of, main_model, why_unlisted
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings, side_models
 from swecli.core.engine.services import ModelUnavailable
