@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from swecli.assembly.doctor import examine
 from swecli.assembly.accounts import AccountError, Accounts
+from swecli.assembly.doctor import examine
 from swecli.assembly.models import ModelSupply, main_model
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings

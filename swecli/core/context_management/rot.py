@@ -15,7 +15,8 @@ from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.compaction.clearing import KEPT_TOOLS, kept_whole, target_of
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.package import ANCHORS_LONGEST, SENTENCE
-from swecli.core.context_management.ledger import RESULT, Entry, ItemRecord, Ledger, Touch
+from swecli.core.context_management.ledger import RESULT, Entry, ItemRecord, Ledger
+from swecli.core.context_management.read_set import Touch
 from swecli.core.context_management.work_log import error_lines
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command, Rewind
 from swecli.core.protocol.events import BY_HAND, ContextChange, ContextSuggested, RotKind
@@ -108,7 +109,7 @@ class _Here(Struct, frozen=True):
 def _readings(here: _Here) -> Iterator[Rot]:
     """Files with unchanged text shown several times: copies contained whole in another entry can go; if all older ones
     have left the context, a text requested again and again should stay."""
-    for path, touches in reversed(list(here.ledger.files.touches().items())[-CALLS:]):
+    for path, touches in reversed(list(here.ledger.files.touches.items())[-CALLS:]):
         same = _same_readings([touch for touch in touches if touch.item in here.present])
         if len(same) < TIMES:
             continue

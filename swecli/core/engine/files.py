@@ -153,7 +153,7 @@ class ChangedFiles:
         """Check the files, off the event loop, and update the note."""
         plan = self._recorder.state.plan
         edited = await self._edited(plan) if plan is not None and plan.path and not plan.accepted else ()
-        changed = await self._changed() if self._recorder.ledger.files else ()
+        changed = await self._changed() if self._recorder.ledger.files.touches else ()
         self.note = _note([*edited, *changed]) if edited or changed else ""
 
     async def _edited(self, known: PlanChanged) -> Sequence[tuple[str, str]]:

@@ -24,7 +24,8 @@ from swecli.core.context_management import (
 from swecli.core.context_management.cache import CachedRequest, CacheHistory, CacheTotals, RecordedMiss, SentPrompt
 from swecli.core.context_management.entry_bodies import EntryBody, stubbed
 from swecli.core.context_management.forecast import CompactionRecord, Mark, RequestTrend, Timeline, TurnPoint
-from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger, OpenItem, ReadSet, Touch
+from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger, OpenItem
+from swecli.core.context_management.read_set import ReadSet, Touch
 from swecli.core.context_management.view_stack import Views, ViewStack
 from swecli.core.context_management.work_log import WorkLog
 from swecli.core.engine import state
@@ -237,7 +238,7 @@ def written(reductions: Reductions) -> bytes:
             case ViewStack():
                 return _fields_of(value)
             case ReadSet():
-                return vars(value)["_touches"]
+                return value.touches
             case deque():
                 return [*cast("deque[object]", value)]
             case slice():
@@ -299,7 +300,7 @@ def _joined(found: _Written, bodies: Sequence[EntryBody]) -> Reductions:
             return _stack(msgspec.convert(value, _StackFields))
         if origin is ReadSet:
             files = ReadSet()
-            vars(files)["_touches"] = msgspec.convert(value, dict[str, list[Touch]])
+            files.touches = msgspec.convert(value, dict[str, list[Touch]])
             return files
         if origin is deque:
             return deque(msgspec.convert(value, list[get_args(kind)[0]]))

@@ -67,7 +67,7 @@ class InstructionNews:
         await self._look_for_changes()
         if self._nested:
             await self._look_again_below()
-        if len(ledger.files) != len(self._paths):
+        if len(ledger.files.touches) != len(self._paths):
             await self._look_below()
 
     # --- files present at the start ---------------------------------------------------------------------------
@@ -116,7 +116,7 @@ class InstructionNews:
     # --- nested folders ---------------------------------------------------------------------------------------
 
     async def _look_below(self) -> None:
-        paths = self._recorder.ledger.files.paths()
+        paths = frozenset(self._recorder.ledger.files.touches)
         new = paths - self._paths
         self._paths |= new
         folders = list(dict.fromkeys(folder for path in new for folder in self._between(Path(path).parent)))
