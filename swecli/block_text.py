@@ -99,3 +99,11 @@ _RENDERERS: Mapping[type, Callable[[Any], list[str]]] = {
     TableBlock: _table,
     ImageBlock: _image,
 }
+
+
+def shortened(text: str, longest: int) -> str:
+    """A long text without its middle, replaced by a remark."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"

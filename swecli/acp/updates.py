@@ -29,17 +29,17 @@ from acp.schema import (
 from msgspec import Struct, field
 
 from swecli.acp.words import (
+    LONGEST_TEXT,
     absolute,
     arguments_of,
     clean,
-    clipped,
     fenced,
     one_line,
     shown,
     tool_kind,
     tool_title,
 )
-from swecli.block_text import block_lines
+from swecli.block_text import block_lines, shortened
 from swecli.core.protocol.blocks import (
     DiffBlock,
     DisplayBlock,
@@ -118,14 +118,15 @@ def block_content(block: DisplayBlock, cwd: Path) -> ToolContent:
                 new_text=clean(block.new or ""),
             )
         case MarkdownBlock():
-            return tool_text(clipped(block.text))
+            return tool_text(shortened(block.text, LONGEST_TEXT))
         case TerminalBlock():
             ended = "" if block.exit_status is None else f"\nexit {block.exit_status}"
-            return tool_text(fenced(clipped(f"$ {block.command}\n{block.output}".rstrip("\n") + ended), "console"))
+            text = f"$ {block.command}\n{block.output}".rstrip("\n") + ended
+            return tool_text(fenced(shortened(text, LONGEST_TEXT), "console"))
         case TextBlock(style="plain" | "dim"):
-            return tool_text(fenced(clipped(block.text)))
+            return tool_text(fenced(shortened(block.text, LONGEST_TEXT)))
         case _:
-            return tool_text(clipped("\n".join(block_lines(block))))
+            return tool_text(shortened("\n".join(block_lines(block)), LONGEST_TEXT))
 
 
 def blocks_text(blocks: Iterable[DisplayBlock]) -> str:
@@ -303,7 +304,8 @@ class Updates:
         content = [block_content(block, self._cwd) for block in completed.blocks]
         if not content:
             text = "".join(part.text for part in completed.parts if isinstance(part, ToolResultPart | TextPart))
-            content = [tool_text(clipped(text if completed.status == "error" else completed.detail or text))]
+            text = text if completed.status == "error" else completed.detail or text
+            content = [tool_text(shortened(text, LONGEST_TEXT))]
         elif completed.status != "ok" and completed.detail:
             content.append(tool_text(completed.detail))
         fields: dict[str, Any] = {

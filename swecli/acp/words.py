@@ -71,14 +71,6 @@ def shown(text: str) -> str:
     return "\t".join(sanitise(part) for part in without_sequences(text).split("\t"))
 
 
-def clipped(text: str) -> str:
-    """The beginning and the end of a long text."""
-    if len(text) <= LONGEST_TEXT:
-        return text
-    half = LONGEST_TEXT // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
-
-
 def fenced(text: str, language: str = "") -> str:
     """The text as a code block that nothing in it can end."""
     longest = max((len(run) for run in _runs(text)), default=0)

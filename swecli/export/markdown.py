@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from swecli.block_text import block_lines, diff_lines
+from swecli.block_text import block_lines, diff_lines, shortened
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, MarkdownBlock, TerminalBlock
 from swecli.core.protocol.messages import ImagePart, usage_words
 from swecli.export.transcript import Entry, Transcript, Turn
@@ -80,14 +80,6 @@ def call_words(entry: Entry) -> str:
     target = target if len(target) <= _TARGET else f"{target[: _TARGET - 1]}…"
     name = entry.name.replace("_", " ")
     return f"{name[:1].upper()}{name[1:]} {target}".strip()
-
-
-def shortened(text: str, longest: int) -> str:
-    """A long text without its middle, replaced by a remark."""
-    if len(text) <= longest:
-        return text
-    half = longest // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
 
 
 def _head(transcript: Transcript) -> Iterator[str]:

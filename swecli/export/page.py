@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
-from swecli.block_text import block_lines, diff_lines
+from swecli.block_text import block_lines, diff_lines, shortened
 from swecli.core.protocol.blocks import (
     DiffBlock,
     DisplayBlock,
@@ -27,7 +27,7 @@ from swecli.core.protocol.blocks import (
     TodoBlock,
 )
 from swecli.core.protocol.messages import ImagePart
-from swecli.export.markdown import call_words, ended_words, facts_of, shortened, when
+from swecli.export.markdown import call_words, ended_words, facts_of, when
 from swecli.export.transcript import ContextPoint, Entry, Transcript, Turn
 from swecli.figures import duration, percent, tokens
 from swecli.safe_text import safe_line, sanitise, without_sequences
