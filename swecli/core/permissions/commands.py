@@ -30,7 +30,7 @@ from swecli.core.permissions.shell.proof import Part, prove
 from swecli.core.permissions.shell.scan import ScanError, ScanWord
 from swecli.core.permissions.shell.started import Started, started
 from swecli.core.permissions.shell.syntax import UnprovenError
-from swecli.core.permissions.types import Call, Policy, Rule
+from swecli.core.permissions.types import Call, Policy, Rule, restores_nothing
 from swecli.lazy_pattern import lazy_pattern
 
 _QUOTED = lazy_pattern(r"""["']([^"'\n]{1,200})["']""")
@@ -92,7 +92,7 @@ def judge(policy: Policy, call: Call) -> Judgement:
     def restores(paths: Sequence[str]) -> bool:
         return policy.restores(paths, command)
 
-    place = replace(place, restores=restores)
+    place = replace(place, restores=restores, undoes=policy.restores is not restores_nothing)
     parts: tuple[Part, ...] = ()
     unproven: str | None = None
     try:

@@ -16,7 +16,7 @@ from swecli.core.permissions.paths import inside, is_own
 from swecli.core.permissions.protected import protected_reason
 from swecli.core.permissions.shell.losses import REMOTE, Extent, Loss, beyond_files, counted, extent, of_git
 from swecli.core.permissions.shell.offers import spelled_out
-from swecli.core.permissions.shell.outputs import counts, in_place, outputs
+from swecli.core.permissions.shell.outputs import copied, counts, in_place, outputs
 from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord, is_long_option
 from swecli.core.permissions.shell.started import Started
@@ -97,6 +97,8 @@ class Place(Struct, frozen=True):
     certain: bool = True
     """False if the script changes to an unknown directory."""
     restores: Callable[[Sequence[str]], bool] = lambda paths: False
+    undoes: bool = False
+    """Whether there is an /undo at all, so that a file which it could not restore is an exception."""
 
 
 class _Lists(Struct, frozen=True):
@@ -180,6 +182,8 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
         else:
             yield Danger(f"{_shown(item)} {_does(item)}.", loss=_loss(item, place))
     yield from _outputs(item, place)
+    if item.name in ("mv", "gmv"):
+        yield from _moved_away(item, place)
     if lists.interpreters.fullmatch(item.name):
         yield from _interpreter(item, lists.code)
     yield from _protected(item, place)
@@ -364,6 +368,27 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
         confined = plain and all(is_temporary(path, place.facts, place.roots) for path in found.paths)
         evidence = _blast_radius(targets, found)
         yield Danger(f"{_shown(item)} {reason}.", evidence=evidence, loss=loss, confined=confined)
+    elif item.name != "rmdir":
+        yield from _gone(item, "remove", _removed(targets, place), place)
+
+
+def _moved_away(item: Started, place: Place) -> Iterable[Danger]:
+    """The loss of files that a command moves out of the workspace: a full sandbox has a ``/tmp`` that ends with it."""
+    found = copied(item.name, item.words[1:])
+    if found is None or not all(word.known for word in (*found[0], found[1])):
+        return
+    if all(inside(path, place.roots) is None for path in _paths(found[1], place)):
+        yield from _gone(item, "move away", _removed(found[0], place), place)
+
+
+def _gone(item: Started, verb: str, paths: Sequence[str], place: Place) -> Iterable[Danger]:
+    """The loss of files in the workspace that /undo could not restore as it would others."""
+    files = [path for path in paths if inside(path, place.roots) is not None and place.facts.size(path)]
+    if place.undoes and files and not place.restores(files):
+        found = extent(files, place.facts)
+        shown = files[0] if len(files) == 1 else f"{len(files)} files"
+        reason = f"{item.name} would {verb} {shown}, which /undo could not restore."
+        yield Danger(reason, evidence=found.there[:MAX_SHOWN], loss=_deletion(found, place))
 
 
 def is_temporary(path: str, facts: FileFacts, roots: Sequence[str]) -> bool:

@@ -103,8 +103,8 @@ def _of_tee(arguments: Sequence[ScanWord]) -> Iterator[Output]:
     yield from (Output(word) for word in _operands(arguments))
 
 
-def _of_copy(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]:
-    """The target of a copy or a new name, or the names in a target folder."""
+def copied(name: str, arguments: Sequence[ScanWord]) -> tuple[list[ScanWord], ScanWord] | None:
+    """What ``cp``, ``mv`` or the like copies or moves, and its target or target folder; None if it replaces nothing."""
     folder: ScanWord | None = None
     sources: list[ScanWord] = []
     rest = list(arguments)
@@ -123,11 +123,20 @@ def _of_copy(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]:
         elif name.endswith("install") and text in _INSTALL_VALUES and rest:
             rest.pop(0)
         elif (name.endswith("install") and text in ("-d", "--directory")) or _keeps(name, text):
-            return
+            return None
     if folder is None:
         if len(sources) < 2:
-            return
+            return None
         folder = sources.pop()
+    return sources, folder
+
+
+def _of_copy(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]:
+    """The target of a copy or a new name, or the names in a target folder."""
+    found = copied(name, arguments)
+    if found is None:
+        return
+    sources, folder = found
     names = tuple(posixpath.basename(word.text.rstrip("/")) for word in sources if word.known)
     yield Output(folder, names, itself=name in ("ln", "gln", "mv", "gmv"))
 

@@ -122,6 +122,32 @@ def test_an_output_outside_the_workspace_asks_even_if_it_can_be_undone(work: She
     assert auto(work, "echo x > /etc/hostname", restores=True).outcome == "ask"
 
 
+GONE = (
+    "rm a",
+    "rm -f a && ls",
+    "unlink a",
+    "rm -- a part.aa",
+    "mv a /tmp",
+    "mv -t /tmp/swecli-none a",
+    "mv src /tmp/x",
+)
+
+
+@pytest.mark.parametrize("command", GONE)
+def test_a_file_that_would_be_gone_for_good_asks(work: ShellWorkspace, command: str) -> None:
+    decision = auto(work, command, restores=False)
+    assert (decision.outcome, bool(decision.danger)) == ("ask", True), decision.reason
+    assert "/undo could not restore" in decision.reason
+    assert auto(work, command, restores=True).outcome == "allow"
+    unknown = work.policy(mode="auto", sandbox="full", holds=True, trust="trusted")
+    assert work.decide(command, unknown).outcome == "allow", "nobody says what /undo covers"
+
+
+@pytest.mark.parametrize("command", ["rm none", "rm empty", "mv a b", "mv a src", "rmdir docs"])
+def test_what_loses_nothing_does_not_ask(work: ShellWorkspace, command: str) -> None:
+    assert auto(work, command, restores=False).outcome == "allow"
+
+
 TEMPORARY = (
     *(
         "make > /tmp/swecli-none.log 2>&1; tail -5 /tmp/swecli-none.log",
