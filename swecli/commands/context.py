@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from swecli.commands.base import CommandResult, Offer, SlashCommand
 from swecli.core.context_management.cache import CachedRequest, CacheHistory, RecordedMiss, miss_cost
 from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.context_management.compaction.policy import conversation_tokens
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.budget import Budget, window_words
@@ -139,7 +140,7 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
             return CommandResult()
         case "now":
             plan, command = session.plan_compaction(), Compact(item)
-            return _nothing_to_gain(plan) or _sent(session, command)
+            return _nothing_to_gain(plan, session) or _sent(session, command)
         case "history" if not item:
             return CommandResult.text(history_text(session))
         case word if word in _PLANNING and not item:
@@ -149,7 +150,7 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
     plan, command = session.plan_compaction(), Compact(arguments.strip())
     if plan is None:
         return _sent(session, command)
-    if nothing := _nothing_to_gain(plan):
+    if nothing := _nothing_to_gain(plan, session):
         return nothing
     if session.view.busy:  # an offer would be refused when it is accepted
         return CommandResult((_table(plan), TextBlock("A turn is running; /compact works when it ends.", "warning")))
@@ -160,11 +161,16 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
     return CommandResult((_table(plan),), offer=offer)
 
 
-def _nothing_to_gain(plan: CompactionPlan | None) -> CommandResult | None:
+def _nothing_to_gain(plan: CompactionPlan | None, session: Session) -> CommandResult | None:
     if plan is None or plan.worthwhile:
         return None
+    budget = session.view.budget
+    if budget is None:
+        return CommandResult.text("Nothing to compact yet.")
+    messages = plural(session.view.conversation.active, "message")
+    part = f"{number(conversation_tokens(budget))} of {plural(budget.used, 'token')}"
     return CommandResult.text(
-        f"Nothing to compact yet ({plural(plan.kept_messages, 'message')}, {plural(plan.kept_tokens, 'token')})."
+        f"Nothing to compact yet: a compaction would hardly shorten the conversation ({messages}, {part})."
     )
 
 

@@ -5,7 +5,9 @@ from msgspec.structs import replace
 
 from swecli.commands.context import COMPACT
 from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.engine.session_view import Conversation
 from swecli.core.protocol.blocks import TableBlock
+from swecli.core.protocol.budget import SUMMARIES, SYSTEM, USER, Budget, Component
 from swecli.core.protocol.commands import Command, Compact, RedoCompaction, UndoCompaction
 from tests.commands.support import CommandSession
 
@@ -93,5 +95,10 @@ async def test_where_nothing_can_be_gained_nothing_is_done() -> None:
         result = await COMPACT.run(session, arguments)
         assert session.got == []
         assert "Nothing to compact" in str(result.blocks)
+    parts = (Component(SYSTEM, 600), Component(USER, 40), Component(SUMMARIES, 260))
+    session.view.budget = Budget(parts, 900, 900, 160_000, 200_000, 40_000, "ok", "measured")
+    session.view.conversation = Conversation(active=4, total=9, summaries=1)
+    told = str((await COMPACT.run(session, "now")).blocks)
+    assert "4 messages, 300 of 900 tokens" in told
     without_model = Planned(None)
     assert "No model" in str((await COMPACT.run(without_model, "plan")).blocks)

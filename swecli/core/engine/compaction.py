@@ -62,7 +62,7 @@ from swecli.core.protocol.events import (
     SideAnswered,
     ViewEntry,
 )
-from swecli.core.protocol.messages import Message
+from swecli.core.protocol.messages import Message, Usage
 
 FREE = "Free space without a model"
 SUMMARISE = "Compact with a summary"
@@ -121,6 +121,8 @@ class Compactions:
         self._freed_nothing = False
         """Whether a compaction for the newest request was tried and freed no space."""
         self._budget_reported: set[str] = set()
+        self._resumed: tuple[int, str] = (0, "")
+        """The newest event of earlier runs, and the user's name for the model."""
 
     def plan(self, client: ModelClient) -> CompactionPlan:
         services, ledger = self._services, self._recorder.ledger
@@ -221,6 +223,7 @@ class Compactions:
         """Initialise the measure of a resumed session with its last known size. ``model`` is the user's name for the
         model."""
         ledger = self._recorder.ledger
+        self._resumed = (self._recorder.state.seq, model)
         if client is None or not ledger.view:
             return
         snapshot_seq = self.snapshots.adopt_sizes(client)
@@ -438,15 +441,20 @@ class Compactions:
         if view is None:
             self._notice(f"Compaction {item} is not active." if item else "There is no compaction to undo.")
             return
+        size = self._used(client)
+        if completed := self._of_earlier_run(ledger.undoable, client):
+            self._adopt_view(ledger.replaced_view, completed.tokens_before, client)
         too_much = self._does_not_fit(view, client)
         if too_much:
+            if completed:
+                self._adopt_view(ledger.view, size, client)
             self._notice(f"Cannot undo the compaction: {too_much} /context restores single items.", "warning")
             return
-        before, count = ledger.view, 0
+        count = 0
         while ledger.view_without(wanted) is not None and ledger.undoable is not None:
             self._recorder.emit(CompactionUndone(ledger.undoable))
             count += 1
-        self._report_moved("undone", count, before, client, f"/compact redo reapplies {_it(count)}.")
+        self._report_moved("undone", count, size, client, f"/compact redo reapplies {_it(count)}.")
 
     def redo(self, client: ModelClient | None, item: str = "") -> None:
         """Redo compactions up to and including that of ``item`` (empty: the last one undone)."""
@@ -459,27 +467,44 @@ class Compactions:
                 else "There is no compaction to redo."
             )
             return
-        before, count = ledger.view, 0
+        size, count = self._used(client), 0
+        if completed := self._of_earlier_run(ledger.redoable, client):
+            self._adopt_view(completed.view, completed.tokens_after, client)
         while ledger.view_with(wanted) is not None and ledger.redoable is not None:
             self._recorder.emit(CompactionRedone(ledger.redoable))
             count += 1
-        self._report_moved("redone", count, before, client, f"/compact undo undoes {_it(count)}.")
+        self._report_moved("redone", count, size, client, f"/compact undo undoes {_it(count)}.")
 
-    def _report_moved(self, how: str, count: int, before: View, client: ModelClient | None, back: str) -> None:
-        """Report undone or redone compactions, their effect on the size, and the way ``back``."""
+    def _of_earlier_run(self, item: str | None, client: ModelClient | None) -> CompactionCompleted | None:
+        """This compaction if an earlier run measured it with the present model and memory still holds it."""
+        last, model = self._resumed
+        names = (model, client.info.ref) if client is not None else ()
+        for event in self._recorder.facts.held:
+            if event.seq <= last and isinstance(event.body, CompactionCompleted) and event.body.item == item:
+                asked = next((name for seq, name, _ in reversed(self._recorder.state.models) if seq < event.seq), None)
+                return event.body if asked in names else None
+        return None
+
+    def _adopt_view(self, view: View, tokens: int, client: ModelClient | None) -> None:
+        """Adopt the known size of this view, which may be another one than the present."""
+        if client is not None and tokens > 0:
+            self._services.context.adopt_size(
+                project(self._recorder.ledger, view), Usage(input_total=tokens), client.info
+            )
+
+    def _report_moved(self, how: str, count: int, before: int, client: ModelClient | None, back: str) -> None:
+        """Report undone or redone compactions, the size of the context ``before`` and after, and the way ``back``."""
         what = f"Compaction {how}" if count == 1 else f"{count} compactions {how}"
-        self._notice(f"{what}{self._sizes_words(before, client)}. {back}")
+        sizes = f": {before:,} to {self._used(client):,} tokens" if client is not None else ""
+        self._notice(f"{what}{sizes}. {back}")
         if client is not None:
             self.measure(client)
 
-    def _sizes_words(self, before: View, client: ModelClient | None) -> str:
-        """Effect of a change of the view on the size of the context, compared with ``before``; empty without a
-        model."""
+    def _used(self, client: ModelClient | None) -> int:
+        """Tokens of the present context; 0 without a model."""
         if client is None:
-            return ""
-        context, ledger = self._services.context, self._recorder.ledger
-        old = context.measure(project(ledger, before), client.info).used
-        return f": {old:,} to {context.measure(project(ledger), client.info).used:,} tokens"
+            return 0
+        return self._services.context.measure(project(self._recorder.ledger), client.info).used
 
     def _does_not_fit(self, view: tuple[ViewEntry, ...], client: ModelClient | None) -> str:
         """Excess of this view over the model's window, as a sentence; empty if it fits or is no larger than the current

@@ -129,6 +129,30 @@ async def test_undo_survives_a_restart(tmp_path: Path) -> None:
         assert tuple(again.session.view.messages) == before
 
 
+@pytest.mark.parametrize("undone_before", [False, True])
+async def test_an_undo_or_redo_in_a_later_run_reports_the_sizes_of_the_compaction(
+    tmp_path: Path, undone_before: bool
+) -> None:
+    odd = f'[[step]]\nchunk = "whole"\ntext = "{"word " * 3_000}"\nusage = {{ input = 5000, output = 6000 }}\n'
+    later = '[[step]]\ntext = "Yes."\nusage = { input = 11500, output = 5 }\n'
+    async with bench(script(odd, later, f'[[step]]\ntext = "{SUMMARY}"', window=200_000), tmp_path) as b:
+        await b.say("Write something long.")
+        await b.say("Was that all?")
+        b.send(Compact())
+        await until(lambda: bool(b.bodies(CompactionCompleted) or b.bodies(CompactionFailed)))
+        done = b.bodies(CompactionCompleted)[0]
+        if undone_before:
+            b.send(UndoCompaction())
+        facts = list(b.facts)
+    before, after = f"{done.tokens_before:,}", f"{done.tokens_after:,}"
+    async with bench('[[step]]\ntext = "x"', tmp_path, history=facts) as again:
+        again.send(RedoCompaction() if undone_before else UndoCompaction())
+        moved = "redone" if undone_before else "undone"
+        await until(lambda: any(f"Compaction {moved}" in body.text for body in again.bodies(Notice)), moved)
+        words = f" to {after} tokens" if undone_before else f" {after} to {before} tokens"
+        assert words in again.bodies(Notice)[-1].text
+
+
 FAULTS = {
     "error": '[[step]]\nfault = { kind = "bad_request" }',
     "overloaded": '[[step]]\nfault = { kind = "overloaded" }\n' * 3,
