@@ -324,10 +324,11 @@ class PlanBoard(Board):
         if result is None or self._draft is None:
             return []
         effective = max(1, self._draft.before.effective)
+        change = round(100 * (result.after / max(1, result.before) - 1))
         title = text_line(
             ("Compaction plan ", palette.heading),
             (f"{result.before:,} → {result.after:,} tokens", palette.strong),
-            (f" (-{100 * (1 - result.after / max(1, result.before)):.0f}%)", palette.success),
+            (f" ({change:+}%)" if change else "", palette.success if change < 0 else palette.warning),
         )
         parts = [f"{short(result.rewritten)} leave the cache"]
         if result.saved is not None:

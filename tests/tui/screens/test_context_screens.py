@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
+from msgspec.structs import replace
 from textual import events
 
 from swecli.core.context_management.context_manager import ContextManager
@@ -16,8 +17,10 @@ from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, C
 from swecli.core.protocol.messages import Usage
 from swecli.tui.backend import Preferences
 from swecli.tui.screens.cache import CacheBoard
+from swecli.tui.screens.compaction import PlanBoard
 from swecli.tui.screens.inspector import Inspector
 from swecli.tui.screens.wire import WireBoard
+from swecli.tui.transcript.palette import TERMINAL
 from tests.support.inspected import Inspected, cache_history, price, tell_requests
 from tests.tui.golden import check
 from tests.tui.support import Running, Session, running
@@ -514,6 +517,20 @@ async def test_items_move_and_the_plan_is_applied() -> None:
         assert first not in sent.summarise
         assert sent.summary.startswith("## Goal")
         assert it.app.main.list_view is None
+
+
+@pytest.mark.parametrize(
+    ("after", "words"), [(1000, "tokens · "), (996, "tokens · "), (600, "(-40%)"), (1100, "(+10%)")]
+)
+async def test_the_plan_names_a_change_with_its_sign_and_no_change_not_at_all(after: int, words: str) -> None:
+    async with running(session=prepared(Inspected().fill(8)), size=(120, 40)) as it:
+        await plan(it)
+        board = it.app.main.list_view
+        assert isinstance(board, PlanBoard)
+        result = board._result()
+        assert result is not None
+        head = board._head(replace(result, before=1000, after=after), 120, TERMINAL)[0]
+        assert words in "".join(run[0] for run in head)
 
 
 async def test_a_summary_edited_to_nothing_leaves_the_record() -> None:
