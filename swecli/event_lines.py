@@ -344,11 +344,18 @@ def _other_lines(event: Event) -> list[str]:
             return []
 
 
+def notice_line(notice: Notice) -> str:
+    """Text and hint, as sentences."""
+    if not notice.hint:
+        return notice.text
+    return f"{notice.text}{'' if notice.text.endswith(('.', '!', '?', ':', '…')) else '.'} {notice.hint}"
+
+
 def trouble_line(event: Event) -> str:
     """One line for a warning, an error or a retry; empty for everything else."""
     match event.body:
-        case Notice(level=level, text=text, hint=hint) if level != "info":
-            return f"{level}: {text}{f' {hint}' if hint else ''}"
+        case Notice(level=level) as notice if level != "info":
+            return f"{level}: {notice_line(notice)}"
         case HookRan(outcome="problem"):
             return f"warning: {hook_line(event.body)}"
         case RetryScheduled(unreached=server, delay=delay) if server:

@@ -45,7 +45,7 @@ from swecli.acp.asking import (
 )
 from swecli.acp.options import Choices
 from swecli.acp.prompts import Said
-from swecli.acp.updates import Update, Updates, blocks_text, message, notice_line, notice_text, tool_text
+from swecli.acp.updates import Update, Updates, blocks_text, message, notice_text, tool_text
 from swecli.acp.words import clean, one_line
 from swecli.commands.base import run_command
 from swecli.commands.registry import CommandCall, UnknownCommand, command_table, commands_of
@@ -67,6 +67,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Stop
 from swecli.core.protocol.messages import Usage as Tokens
 from swecli.core.sessions.titles import title_from
+from swecli.event_lines import notice_line
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session

@@ -69,7 +69,7 @@ from swecli.core.protocol.events import (
     TodosChanged,
 )
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from swecli.event_lines import CLEARING, completed_line, rewind_lines, started_words
+from swecli.event_lines import CLEARING, completed_line, notice_line, rewind_lines, started_words
 from swecli.figures import duration
 
 Update = (
@@ -148,13 +148,6 @@ def blocks_text(blocks: Iterable[DisplayBlock]) -> str:
 
 def notice_text(notice: Notice) -> str:
     return f"\n\n> **{notice.level}**: {notice_line(notice)}\n\n"
-
-
-def notice_line(notice: Notice) -> str:
-    """Text and hint, as sentences."""
-    if not notice.hint:
-        return notice.text
-    return f"{notice.text}{'' if notice.text.endswith(('.', '!', '?', ':', '…')) else '.'} {notice.hint}"
 
 
 class _Item(Struct):

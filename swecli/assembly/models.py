@@ -220,8 +220,8 @@ def no_model(environment: Mapping[str, str]) -> str:
     for provider in configured_providers(environment):
         if not provider.default_model:
             return (
-                f"No model selected. {provider.key_variable} is set, but {provider.name} has no default model: "
-                f"select one with swecli -m {provider.name}/NAME."
+                f"No model selected: {provider.name} has no default model at your own address. "
+                f"Select one with swecli -m {provider.name}/NAME."
             )
     return NO_MODEL
 

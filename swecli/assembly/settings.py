@@ -158,9 +158,11 @@ class SettingsFiles:
         try:
             switch = set(about.choices) == {"true", "false"}
             value = typed_value(text, words=words, many=about.takes.startswith("a list"), switch=switch)
-        except ValueError:
-            if several or not text.strip():
+        except ValueError as error:
+            if not text.strip():
                 raise
+            if several:
+                raise ValueError(f"takes {about.takes}; {text.strip()!r} {error}") from None
             raise ValueError(f"takes {about.takes}, not {text.strip()!r}") from None
         if file == "local" and loosens(key, value, self._own_value(key)):
             raise ValueError("cannot be set in a project, whose files can only tighten; set it in your own file")

@@ -223,8 +223,8 @@ def _output_options(group: Group) -> None:
 
 
 def _limit_options(group: Group) -> None:
-    group.add_argument("--max-turns", type=_count, metavar="N", help="stop after N model steps")
-    group.add_argument("--max-tokens", type=_count, metavar="N", help="stop after N tokens (input + output)")
+    group.add_argument("--max-turns", type=count, metavar="N", help="stop after N model steps")
+    group.add_argument("--max-tokens", type=count, metavar="N", help="stop after N tokens (input + output)")
     group.add_argument("--max-price", type=_price, metavar="USD", help="stop at this cost, or if it is unknown")
 
 
@@ -300,7 +300,8 @@ def _visible(formats: Sequence[str]) -> list[str]:
     return [name for name in formats if name != "transcript"]
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """A number of things as an argument."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import to_builtins
 
-from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.arguments import Parser, UsageError, count, working_directory
 from swecli.command_line.standard_streams import complain, print_text
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural
@@ -97,7 +97,7 @@ def tune(arguments: Sequence[str]) -> int:
         prog="swecli lab tune",
         description="Propose settings based on this folder's newest sessions. Writes nothing.",
     )
-    parser.add_argument("--sessions", type=int, default=NEWEST, metavar="N", help=f"how many (default: {NEWEST})")
+    parser.add_argument("--sessions", type=count, default=NEWEST, metavar="N", help=f"how many (default: {NEWEST})")
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="sessions of this folder")
     chosen = parser.parse_args(arguments)
@@ -178,20 +178,23 @@ def _strategies(words: Sequence[str], folder: Path) -> list[Strategy]:
 
 def _store(folder: Path) -> SessionStore:
     from swecli.assembly.storage import DATABASE
+    from swecli.command_line.sessions import nothing_stored
     from swecli.core.config.paths import user_paths
     from swecli.core.sessions.database import open_database
     from swecli.core.sessions.store import SessionStore
 
     file = user_paths(os.environ).workspace_data(folder) / DATABASE
     if not file.exists():
-        raise StartError(f"No sessions are stored for {folder}.", ExitCode.BAD_INPUT)
+        raise nothing_stored(folder)
     return SessionStore(open_database(file))
 
 
 def _newest(store: SessionStore, folder: Path) -> str:
+    from swecli.command_line.sessions import nothing_stored
+
     newest = next(iter(store.list(limit=1)), None)  # only read: may be open in another process
     if newest is None:
-        raise StartError(f"No sessions are stored for {folder}.", ExitCode.BAD_INPUT)
+        raise nothing_stored(folder)
     return newest.id
 
 

@@ -98,7 +98,7 @@ def add(arguments: Sequence[str]) -> int:
     from swecli.core.mcp.definitions import DefinitionError, ServerDefinition, as_json, checked_name, whole
 
     words = [*cast("list[str]", chosen.words), *arguments[end + 1 :]]
-    url = chosen.url or (words.pop(0) if words and words[0].startswith(("http://", "https://")) else "")
+    url = chosen.url or (words.pop(0) if words and "://" in words[0] else "")
     if bool(url) == bool(words):
         raise UsageError("give a command after --, or --url ADDRESS")
     try:

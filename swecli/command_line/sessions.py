@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.arguments import Parser, UsageError, count, working_directory
 from swecli.command_line.standard_streams import complain, print_lines, print_text
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural
@@ -55,6 +55,11 @@ def database_of(folder: Path) -> Path:
     return paths_of().workspace_data(folder) / DATABASE
 
 
+def nothing_stored(folder: Path) -> StartError:
+    """The error of a command that needs a stored session of this folder."""
+    return StartError(f"no sessions are stored for {folder}; swecli sessions list --all shows others", _BAD)
+
+
 @contextmanager
 def opened(folder: Path, *, changes: bool = False) -> Iterator[SessionStore]:
     """The store of a folder; reports its problems. ``changes``: a read-only store is useless.
@@ -67,7 +72,7 @@ def opened(folder: Path, *, changes: bool = False) -> Iterator[SessionStore]:
 
     file = database_of(folder)
     if not file.exists():
-        raise StartError(f"no sessions are stored for {folder}; swecli sessions list --all shows others", _BAD)
+        raise nothing_stored(folder)
     database = open_database(file, purpose=LOOKED_AT)
     for problem in database.problems if database.durable else ():
         complain(f"warning: {problem}")
@@ -91,7 +96,7 @@ NO_TITLE = "(no message)"
 
 def list_sessions(arguments: Sequence[str]) -> int:
     parser = parser_of("list", "List stored sessions, most recently used first.", every=True)
-    parser.add_argument("-n", "--limit", type=int, default=0, metavar="N", help="at most this many per folder")
+    parser.add_argument("-n", "--limit", type=count, default=0, metavar="N", help="at most this many per folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     found = [
@@ -102,7 +107,7 @@ def list_sessions(arguments: Sequence[str]) -> int:
     if chosen.json:
         return print_lines(_json_of(session, open_=session.id in one.held) for one, session in found)
     if not found:
-        complain("swecli: no sessions are stored" + ("" if chosen.all else f" for {folder}"))
+        complain("swecli: " + ("no sessions are stored" if chosen.all else str(nothing_stored(folder))))
         return ExitCode.OK
     headers = ("id", "last used", "turns", "size", "model", "branch", *(("folder",) if chosen.all else ()), "title")
     rows: list[tuple[str, ...]] = []

@@ -196,8 +196,8 @@ async def test_the_doctor_says_what_is_missing(tmp_path: Path) -> None:
     own = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
     text, healthy = await report(supply(tmp_path, own), None)
     assert not healthy
-    assert "OPENAI_API_KEY is set, but openai has no default model" in text
-    assert "select one with swecli -m openai/NAME" in text
+    assert "openai has no default model at your own address" in text
+    assert "Select one with swecli -m openai/NAME" in text
     text, healthy = await report(supply(tmp_path, {}), "nobody/m")
     assert not healthy
     assert "its provider is unknown" in text

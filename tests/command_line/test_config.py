@@ -83,6 +83,12 @@ def test_a_switch_is_set_with_the_usual_words(file: Path) -> None:
         (("get", "theme"), ExitCode.USAGE, "unknown setting theme; did you mean ui.theme?"),
         (("set", "approval.mode", "auto", "--local"), ExitCode.BAD_INPUT, "only tighten"),
         (("unset", "agent.max_steps"), ExitCode.BAD_INPUT, "is not set in"),
+        (("set", "models.window", "big"), ExitCode.BAD_INPUT, "models.window takes a table; 'big' is not a TOML value"),
+        (
+            ("set", "subagents.model", "quick"),
+            ExitCode.BAD_INPUT,
+            "subagents.model must be",
+        ),
         (("get", "nothing"), ExitCode.USAGE, "unknown setting"),
         (("frob",), ExitCode.USAGE, "has no 'frob'"),
     ],

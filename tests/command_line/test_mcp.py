@@ -171,6 +171,7 @@ def test_what_an_editor_configured_works_the_same(home: Path, capsys: pytest.Cap
         (["add", "x", "-e", "novalue", "--", "y"], "wants NAME=VALUE"),
         (["add", "x", "npx", "-y", "y"], "Put -- before the program"),
         (["add", "x", "--url", "ftp://y"], "must begin with http"),
+        (["add", "x", "ftp://y"], "must begin with http"),
         (["add", "x", "--transport", "stdio", "--url", "http://y"], "it has no command"),
         (["add", "x", "--transport", "http", "--", "y"], "it has no url"),
         (["add", "x", "--", ""], "it has no command"),

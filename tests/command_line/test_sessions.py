@@ -164,6 +164,11 @@ def test_a_folder_that_moved_gets_its_sessions_back(place: Place, run: Run, tmp_
     assert run("relink", str(place.folder))[0] == 42
 
 
+def test_a_folder_without_sessions_leads_to_the_others(place: Place, run: Run) -> None:
+    for words in (["list"], ["show", "x"], ["export", "x"]):
+        assert "swecli sessions list --all shows others" in run(*words)[2]
+
+
 def test_what_makes_no_sense_is_refused_in_one_line(place: Place, run: Run) -> None:
     for words in (
         ["nothing"],
@@ -174,6 +179,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(place: Place, run: Run) -> N
         ["purge", "--older-than=-1"],
         ["purge", "--older-than", "soon"],
         ["purge", "--max-size", "1X"],
+        ["list", "-n", "x"],
     ):
         code, out, err = run(*words)
         assert code in (2, 42)

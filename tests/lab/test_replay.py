@@ -164,7 +164,7 @@ def test_what_makes_no_sense_is_refused(base: Path, arguments: list[str], said: 
 
 
 def test_a_folder_without_sessions_says_so(base: Path, tmp_path: Path) -> None:
-    with pytest.raises(StartError, match="No sessions are stored"):
+    with pytest.raises(StartError, match=r"no sessions are stored for .*; swecli sessions list --all shows others"):
         lab(["replay", "-C", str(tmp_path)])
 
 

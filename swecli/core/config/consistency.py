@@ -10,15 +10,18 @@ from swecli.core.config.settings import Key, Settings, expand
 def unknown_references(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
     """Keys whose value names no known model, each with the problem."""
     model = settings.model
-    named = {"name": (model.name,), "summary": (model.summary,), "small": (model.small,), "fallback": model.fallback}
+    named = {
+        ("model", "name"): (model.name,),
+        ("model", "summary"): (model.summary,),
+        ("model", "small"): (model.small,),
+        ("model", "fallback"): model.fallback,
+        ("subagents", "model"): (settings.subagents.model,),
+    }
     for key, references in named.items():
         for reference in references:
             if reference is not None and "/" not in expand(reference, settings):
                 known = ", ".join(sorted(settings.models.aliases)) or "none"
-                yield (
-                    ("model", key),
-                    f'must be "provider/model" or an alias (known: {known}), not {reference!r}',
-                )
+                yield key, f'must be "provider/model" or an alias (known: {known}), not {reference!r}'
 
 
 def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:

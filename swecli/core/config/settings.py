@@ -59,7 +59,7 @@ class LogSettings(Section):
     """Session logs in .swecli/logs of a trusted folder."""
 
     enabled: bool = True
-    """false: no logs are written. ``swecli logs export`` still works."""
+    """false: no logs are written; swecli logs export still works."""
     max_bytes: Annotated[int, Meta(ge=10_000)] = 5_000_000
     """A log that reaches this many bytes is rotated; three older ones are kept."""
 
@@ -280,13 +280,14 @@ class ModelsSettings(Section):
     """Details of single models."""
 
     aliases: dict[Word, Model] = {}
-    """Short names."""
+    """Short names for models."""
     effort: dict[Model, Word] = {}
-    """Reasoning effort per model; overrides ``model.effort``."""
+    """Reasoning effort of single models; overrides model.effort."""
     window: dict[Model, Tokens] = {}
-    """Context windows; override every other source."""
+    """Context windows of single models in tokens; override every other source."""
     price: dict[Model, PriceSettings] = {}
-    """Prices; override the catalogue, but not the costs that a provider reports."""
+    """Prices of single models in US dollars per million tokens; override the catalogue, but not costs that a provider
+    reports."""
 
 
 class DialectSettings(Section):
@@ -515,7 +516,7 @@ class SubagentSettings(Section):
     """US dollars after which a subagent is stopped; unset: no cap."""
     result_tokens: Annotated[int, Meta(ge=200, le=1_500)] = 1_500
     """Tokens of a subagent's report that join the conversation."""
-    model: str | None = None
+    model: Reference | None = None
     """Model of subagents whose profile names none, as provider/name or an alias; unset: the session's model."""
 
 
@@ -523,13 +524,13 @@ class PlaybookSettings(Section):
     """What swecli learns about a project: short sentences in .swecli/playbook.jsonl, shown by /playbook."""
 
     enabled: bool = True
-    """Whether the model sees them; false also stops learning."""
+    """Whether the model gets what swecli learned about the project; false also stops learning."""
     learn: bool = True
-    """Whether swecli learns new ones and counts outcomes; both change the file."""
+    """Whether swecli learns new lessons and counts outcomes; both change the file."""
     reflect: bool = False
     """Whether the small model is asked for further lessons at the end of a session and after ten idle minutes."""
     withhold: Annotated[float, Meta(ge=0, le=0.5)] = 0.1
-    """Share of applicable bullets withheld for a whole session, to compare results without them."""
+    """Share of the applicable lessons that a session withholds, to compare results without them."""
 
 
 Money = Annotated[float, Meta(gt=0, le=1_000_000)]

@@ -422,7 +422,7 @@ class Session:
                 if trouble is not None:
                     self.notice(trouble, "error")
             case Rewind() | UndoRewind() if self._agents is not None and self._agents.in_background:
-                self.notice("A subagent is running in the background; rewind when it ends.", "warning", "/jobs")
+                self.notice("A background subagent is running; rewind when it ends.", "warning", "See /jobs.")
             case Rewind():
                 self.rewinds.begin(command)
             case UndoRewind():
@@ -446,7 +446,7 @@ class Session:
             case ChangeContext():
                 self._compactions.change(client, command)
             case UndoFiles() | RedoFiles() if self._agents is not None and self._agents.in_background:
-                self.notice("A subagent is running in the background; restore files when it ends.", "warning", "/jobs")
+                self.notice("A background subagent is running; restore files when it ends.", "warning", "See /jobs.")
             case UndoFiles():
                 self.files.begin("undo", Target(command.scope, command.turn, command.name))
             case RedoFiles():

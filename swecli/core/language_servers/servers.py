@@ -153,7 +153,7 @@ class LanguageServers:
         if self._host is not None and not self._closed and shown is not None:
             what = "is not available" if shown.lacks else "failed"
             reason = f"The language server {shown.name} {what}: {shown.error.rstrip('.')}."
-            self._host.notice(f"{reason} Edits continue without its errors.", "warning", "/lsp")
+            self._host.notice(f"{reason} Edits continue without its errors.", "warning", "See /lsp.")
 
     # --- servers ----------------------------------------------------------------------------------------------
 

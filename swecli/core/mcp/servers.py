@@ -325,8 +325,9 @@ class McpServers:
         if state in ("failed", "needs login"):
             self.host.tools.drop(connection.name)
             self.host.offer(connection.name)
-            hint = f"/mcp login {connection.name}" if state == "needs login" else f"/mcp reconnect {connection.name}"
-            self.host.notice(f"MCP server {connection.name} {_words(state)}: {connection.reason}", "warning", hint)
+            way = "Log in with: /mcp login" if state == "needs login" else "Try again with: /mcp reconnect"
+            text = f"MCP server {connection.name} {_words(state)}: {connection.reason}"
+            self.host.notice(text, "warning", f"{way} {connection.name}")
 
     async def authorisation(self, connection: Connection) -> httpx2.Auth | None:
         if self._setup.login is None:

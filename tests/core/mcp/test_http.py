@@ -192,7 +192,7 @@ async def test_a_login_that_ends_in_a_session_is_told(tmp_path: Path) -> None:
         assert list(made.tool_texts().values())[1] == "MCP server hub: it requires a login."
         await until(lambda: servers.connections["hub"].state == "needs login")
         # On a busy machine, a notice that the first message waits for the server comes before.
-        await until(lambda: any(one.hint == "/mcp login hub" for one in made.bodies(Notice)))
+        await until(lambda: any(one.hint == "Log in with: /mcp login hub" for one in made.bodies(Notice)))
 
 
 async def test_an_address_that_comes_back_is_connected_again(tmp_path: Path) -> None:
@@ -220,4 +220,4 @@ async def test_an_address_that_wants_a_login(tmp_path: Path) -> None:
     async with listening, served(TEXT, tmp_path, definition) as (made, servers):
         await until(lambda: servers.connections["hub"].state == "needs login")
         # On a busy machine, a notice that the first message waits for the server comes before.
-        await until(lambda: any(one.hint == "/mcp login hub" for one in made.bodies(Notice)))
+        await until(lambda: any(one.hint == "Log in with: /mcp login hub" for one in made.bodies(Notice)))

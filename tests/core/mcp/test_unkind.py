@@ -119,7 +119,8 @@ async def test_a_server_that_does_not_start(
         connection = servers.connections["hub"]
         await until(lambda: connection.state == "failed")
         assert reason in connection.reason
-        assert any("MCP server hub did not start" in notice.text for notice in made.bodies(Notice))
+        told = next(notice for notice in made.bodies(Notice) if "MCP server hub did not start" in notice.text)
+        assert told.hint == "Try again with: /mcp reconnect hub"
         assert not made.session.tools.dynamic()
     await until(lambda: not owned())
 
