@@ -34,7 +34,7 @@ from swecli.core.sessions.health import health_of, quarantined, rebuild_index, r
 from swecli.core.sessions.losses import loss_sentence
 from swecli.core.sessions.search import FILE as INDEX
 from swecli.core.sessions.search import SearchIndex
-from swecli.core.tools.base import readable_size
+from swecli.core.tools.base import plural, readable_size
 from swecli.launch import LaunchOptions
 
 Repair = Literal["vacuum", "index", "permissions", "recover"]
@@ -299,7 +299,7 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     servers = await find_local_servers() if online else ()
     known = {account.provider.name for account in accounts}
     found = [
-        _Known(server.provider, ("free, no key needed", f"{server.base_url}: reached, {len(server.models)} models"))
+        _Known(server.provider, ("free, no key needed", f"{server.base_url}: {_reached(len(server.models))}"))
         for server in servers
         if server.provider not in known
     ]
@@ -321,7 +321,7 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
 
 def _configured(account: Account, supply: ModelSupply, main: str | None) -> bool:
     named = account.provider.name in {provider.name for provider in supply.accounts.custom}
-    return named or account.key in ("environment", "stored") or _is(account, main)
+    return named or account.elsewhere or account.key in ("environment", "stored") or _is(account, main)
 
 
 def _is(account: Account, model: str | None) -> bool:
@@ -336,7 +336,11 @@ async def _look(
     if main is not None and _is(account, main):
         ref = main
     if not ref:
-        return _Known(name, (_key(account), without_password(account.address)), account.problem)
+        place, problem = without_password(account.address), account.problem
+        if online and account.elsewhere and account.key != "missing":
+            offers, problem = await supply.offered_by(account)
+            place = f"{place}: {_reached(len(offers)) if offers else 'not contacted'}"
+        return _Known(name, (_key(account), place), problem)
     try:
         client = supply.make(ref)
     except ModelUnavailable as error:
@@ -360,7 +364,11 @@ async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str
     ids = {model.id for model in models.models}
     name = client.info.name
     listed = any(one in (name, f"{name}:latest") or one.endswith(f"/{name}") for one in ids)
-    return (f"reached, {len(ids)} models", "") if listed else (f"reached, but {name} is not listed", "")
+    return (_reached(len(ids)), "") if listed else (f"reached, but {name} is not listed", "")
+
+
+def _reached(models: int) -> str:
+    return f"reached, {plural(models, 'model')}"
 
 
 def _price(supply: ModelSupply, account: Account, model: str) -> str:

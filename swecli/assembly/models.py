@@ -511,7 +511,7 @@ class ModelSupply:
             return ()
         accounts = await asyncio.to_thread(self.accounts.all)
         own = [account for account in accounts if account.elsewhere and account.key != "missing"]
-        servers, lists = await asyncio.gather(find_local_servers(), asyncio.gather(*map(self._ask_server, own)))
+        servers, lists = await asyncio.gather(find_local_servers(), asyncio.gather(*map(self.offered_by, own)))
         asked = {_port(account.address) for account in own if is_loopback(account.address)}
         servers = [server for server in servers if _port(server.base_url) not in asked]
         self.unlisted = tuple(problem for _, problem in lists if problem)
@@ -541,7 +541,7 @@ class ModelSupply:
             self._offered = self._ordered(offers(load_catalog(), self.accounts.all(), (), utc_now()))
         return self._offered
 
-    async def _ask_server(self, account: Account) -> tuple[tuple[ModelOffer, ...], str]:
+    async def offered_by(self, account: Account) -> tuple[tuple[ModelOffer, ...], str]:
         """The models of one server, or the reason for none as a sentence."""
         provider = account.provider.name
         try:

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 def doctor(arguments: Sequence[str]) -> int:
     """``swecli doctor``: configured providers, and known facts about their models."""
-    parser = Parser(prog="swecli doctor", description="Show which providers are set up, and their models.")
+    parser = Parser(
+        prog="swecli doctor",
+        description="Check providers and their models, the sandbox, stored sessions, and the terminal.",
+    )
     parser.add_argument("--online", action="store_true", help="contact each provider, and look for local servers")
     parser.add_argument("-m", "--model", metavar="PROVIDER/NAME", help="as if this model were selected")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="check in this folder")

@@ -211,7 +211,10 @@ async def test_online_each_provider_is_asked(tmp_path: Path) -> None:
         assert healthy
         assert "4,096 tokens (reported by the server)" in text
         assert "not asked" not in text
-        assert "reached, 1 models" in text
+        assert "reached, 1 model'" in text
+        text, healthy = await report(models, None, online=True)  # its only model needs no choice in a session
+        assert not healthy
+        assert f"{server.url}/v1: reached, 1 model" in text
         text, _ = await report(models, "vllm/other", online=True)
         assert "other is not listed" in text
         server.routes["/v1/models"] = Reply(b"{}", 503)
