@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from swecli.assembly.startup import Startup, flags_of, startup_of, unknown_theme
-from swecli.core.config.change import Described, describe, instead_of, meaning, set_value, unset_value
+from swecli.core.config.change import Described, describe, instead_of, meaning, own_name, set_value, unset_value
 from swecli.core.config.load import ConfigError, key_parts, load, toml_text, typed_value
 from swecli.core.config.paths import keep_unshared, project_folder, user_paths
 from swecli.core.config.trust import is_led_away, loosens
@@ -74,17 +74,18 @@ class SettingsFiles:
         return describe(self._startup().loaded)
 
     def find(self, name: str) -> Setting | None:
-        found = meaning(key_parts(name))
+        found = meaning(key_parts(own_name(name)))
         return None if found is None else self._setting(found)
 
     def check(self, name: str, text: str, file: FileName) -> str:
         try:
-            self._checked(name, text, file)
+            self._checked(own_name(name), text, file)
         except ValueError as error:
             return str(error)
         return ""
 
     def write(self, name: str, text: str, file: FileName) -> Written:
+        name = own_name(name)
         value = self._checked(name, text, file)
         path = self._path(file)
         try:
@@ -101,7 +102,7 @@ class SettingsFiles:
         return self._written(name, file, notice, is_set=True)
 
     def unset(self, name: str, file: FileName) -> Written:
-        path = self._path(file)
+        name, path = own_name(name), self._path(file)
         try:
             there = unset_value(Path(path), name)
         except ConfigError as error:

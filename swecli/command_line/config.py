@@ -13,8 +13,9 @@ from swecli.assembly.startup import read_startup, startup_of, theme_folders
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import print_text
-from swecli.core.config.change import Described, instead_of, set_value
+from swecli.core.config.change import Described, instead_of, own_name, set_value
 from swecli.core.config.load import ConfigError
+from swecli.core.config.paths import project_folder
 from swecli.core.protocol.blocks import TableBlock
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -134,14 +135,14 @@ def _get(arguments: Sequence[str]) -> int:
     parser.add_argument("key", help="for example agent.max_steps")
     parser.add_argument("--json", action="store_true", help="with its origin, as one line of JSON")
     chosen = parser.parse_args(arguments)
-    below = f"{chosen.key}."
+    name = own_name(chosen.key)
     known = _described(chosen.cwd)
-    found = [each for each in known if each.name == chosen.key or each.name.startswith(below)]
+    found = [each for each in known if each.name == name or each.name.startswith(f"{name}.")]
     if not found:
         raise UsageError(f"unknown setting {chosen.key}; {instead_of(chosen.key, (each.name for each in known))}")
     if chosen.json:
         return _print([_data(each) for each in found])
-    if len(found) == 1 and found[0].name == chosen.key:
+    if len(found) == 1 and found[0].name == name:
         return _print([safe_line("(not shown)" if found[0].secret else found[0].text or "(unset)")])
     return _print([safe_line(f"{each.name} = {each.text or '(unset)'}") for each in found if not each.secret])
 
@@ -167,7 +168,9 @@ def _unset(arguments: Sequence[str]) -> int:
 
 def _path(arguments: Sequence[str]) -> int:
     chosen = _parser("path", "The settings files.").parse_args(arguments)
-    return _print([f"{name}: {path}" for name, path in _files(chosen.cwd).files.items()])
+    own, local = _files(chosen.cwd).files.values()
+    shared = project_folder(working_directory(chosen.cwd)) / "config.toml"
+    return _print([f"user: {own}", f"project: {shared}", f"local: {local}"])
 
 
 def _changed(change: Callable[[], str], name: str) -> int:

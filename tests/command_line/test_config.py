@@ -55,6 +55,26 @@ def test_get_set_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "max_steps" not in tomllib.loads(file.read_text()).get("agent", {})
 
 
+@pytest.mark.parametrize("name", ["agent.context_budget", "context.context_budget", "context.max_context_tokens"])
+def test_a_setting_with_two_names_stays_under_the_one_in_the_file(
+    name: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text("[context]\nmax_context_tokens = 50000\n")
+    assert main(["config", "set", name, "60000"]) == ExitCode.OK
+    assert file.read_text() == "[context]\nmax_context_tokens = 60000\n"
+    assert main(["config", "get", name]) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines()[-1] == "60000"
+    assert main(["config", "unset", name]) == ExitCode.OK
+    assert file.read_text() == "[context]\n"
+
+
+def test_the_files_of_the_settings(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "path"]) == ExitCode.OK
+    folder = file.parent / ".swecli"
+    expected = [f"user: {file}", f"project: {folder / 'config.toml'}", f"local: {folder / 'config.local.toml'}"]
+    assert capsys.readouterr().out.splitlines() == expected
+
+
 def test_a_rule_for_an_unknown_tool_is_told_where_it_is_set(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "set", "approval.deny", '["Bassh", "Bash(rm *)", "mcp__db"]']) == ExitCode.OK
     said = capsys.readouterr().out

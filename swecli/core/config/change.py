@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import textwrap
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from inspect import getsource
@@ -27,7 +27,7 @@ from swecli.core.config.load import (
     toml_key,
     toml_text,
 )
-from swecli.core.config.settings import NAMED, SECTIONS, KeySettings, Section
+from swecli.core.config.settings import NAMED, SECTIONS, SYNONYMS, Key, KeySettings, Section, canonical
 from swecli.core.validation import (
     changed,
     choices,
@@ -64,6 +64,11 @@ class Described(Struct, frozen=True):
 
 def dotted(key: tuple[str, ...]) -> str:
     return ".".join(toml_key(part) for part in key)
+
+
+def own_name(name: str) -> str:
+    """The name of a setting for any of its names; other text unchanged."""
+    return dotted(canonical(key_parts(name))) or name
 
 
 def describe(loaded: Loaded) -> tuple[Described, ...]:
@@ -174,7 +179,7 @@ def set_value(path: Path, key: str, value: object) -> None:
     import tomlkit
 
     def put(document: Table) -> bool:
-        *sections, name = key_parts(key)
+        *sections, name = _written_as(document, key_parts(key))
         table = document
         for section in sections:
             if section not in table:
@@ -206,15 +211,30 @@ def unset_value(path: Path, key: str) -> bool:
     """
 
     def take(document: Table) -> bool:
-        *sections, name = key_parts(key)
-        table = document
-        for section in sections:
-            if not isinstance(table.get(section), dict):
-                return False
-            table = cast("Table", table[section])
-        return table.pop(name, None) is not None
+        *sections, name = _written_as(document, key_parts(key))
+        table = _below(document, sections)
+        return table is not None and table.pop(name, None) is not None
 
     return _change(path, key, take)
+
+
+def _written_as(document: Table, key: Key) -> Key:
+    """The name under which a file has a setting: two names of one setting in a file are an error. A setting that the
+    file lacks gets the usual one."""
+    usual = canonical(key)
+    for name in (usual, *(other for other, own in SYNONYMS.items() if own == usual)):
+        if name[-1] in (_below(document, name[:-1]) or ()):
+            return name
+    return usual
+
+
+def _below(document: Table, sections: Sequence[str]) -> Table | None:
+    table = document
+    for section in sections:
+        if not isinstance(table.get(section), dict):
+            return None
+        table = cast("Table", table[section])
+    return table
 
 
 def _merge(table: Table, wanted: Mapping[str, object]) -> None:

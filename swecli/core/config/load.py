@@ -462,7 +462,7 @@ def _file(
                 "settings, or see `swecli permissions accept`."
             )
         elif key in found:
-            same = f"{'.'.join(written)} is {'.'.join(key)}, which line {found[key].origin.line} already sets"
+            same = f"{'.'.join(written)} is already set in line {found[key].origin.line} under another name"
             problems.append(ConfigProblem(str(path), origin.line, f"{same}: use only one"))
         else:
             inside = {

@@ -51,7 +51,7 @@ def test_other_names_lead_to_the_same_settings(tmp_path: Path) -> None:
 
 def test_one_setting_under_two_names_in_one_file_is_an_error_with_both_lines(tmp_path: Path) -> None:
     message = error(tmp_path, "[agent]\nwarn = 0.5\n[context]\nwarn = 0.6\n")
-    assert message.startswith(f"{tmp_path / 'config.toml'}:4: context.warn is context.warn")
+    assert message.startswith(f"{tmp_path / 'config.toml'}:4: context.warn is already set in line 2 under another name")
     assert "line 2" in message
 
 
