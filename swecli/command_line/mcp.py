@@ -385,13 +385,26 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
 }
 
 
+_DESCRIPTION = """Manage MCP servers. Each word has --help.
+
+  swecli mcp [list]                       list the servers of this folder
+  swecli mcp add NAME -- COMMAND ...      add a program
+  swecli mcp add NAME https://ADDRESS     add a server by its address
+  swecli mcp remove NAME                  remove one
+  swecli mcp test NAME                    start one and list its tools
+  swecli mcp import                       take over servers of Cursor and VS Code
+  swecli mcp approve NAME                 approve a server of the project
+  swecli mcp serve                        be an MCP server for other agents
+"""
+
+
 def mcp(arguments: Sequence[str]) -> int:
     """`swecli mcp [add|list|remove|test|import|approve|serve]`; without a word: list."""
     name, rest = (
         (arguments[0], arguments[1:]) if arguments and not arguments[0].startswith("-") else ("list", arguments)
     )
     if name in ("-h", "--help") or (arguments and arguments[0] in ("-h", "--help")):
-        sys.stdout.write(f"usage: swecli mcp {{{','.join(_COMMANDS)}}} …\nEach has --help.\n")
+        sys.stdout.write(_DESCRIPTION)
         return ExitCode.OK
     command = _COMMANDS.get(name)
     if command is None:

@@ -406,11 +406,25 @@ ACTIONS: Mapping[str, Callable[[Sequence[str]], int]] = {
 """The subcommands by their words, in the order of the help."""
 
 
+_DESCRIPTION = """Show and change stored sessions. Each word has --help.
+
+  swecli sessions [list] [--all]    list this folder's sessions, or those of all folders
+  swecli sessions show ID           show details and transcript
+  swecli sessions search WORD ...   find sessions by their content
+  swecli sessions export ID         write one as Markdown, HTML or JSON
+  swecli sessions import FILE       store a session from a file, also of another agent
+  swecli sessions rename ID NAME    name one
+  swecli sessions delete ID ...     delete some, with their results, file changes and logs
+  swecli sessions purge             delete by age or size
+  swecli sessions relink OLD [NEW]  assign the sessions of a moved folder to its new place
+"""
+
+
 def sessions(arguments: Sequence[str]) -> int:
     """``swecli sessions [ACTION]``; without one: list."""
     first = arguments[0] if arguments else ""
     if first in ("-h", "--help"):
-        sys.stdout.write(f"usage: swecli sessions {{{','.join(ACTIONS)}}} …\nEach has --help; the default is list.\n")
+        sys.stdout.write(_DESCRIPTION)
         return ExitCode.OK
     if not first or first.startswith("-"):
         return list_sessions(arguments)

@@ -192,3 +192,9 @@ def test_a_prompt_of_a_server_is_a_command_of_a_headless_run(home: Path, capsys:
     options = LaunchOptions(cwd=home / "work", prompt="/hub:review it", headless=True, script=script, store=False)
     assert run_headless(options) == 0
     assert capsys.readouterr().out.strip().endswith("done")
+
+
+def test_the_help_names_every_word(capsys: pytest.CaptureFixture[str]) -> None:
+    mcp(["--help"])
+    told = capsys.readouterr().out
+    assert [word for word in ("list", "add", "remove", "test", "import", "approve", "serve") if word not in told] == []

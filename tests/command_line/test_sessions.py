@@ -14,6 +14,7 @@ import pytest
 
 from swecli.assembly.session_list import DAY
 from swecli.command_line.dispatch import dispatch
+from swecli.command_line.sessions import ACTIONS
 from swecli.core.config.paths import user_paths
 from tests.core.sessions.support import open_store, user_turn
 from tests.support.closed import closed
@@ -222,3 +223,8 @@ def test_sessions_of_a_folder_that_can_only_be_read_are_shown(
             assert "kept" in out.lower() or "called so" in out
         assert ("called so" in run("show", one)[1]) == killed
     assert sorted(path.name for path in file.parent.iterdir()) == before
+
+
+def test_the_help_names_every_word(run: Run) -> None:
+    _, told, _ = run("--help")
+    assert [word for word in ACTIONS if f" {word}" not in told.replace("[", "")] == []
