@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from swecli.commands.registry import COMMANDS
+from swecli.core.config.change import meaning
+from swecli.core.config.settings import NAMED, SECTIONS, canonical
 from swecli.exit_codes import ExitCode
+from swecli.headless.outcome import Outcome
+from swecli.headless.run import result_object
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -30,6 +34,35 @@ def test_links_and_paths_lead_somewhere(page: Path) -> None:
             assert (ROOT / path).exists(), path
 
 
+def anchors(page: Path) -> set[str]:
+    """The names under which GitHub links the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_links_lead_to_headings(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for file, name in re.findall(r"\]\(((?!http)[^)#\s]*)#([^)\s]+)\)", text):
+        assert name in anchors(page.parent / file if file else page), f"{file}#{name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_settings_that_are_named_exist(page: Path) -> None:
+    sections = "|".join(set(SECTIONS) - set(NAMED))
+    for name in re.findall(rf"`((?:{sections})\.[a-z_]+)(?=[`. =])", page.read_text(encoding="utf-8")):
+        if name.rpartition(".")[2] not in ("db", "json", "jsonl", "md"):  # files
+            assert meaning(canonical(tuple(name.split(".")))) is not None, name
+
+
+def test_every_key_of_the_result_is_documented() -> None:
+    text = (ROOT / "docs" / "headless.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (`[^|]*`) \|", text.partition("## The result object")[2].partition("\n## ")[0], re.MULTILINE
+    )
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(result_object(Outcome()))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_make_targets_that_are_named_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
@@ -43,13 +76,13 @@ def test_the_schema_is_current() -> None:
     assert (ROOT / "docs" / "protocol.schema.json").read_text(encoding="utf-8") == fresh, "run make docs"
 
 
-def test_the_slash_commands_that_the_readme_lists_exist() -> None:
+def test_the_readme_lists_the_slash_commands() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     listed = re.search(r"Slash commands: ([^.]+)\.", text)
     assert listed
     named = set(re.findall(r"/([a-z-]+)", listed.group(1)))
     assert len(named) > 5
-    assert named <= {command.name for command in COMMANDS}
+    assert named == {command.name for command in COMMANDS}
 
 
 def test_every_exit_status_is_documented() -> None:

@@ -263,6 +263,13 @@ def _address(before: Before | None, history: Sequence[Event], model: str) -> str
     return before.reductions.state.address_of(model) if before is not None else ""
 
 
+def no_sessions(folder: Path) -> StartError:
+    """The error of a command that needs a stored session of this folder."""
+    return StartError(
+        f"no sessions are stored for {folder}; swecli sessions list --all shows others", ExitCode.BAD_INPUT
+    )
+
+
 def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
     """A stored session in its present form, for looking only: later events are kept in memory and discarded."""
     notices: list[str] = []
@@ -270,7 +277,7 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
     snapshot: Snapshot | None = None
     model = ""
     if (options.resume or options.continue_newest) and not (directory / DATABASE).exists():
-        raise StartError("No sessions are stored for this folder.", ExitCode.BAD_INPUT)
+        raise no_sessions(options.cwd)
     if options.resume or options.continue_newest:
         with closing(SessionStore(open_database(directory / DATABASE))) as store:
             notices += store.database.problems

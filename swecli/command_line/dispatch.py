@@ -80,7 +80,12 @@ def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
 
 def debug(arguments: Sequence[str]) -> int:
     """``swecli debug decode|tool --batch``: reads JSON lines, and answers each with one JSON line."""
-    parser = Parser(prog="swecli debug", description="For bug reports and external checks: JSON lines in and out.")
+    parser = Parser(
+        prog="swecli debug",
+        description="For bug reports and external checks, one JSON object per line in and out. decode reads id, "
+        "protocol, host, model, status, headers and chunks (base64); tool reads id, name, arguments, cwd, mode and "
+        "approve.",
+    )
     parser.add_argument("what", choices=("decode", "tool"), help="decode recorded answers, or run single tool calls")
     parser.add_argument("--batch", action="store_true", required=True, help="read lines from standard input")
     what = parser.parse_args(arguments).what

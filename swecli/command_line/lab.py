@@ -177,24 +177,23 @@ def _strategies(words: Sequence[str], folder: Path) -> list[Strategy]:
 
 
 def _store(folder: Path) -> SessionStore:
-    from swecli.assembly.storage import DATABASE
-    from swecli.command_line.sessions import nothing_stored
+    from swecli.assembly.storage import DATABASE, no_sessions
     from swecli.core.config.paths import user_paths
     from swecli.core.sessions.database import open_database
     from swecli.core.sessions.store import SessionStore
 
     file = user_paths(os.environ).workspace_data(folder) / DATABASE
     if not file.exists():
-        raise nothing_stored(folder)
+        raise no_sessions(folder)
     return SessionStore(open_database(file))
 
 
 def _newest(store: SessionStore, folder: Path) -> str:
-    from swecli.command_line.sessions import nothing_stored
+    from swecli.assembly.storage import no_sessions
 
     newest = next(iter(store.list(limit=1)), None)  # only read: may be open in another process
     if newest is None:
-        raise nothing_stored(folder)
+        raise no_sessions(folder)
     return newest.id
 
 

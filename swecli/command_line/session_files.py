@@ -148,15 +148,14 @@ def cover_of(folder: Path) -> Callable[[str], str]:
 
 
 def _store(folder: Path, *, make: bool) -> SessionStore:
-    from swecli.assembly.storage import DATABASE
-    from swecli.command_line.sessions import nothing_stored
+    from swecli.assembly.storage import DATABASE, no_sessions
     from swecli.core.config.paths import user_paths
     from swecli.core.sessions.database import LOOKED_AT, open_database
     from swecli.core.sessions.store import SessionStore
 
     file = user_paths(os.environ).workspace_data(folder) / DATABASE
     if not make and not file.exists():
-        raise nothing_stored(folder)
+        raise no_sessions(folder)
     database = open_database(file, purpose=LOOKED_AT)
     for problem in database.problems if database.durable else ():
         complain(f"warning: {problem}")

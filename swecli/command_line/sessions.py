@@ -55,11 +55,6 @@ def database_of(folder: Path) -> Path:
     return paths_of().workspace_data(folder) / DATABASE
 
 
-def nothing_stored(folder: Path) -> StartError:
-    """The error of a command that needs a stored session of this folder."""
-    return StartError(f"no sessions are stored for {folder}; swecli sessions list --all shows others", _BAD)
-
-
 @contextmanager
 def opened(folder: Path, *, changes: bool = False) -> Iterator[SessionStore]:
     """The store of a folder; reports its problems. ``changes``: a read-only store is useless.
@@ -67,12 +62,13 @@ def opened(folder: Path, *, changes: bool = False) -> Iterator[SessionStore]:
     Raises:
         StartError: nothing is stored for the folder, or it can't be used.
     """
+    from swecli.assembly.storage import no_sessions
     from swecli.core.sessions.database import LOOKED_AT, open_database
     from swecli.core.sessions.store import SessionError, SessionStore
 
     file = database_of(folder)
     if not file.exists():
-        raise nothing_stored(folder)
+        raise no_sessions(folder)
     database = open_database(file, purpose=LOOKED_AT)
     for problem in database.problems if database.durable else ():
         complain(f"warning: {problem}")
@@ -107,7 +103,9 @@ def list_sessions(arguments: Sequence[str]) -> int:
     if chosen.json:
         return print_lines(_json_of(session, open_=session.id in one.held) for one, session in found)
     if not found:
-        complain("swecli: " + ("no sessions are stored" if chosen.all else str(nothing_stored(folder))))
+        from swecli.assembly.storage import no_sessions
+
+        complain("swecli: " + ("no sessions are stored" if chosen.all else str(no_sessions(folder))))
         return ExitCode.OK
     headers = ("id", "last used", "turns", "size", "model", "branch", *(("folder",) if chosen.all else ()), "title")
     rows: list[tuple[str, ...]] = []
