@@ -479,16 +479,18 @@ def _file(
 def _is_refused(
     consent: Consent, key: Path_, value: object, origin: str, below: Sequence[Mapping[Path_, _Value]]
 ) -> bool:
-    """Whether a project's setting waits for the user's consent. Hooks have their own."""
+    """Whether a project's setting waits for the user's consent. Hooks have their own; the value already in force needs
+    none."""
     if _is_hook(key):
         return False
     given = next((layer[key].value for layer in reversed(below) if key in layer), _default(key))
-    return consent.refuses(key, value, origin, given)
+    return value != given and consent.refuses(key, value, origin, given)
 
 
 def _default(key: Path_) -> object:
-    """The default of a setting; None for one of a named table."""
-    return None if key[0] in NAMED else default_of(SECTIONS[key[0]], key[-1])
+    """The default of a setting, as a file would give it; None for one of a named table."""
+    default: object = None if key[0] in NAMED else default_of(SECTIONS[key[0]], key[-1])
+    return [*cast("tuple[object, ...]", default)] if isinstance(default, tuple) else default
 
 
 def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> list[tuple[Path_, Any]]:

@@ -105,6 +105,23 @@ def test_a_trusted_project_can_only_tighten(place: Place) -> None:
     assert [notice.split(": ")[0] for notice in loaded.notices] == [f"{place.project}:{line}" for line in (2, 3, 7)]
 
 
+def test_a_project_needs_no_consent_for_a_value_that_is_in_force_anyway(place: Place) -> None:
+    project = '[approval]\nmode = "default"\nallow = []\n[sandbox]\nmode = "auto"\n[keys]\nclose = ["escape"]\n'
+    place.project.write_text(project)
+    assert place.load().notices == ()
+    place.user.write_text('[approval]\nmode = "plan"\n[keys]\nclose = ["f9"]\n')
+    loaded = place.load()
+    assert [notice.split(": ")[0] for notice in loaded.notices] == [f"{place.project}:{line}" for line in (2, 7)]
+    assert loaded.settings.approval.mode == "plan"
+
+
+def test_the_example_as_a_project_s_settings_changes_nothing(place: Place) -> None:
+    example = Path(__file__).parents[3] / ".swecli.example" / "config.toml"
+    place.project.write_bytes(example.read_bytes())
+    loaded = place.load()
+    assert (loaded.settings, loaded.notices) == (Settings(), ())
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
