@@ -46,6 +46,7 @@ from swecli.core.sessions.store import (
     StoredFacts,
 )
 from swecli.core.sessions.titles import line_of
+from swecli.core.worktrees import is_in_tree
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural
 from swecli.launch import LaunchOptions, StartError
@@ -324,14 +325,14 @@ def _continued(options: LaunchOptions, store: SessionStore, tell: Callable[[str]
 
 def _moved_words(database: Path | None) -> list[str]:
     """Missing folders with sessions, as a sentence for each of the newest: this folder may be one of them after a
-    move."""
+    move. Removed work trees were not moved."""
     if database is None:
         return []
     others = [path for path in database.parent.parent.glob(f"*/{DATABASE}") if path != database]
     said: list[str] = []
     for path in sorted(others, key=changed_at, reverse=True)[:_EXAMINED_FOLDERS]:
         for cwd, count in read_database(path, _counts, []):
-            if cwd and not os.path.isdir(cwd) and len(said) < _NAMED_FOLDERS:
+            if cwd and not os.path.isdir(cwd) and not is_in_tree(cwd) and len(said) < _NAMED_FOLDERS:
                 many = plural(count, "session")
                 relink = f"swecli sessions relink {shlex.quote(cwd)}"
                 said.append(f"{cwd} no longer exists and has {many}; `{relink}` moves them here.")

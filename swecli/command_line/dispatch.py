@@ -181,15 +181,22 @@ def answer_schema(text: str) -> AnswerSchema:
         raise StartError(f"--json-schema: {error}", ExitCode.BAD_INPUT) from None
 
 
-def _settings_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
-    """All settings, in place of the screen."""
+def _settings_shown(options: LaunchOptions, words: str) -> tuple[DisplayBlock, ...]:
+    """The settings with all words in name, value or meaning, in place of the screen."""
     from swecli.assembly.settings import SettingsFiles
     from swecli.command_line.config import settings_table
+    from swecli.core.protocol.blocks import TextBlock
 
-    return (settings_table(SettingsFiles(options, dict(os.environ)).described()),)
+    wanted = words.casefold().split()
+    found = [
+        each
+        for each in SettingsFiles(options, dict(os.environ)).described()
+        if all(word in f"{each.name} {each.about} {'' if each.secret else each.shown}".casefold() for word in wanted)
+    ]
+    return (settings_table(found) if found else TextBlock(f"No setting matches {words!r}; /config lists all."),)
 
 
-def _permissions_shown(options: LaunchOptions) -> tuple[DisplayBlock, ...]:
+def _permissions_shown(options: LaunchOptions, _words: str) -> tuple[DisplayBlock, ...]:
     """All rules, in place of the screen."""
     from swecli.assembly.permissions import FolderRules
     from swecli.command_line.permissions import rules_block

@@ -22,7 +22,10 @@ KEYS = SlashCommand(
 FIND = SlashCommand(
     "find",
     "Search the transcript",
-    opens("find", "The transcript search needs the full-screen interface; /recall WORDS searches the session."),
+    opens(
+        "find",
+        "This needs the full-screen interface; `swecli sessions search WORD` searches stored sessions.",
+    ),
     arguments=_WORDS,
 )
 THEME = SlashCommand(

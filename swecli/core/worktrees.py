@@ -65,6 +65,11 @@ def name_of_tree(base: Path, folder: Path) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
+def is_in_tree(folder: str) -> bool:
+    """Whether a path, possibly gone, is in a work tree of swecli's."""
+    return _FOLDER in Path(folder).parts
+
+
 def add_worktree(cwd: Path, base: Path, name: str, environment: Mapping[str, str], *, again: bool = False) -> WorkTree:
     """A new work tree at the newest commit, on a new branch ``swecli/NAME``. Takes the time of a checkout. ``again``:
     reuse an existing one of this name, or its branch if only that is left.

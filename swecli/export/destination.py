@@ -46,7 +46,8 @@ def format_of(name: str) -> ExportFormat:
     found = _SUFFIXES.get(Path(name).suffix.lower())
     if found is None:
         raise DestinationError(
-            f"The file's extension sets the format: {', '.join(ENDING.values())}; {name} has none of these."
+            f"The file's extension sets the format: {', '.join(ENDING.values())}; {name} has none of these. "
+            "Nothing was written."
         )
     return found
 

@@ -51,8 +51,8 @@ from swecli.launch import StartError
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
-Screens = Mapping[Screen, Callable[[], tuple[DisplayBlock, ...]]]
-"""Content in place of screens; may read files."""
+Screens = Mapping[Screen, Callable[[str], tuple[DisplayBlock, ...]]]
+"""Content in place of screens, for the words after the command; may read files."""
 
 
 class Shown(Struct, frozen=True):
@@ -68,7 +68,7 @@ async def run_slash(session: Session, invocation: CommandCall, screens: Screens 
     if result.offer is not None:
         session.send(result.offer.command)
     shown = screens.get(result.screen) if result.screen is not None else None
-    instead = await asyncio.to_thread(shown) if shown is not None and not result.blocks else ()
+    instead = await asyncio.to_thread(shown, result.argument) if shown is not None and not result.blocks else ()
     blocks = (*result.blocks, *(instead or result.instead)) or _instead_of(result, session)
     text = "\n".join(line for block in blocks for line in block_lines(block))
     failed = bool(blocks) and all(isinstance(block, TextBlock) and block.style == "error" for block in blocks)

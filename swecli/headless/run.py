@@ -296,7 +296,7 @@ class Request(Struct, frozen=True):
     mentions: tuple[str, ...] | None = None
     commands: BinaryIO | None = None
     approve_all: bool = False
-    screens: Mapping[Screen, Callable[[], tuple[DisplayBlock, ...]]] = field(default_factory=lambda: {})
+    screens: Mapping[Screen, Callable[[str], tuple[DisplayBlock, ...]]] = field(default_factory=lambda: {})
     """Content in place of screens that a slash command opens."""
     large: Callable[[], float] = lambda: 1.0
     """The share of the window above which the size of the message is reported."""
@@ -562,7 +562,7 @@ async def _next(events: AsyncIterator[Event]) -> Event | None:
 async def run(
     session: Session,
     options: LaunchOptions,
-    screens: Mapping[Screen, Callable[[LaunchOptions], tuple[DisplayBlock, ...]]],
+    screens: Mapping[Screen, Callable[[LaunchOptions, str], tuple[DisplayBlock, ...]]],
     stop: Stop,
     schema: AnswerSchema | None = None,
     large: Callable[[], float] = lambda: 1.0,

@@ -171,15 +171,17 @@ def test_a_history_that_is_not_in_the_store_is_read_before_what_is() -> None:
 
 
 def test_folders_that_are_gone_are_named_with_how_to_take_their_sessions(tmp_path: Path) -> None:
-    gone = tmp_path / "moved"
-    for name in ("old", "new"):
+    gone, tree = tmp_path / "moved", tmp_path / "swecli-worktrees" / "project-1" / "done"
+    for name, folder in (("old", gone), ("removed", tree)):
         (tmp_path / name).mkdir()
-    with closing(SessionStore(open_database(tmp_path / "old" / DATABASE))) as store:
-        store.append(user_turn(store.create(str(gone), "fake/m", "1").id, 1, "Fix the bug"))
+        with closing(SessionStore(open_database(tmp_path / name / DATABASE))) as store:
+            store.append(user_turn(store.create(str(folder), "fake/m", "1").id, 1, "Fix the bug"))
+    (tmp_path / "new").mkdir()
     with pytest.raises(StartError) as raised:
         open_storage(CONTINUE, tmp_path / "new", "")
     relink = f"`swecli sessions relink {gone}` moves them here."
     assert str(raised.value).endswith(f"{gone} no longer exists and has 1 session; {relink}")
+    assert str(tree) not in str(raised.value)
 
 
 def test_a_long_title_is_cut_visibly(tmp_path: Path) -> None:

@@ -505,6 +505,8 @@ def test_yolo_as_root_outside_of_a_container_is_refused(project: Path) -> None:
         ("/help", "/compact"),
         ("/doctor", "No model is configured"),
         ("/config", "approval.mode"),
+        ("/config zzz", "No setting matches 'zzz'"),
+        ("/find words", "swecli sessions search"),
         ("/permissions", "No rules yet"),
         ("/mode plan", "Mode plan"),
     ],
@@ -513,6 +515,11 @@ def test_a_slash_command_needs_no_provider(project: Path, command: str, shown: s
     ended = program(project).run("-p", command)
     assert (ended.code, ended.stderr) == (0, "")
     assert shown in ended.stdout
+
+
+def test_settings_are_searched_by_words(project: Path) -> None:
+    shown = program(project).run("-p", "/config command process").stdout.splitlines()
+    assert [line.split()[0] for line in shown] == ["Setting", "tools.process_limit"]
 
 
 def test_init_needs_no_provider(project: Path) -> None:

@@ -439,7 +439,8 @@ class Compactions:
         wanted = item or ledger.undoable or ""
         view = ledger.view_without(wanted)
         if view is None:
-            self._notice(f"Compaction {item} is not active." if item else "There is no compaction to undo.")
+            why = f"Compaction {item} is not active." if item else "There is no compaction to undo."
+            self._notice(f"{why} /compact history lists all.", "warning")
             return
         size = self._used(client)
         if completed := self._of_earlier_run(ledger.undoable, client):
@@ -461,11 +462,8 @@ class Compactions:
         ledger = self._recorder.ledger
         wanted = item or ledger.redoable or ""
         if ledger.view_with(wanted) is None:
-            self._notice(
-                f"Compaction {item} was not undone, or later work replaced it."
-                if item
-                else "There is no compaction to redo."
-            )
+            why = f"Compaction {item} was not undone, or later work replaced it."
+            self._notice(why if item else "There is no compaction to redo.", "warning")
             return
         size, count = self._used(client), 0
         if completed := self._of_earlier_run(ledger.redoable, client):
