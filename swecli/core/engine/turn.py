@@ -64,6 +64,8 @@ GO_ON_LATER = "Your message is kept; “continue” (or swecli -c -p continue) t
 NOT_SENT = "the message was not sent"
 EMPTY_LIMIT = 2
 """Consecutive empty answers that end the turn."""
+EMPTY_NOTE = "Your last answer had neither text nor a call. Make your next call, or give your answer as text."
+"""With it, a model without chance in its choices does not give the same empty answer again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +361,14 @@ class Turn:
             todos=self._recorder.state.todos,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
-            notes=(self._changed.note, self._repeats.note, self._jobs.note(), self._offered.note, self._memory.note),
+            notes=(
+                EMPTY_NOTE if self._empty else "",
+                self._changed.note,
+                self._repeats.note,
+                self._jobs.note(),
+                self._offered.note,
+                self._memory.note,
+            ),
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
 
@@ -412,6 +421,7 @@ class Turn:
                 result = ToolResultPart(call.part.call_id, call.part.name, CUT_CALL, is_error=True)
                 self._recorder.emit(ItemCompleted(call.item, "error", (result,), detail="cut at the output limit"))
         elif calls:
+            self._empty = 0
             for call in calls:
                 self._offered.called(call.part.name)
             await self._scheduler.run(calls)

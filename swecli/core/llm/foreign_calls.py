@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
@@ -27,9 +28,20 @@ _TOOLS = {
         "local_shell",
         "terminal",
     ),
-    "read_file": ("read", "view", "cat", "readfile", "view_file", "open_file"),
-    "edit_file": ("edit", "str_replace", "replace", "multiedit", "multi_edit", "strreplacefile", "search_replace"),
-    "write_file": ("write", "create_file", "writefile", "write_to_file"),
+    "read_file": ("read", "view", "cat", "view_file", "open_file", "view_image"),
+    "edit_file": (
+        "edit",
+        "str_replace",
+        "replace",
+        "multi_edit",
+        "multiedit",
+        "strreplacefile",
+        "search_replace",
+        "replace_in_file",
+        "replace_string_in_file",
+        "apply_diff",
+    ),
+    "write_file": ("write", "create_file", "create_new_file", "write_to_file"),
     "search": ("grep", "search_files", "search_file_content", "grep_search", "ripgrep"),
     "list_files": ("glob", "ls", "list", "list_dir", "list_directory", "find_files", "file_search"),
     "update_todos": ("todowrite", "todo_write", "write_todos", "update_plan", "settodolist", "manage_todo_list"),
@@ -39,6 +51,7 @@ _TOOLS = {
 }
 ALIASES = MappingProxyType({other: own for own, others in _TOOLS.items() for other in others})
 """Keys are lower case."""
+_OWN = frozenset((*_TOOLS, "apply_patch", "job", "locate", "memory", "read_result", "recall", "scratchpad", "skill"))
 _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "path": (
         "file_path",
@@ -102,13 +115,24 @@ _LABELS = frozenset(("id", "priority", "active_form", "header"))
 _FOLDERS = ("workdir", "cwd", "working_directory", "directory", "dir_path")
 """Parameters for where a command runs."""
 _CAPITAL = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
+_CALLED = lazy_pattern(r"\A(?:functions|default_api|tools?|container)[.:](?=\w)|(?<=\w):\d+\Z")
+"""What some models write around a tool's name."""
+_BLOCK = lazy_pattern(
+    r"^[<-]{5,9} ?SEARCH>?\n(?::start_line: ?\d+\n)?(?:-{5,9}\n)?(.*?\n)??={5,9}\n(.*?\n)??[>+]{5,9} ?REPLACE(?:\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""Of Aider, Cline and Roo."""
 _JOINED = lazy_pattern(r"[;&\n]|\|\|")
 
 
 def own_name(name: str) -> str:
     """Our name for the tool that a model calls ``name``."""
     name = name.strip()
-    return ALIASES.get(name.lower(), name)
+    bare = _CALLED.sub("", name.partition("<|")[0].strip()).replace(" ", "_")
+    for word in (bare.lower(), _snake_case(bare)):
+        if word in ALIASES or word in _OWN:
+            return ALIASES.get(word, word)
+    return name
 
 
 def own_arguments(given: Mapping[str, Any], names: Collection[str], *, entry: bool = False) -> dict[str, Any]:
@@ -126,6 +150,8 @@ def own_arguments(given: Mapping[str, Any], names: Collection[str], *, entry: bo
                 arguments[name] = arguments.pop(found[0])
     if {"path", "offset", "limit"} <= set(names):
         _take_lines(arguments, names)
+    if {"old_string", "edits"} <= set(names):
+        _take_blocks(arguments, names)
     if {"command", "timeout"} <= set(names):
         _take_timeout(arguments, names)
         _take_command(arguments, names)
@@ -135,6 +161,37 @@ def own_arguments(given: Mapping[str, Any], names: Collection[str], *, entry: bo
         for key, value in arguments.items()
         if key in names or not (_snake_case(key) in idle or value is None or value in ("", [], {}))
     }
+
+
+_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "To end, answer with text and without a call.": (
+        *("finish", "attempt_completion", "submit", "final_answer", "task_done", "complete_task", "done", "respond"),
+        *("mark_task_complete", "task_complete", "exit_loop"),
+    ),
+    "Think in your answer or reasoning; no call is needed.": ("think", "sequentialthinking", "reflect"),
+    "Write the plan as your answer, without a call.": ("submit_plan", "exit_plan_mode", "exitplanmode", "plan"),
+    "Call each tool itself: one answer may have several calls.": ("multi_tool_use.parallel", "parallel", "batch"),
+    "Call read_file for each file: one answer may have several calls.": ("read_many_files", "read_files"),
+    "Background commands are jobs: job(id=…) reads the output of one, stop=true ends it.": (
+        *("bashoutput", "bash_output", "killshell", "kill_shell", "killbash", "get_terminal_output", "write_stdin"),
+    ),
+    "Use run_command, for example with rm, mv or mkdir -p.": (
+        *("delete_file", "remove_file", "rename_file", "move_file", "copy_file", "create_directory", "mkdir"),
+    ),
+    "Use run_command, for example python3 - <<'EOF'.": ("python", "code_interpreter", "execute_python"),
+    "Use edit_file: one call for each file, its changes as edits.": (
+        *("multi_replace_string_in_file", "insert_edit_into_file", "insert_content", "notebook_edit", "notebookedit"),
+        *("str_replace_editor", "str_replace_based_edit_tool"),
+    ),
+    "There is none for the web at large; web_fetch gets a known address.": ("web_search", "websearch", "google_search"),
+}
+"""What to do instead of calling tools of other agents that have no counterpart."""
+
+
+def advice_for(name: str) -> str:
+    """A sentence for a model that calls a tool which only other agents have; empty for other names."""
+    word = _CALLED.sub("", name.strip()).lower()
+    return next((text for text, names in _ELSEWHERE.items() if word in names or _snake_case(name) in names), "")
 
 
 def stored_arguments(name: str, text: str) -> dict[str, Any]:
@@ -171,6 +228,22 @@ def _take_lines(arguments: dict[str, Any], names: Collection[str]) -> None:
         arguments["offset"] = first
         if last != -1:
             arguments["limit"] = last - first + 1
+
+
+def _take_blocks(arguments: dict[str, Any], names: Collection[str]) -> None:
+    """Blocks of text to search and its replacement become ``edits``, if there is nothing else around them."""
+    key = _other(arguments, names, "diff", "content", "blocks")
+    text = arguments.get(key)
+    if not isinstance(text, str) or not {"old_string", "new_string", "edits"}.isdisjoint(arguments):
+        return
+    text = text.replace("\r\n", "\n")
+    found = [(match[1] or "", match[2] or "") for match in _BLOCK.finditer(text)]
+    if found and not _BLOCK.sub("", text).strip():
+        del arguments[key]
+        arguments["edits"] = [
+            {"old_string": old.removesuffix("\n") if new else old, "new_string": new.removesuffix("\n")}
+            for old, new in found
+        ]
 
 
 def _take_timeout(arguments: dict[str, Any], names: Collection[str]) -> None:

@@ -8,11 +8,29 @@ from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
-from swecli.core.llm.json_values import JsonObject, compact, is_list, is_object, is_too_deep, parse_json, parse_object
+from swecli.core.llm.foreign_calls import own_name
+from swecli.core.llm.json_values import (
+    JsonObject,
+    compact,
+    is_list,
+    is_object,
+    is_too_deep,
+    parse_json,
+    parse_loose,
+    parse_object,
+)
 from swecli.lazy_pattern import lazy_pattern
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 """Of Hermes, Qwen and many others, and of swecli's own description."""
+BLOCKS = {
+    OPEN: CLOSE,
+    "<function_call>": "</function_call>",
+    "<tools>": "</tools>",
+    "<|tool_call|>": "<|/tool_call|>",
+    "<|tool_call>": "<|/tool_call>",
+}
+"""Tags around JSON calls, the last two of Granite and Phi, with their ends."""
 FUNCTION, END_FUNCTION = "<function=", "</function>"
 """Of Qwen Coder (with a tag for each parameter) and Llama (with JSON)."""
 MISTRAL, LLAMA = "[TOOL_CALLS]", "<|python_tag|>"
@@ -28,7 +46,7 @@ FENCE = "```"
 _NAMES = ("name", "tool", "tool_name", "function")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _OTHERS = ("id", "type")
-MARKS = (OPEN, FUNCTION, MISTRAL, LLAMA, *DEEPSEEK, *KIMI, *HARMONY, *INVOKE)
+MARKS = (*BLOCKS, FUNCTION, MISTRAL, LLAMA, *DEEPSEEK, *KIMI, *HARMONY, *INVOKE)
 _FUNCTION = lazy_pattern(r"\s*<function=([^>\s]{1,100})>")
 _PARAMETER = lazy_pattern(r"<parameter=([^>\s]{1,100})>")
 _NAMED = lazy_pattern(r"\s*(?:\[TOOL_CALLS\])?\s*([A-Za-z_][\w.-]{0,99})(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{)")
@@ -81,6 +99,11 @@ class Split(Struct, frozen=True):
     calls: tuple[TextCall, ...]
 
 
+def known_name(name: str, tools: Collection[str]) -> str:
+    """The tool of ``tools`` that a model calls ``name``; empty if there is none."""
+    return name if name in tools else own if (own := own_name(name)) in tools else ""
+
+
 def split_calls(text: str, tools: Collection[str]) -> Split | None:
     """Extract the calls from an answer; None if it has none."""
     return _tagged(text, tools) or _fenced(text, tools) or _alone(text, tools)
@@ -89,7 +112,7 @@ def split_calls(text: str, tools: Collection[str]) -> Split | None:
 def read_calls(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
     """The calls in a piece of JSON; empty if it is anything else."""
     try:
-        value = parse_json(text)
+        value = parse_loose(text)
     except ValueError:
         return ()
     calls = [_call(item, tools) for item in (value if is_list(value) else [value])]
@@ -134,7 +157,7 @@ def _marked(text: str, start: int, mark: str, tools: Collection[str]) -> tuple[t
                 stray = len(rest) - len(rest.lstrip().removeprefix(CLOSE)) if rest.lstrip().startswith(CLOSE) else 0
                 return found, after + stray
         return (), inside
-    for stop, after in _ends(text, inside, CLOSE):
+    for stop, after in _ends(text, inside, BLOCKS[mark]):
         if found := block_calls(text[inside:stop], tools):
             return found, after
     return (), inside
@@ -153,7 +176,7 @@ def _ends(text: str, start: int, close: str) -> Iterator[tuple[int, int]]:
 
 
 def block_calls(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
-    """The calls between ``OPEN`` and ``CLOSE``."""
+    """The calls between two tags."""
     return read_calls(text, tools) or function_calls(text, tools) or _pairs(text, tools)
 
 
@@ -164,8 +187,8 @@ def _in_a_row(text: str, start: int, head: re.Pattern[str], tools: Collection[st
     position = start
     while (match := head.match(text, position)) is not None:
         value, end = _leading(text, match.end())
-        name = match[match.lastindex or 0]
-        if name not in tools or not is_object(value):
+        name = known_name(match[match.lastindex or 0], tools)
+        if not name or not is_object(value):
             return (), start
         calls.append(TextCall(name, compact(value)))
         after = _AFTER_ROW.match(text, end)
@@ -180,9 +203,10 @@ def _invoked(text: str, start: int, tools: Collection[str]) -> tuple[tuple[TextC
     position = wrapper.end() if wrapper is not None else start
     while (match := _INVOKE.match(text, position)) is not None:
         arguments, position = _slots(text, match.end(), match[1])
-        if arguments is None or match[2] not in tools:
+        name = known_name(match[2], tools)
+        if arguments is None or not name:
             return (), start
-        calls.append(TextCall(match[2], compact(arguments)))
+        calls.append(TextCall(name, compact(arguments)))
     closing = _WRAPPER.match(text, position) if wrapper is not None else None
     after = _AFTER_ROW.match(text, closing.end() if closing is not None else position)
     return tuple(calls), after.end() if after is not None else position
@@ -216,7 +240,8 @@ def _value(text: str, *, is_json: bool) -> object:
 def _pairs(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
     """The call of GLM: a name, and pairs of a key and a value; the tools correct numbers and lists written as text."""
     head = _NAMED_PAIRS.match(text)
-    if head is None or head[1] not in tools:
+    name = known_name(head[1], tools) if head is not None else ""
+    if head is None or not name:
         return ()
     out: JsonObject = {}
     position = head.end()
@@ -228,7 +253,7 @@ def _pairs(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
                 break
         else:
             return ()
-    return (TextCall(head[1], compact(out)),) if not text[position:].strip() else ()
+    return (TextCall(name, compact(out)),) if not text[position:].strip() else ()
 
 
 _END_VALUE = "</arg_value>"
@@ -237,14 +262,14 @@ _END_VALUE = "</arg_value>"
 def function_calls(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
     """``<function=NAME>`` with JSON or parameters, once or several times, and nothing else."""
     calls: list[TextCall] = []
-    while (head := _FUNCTION.match(text)) is not None and head[1] in tools:
+    while (head := _FUNCTION.match(text)) is not None and (name := known_name(head[1], tools)):
         stop = text.find(f"{END_FUNCTION}\n{FUNCTION}", head.end())
         whole = text[head.end() : stop if stop >= 0 else len(text)].strip()
         body = whole.removesuffix(END_FUNCTION).strip()
         arguments = parse_object(body) if body.startswith("{") else _parameters(body)
         if arguments is None or not whole:
             return ()
-        calls.append(TextCall(head[1], compact(arguments)))
+        calls.append(TextCall(name, compact(arguments)))
         text = text[stop + len(END_FUNCTION) :] if stop >= 0 else ""
     return tuple(calls) if not text.strip() else ()
 
@@ -269,11 +294,11 @@ def _listed(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
     """Mistral's calls: JSON, or a name before each object of arguments."""
     calls: list[TextCall] = []
     position = 0
-    while (head := _NAMED.match(text, position)) is not None and head[1] in tools:
+    while (head := _NAMED.match(text, position)) is not None and (name := known_name(head[1], tools)):
         value, position = _leading(text, head.end())
         if not is_object(value):
             return ()
-        calls.append(TextCall(head[1], compact(value)))
+        calls.append(TextCall(name, compact(value)))
     if not calls:
         return _sequence(text, tools)
     return tuple(calls) if _AFTER_CALLS.match(text, position) else ()
@@ -344,9 +369,8 @@ def _call(value: object, tools: Collection[str]) -> TextCall | None:
         return _call(names[0], tools) if not any(key in value for key in _ARGUMENTS) else None
     given = [value[key] for key in _ARGUMENTS if key in value]
     arguments = _object(given[0]) if given else {}
-    if len(given) > 1 or arguments is None or not isinstance(names[0], str) or names[0] not in tools:
-        return None
-    return TextCall(names[0], compact(arguments))
+    name = known_name(names[0], tools) if isinstance(names[0], str) else ""
+    return TextCall(name, compact(arguments)) if name and arguments is not None and len(given) <= 1 else None
 
 
 def _object(value: object) -> JsonObject | None:

@@ -12,12 +12,14 @@ from swecli.core.llm.json_values import JsonObject, compact
 from swecli.core.llm.protocols.arguments import arguments_object
 from swecli.core.llm.protocols.base import new_call_id
 from swecli.core.llm.text_calls import (
+    BLOCKS,
     CLOSE,
     END_FUNCTION,
     FENCE,
     FUNCTION,
     MARKS,
     OPEN,
+    Split,
     TextCall,
     block_calls,
     function_calls,
@@ -25,6 +27,7 @@ from swecli.core.llm.text_calls import (
     split_calls,
 )
 from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta
+from swecli.core.llm.unusual_calls import cut_call, spelled_calls
 from swecli.core.protocol.messages import Message, Part, Stop, TextPart, ToolCallPart
 
 _Read = Callable[[str, Collection[str]], tuple[TextCall, ...]]
@@ -45,7 +48,8 @@ class TextCallStream:
                 if shown:
                     yield TextDelta(part, shown)
             case Finished(message=message):
-                changed = with_calls(message, self._tools)
+                shown = [index for index, text in self._parts.items() if text.shown]
+                changed = with_calls(message, self._tools, shown)
                 yield from self._rest(changed)
                 yield Finished(changed)
             case Failed():
@@ -63,26 +67,34 @@ class TextCallStream:
                 yield TextDelta(index, whole[len(shown) :])
 
 
-def with_calls(message: Message, tools: Collection[str]) -> Message:
-    """The message with the calls in its text as separate parts; unchanged if it has none, has native calls, or was
-    cut."""
+def with_calls(message: Message, tools: Collection[str], shown: Collection[int] = ()) -> Message:
+    """The message with the calls in its text as separate parts; unchanged if it has none or has native calls. Of an
+    answer cut at the output limit, only the call that was cut is taken, for the model to hear of it. Parts of which
+    something was ``shown`` stay, even empty."""
     response = message.response
-    if message.tool_calls or response is None or not response.complete or response.stop.kind == "length":
+    if message.tool_calls or response is None or not response.complete:
         return message
+    cut = response.stop.kind == "length"
     parts: list[Part] = []
     calls: list[Part] = []
     for part in message.parts:
-        split = split_calls(part.text, tools) if isinstance(part, TextPart) else None
+        split = _split(part.text, tools, cut=cut) if isinstance(part, TextPart) else None
         if split is not None:
             part = TextPart(split.text)
             calls += [ToolCallPart(new_call_id(), call.name, call.arguments) for call in split.calls]
         parts.append(part)
     if not calls:
         return message
-    if parts and isinstance(parts[-1], TextPart) and not parts[-1].text:
-        parts.pop()  # nothing of it was shown, so its place is free
-    stop = Stop("tool_use", response.stop.raw, response.stop.detail)
+    if parts and isinstance(parts[-1], TextPart) and not parts[-1].text and len(parts) - 1 not in shown:
+        parts.pop()
+    stop = response.stop if cut else Stop("tool_use", response.stop.raw, response.stop.detail)
     return structs.replace(message, parts=(*parts, *calls), response=structs.replace(response, stop=stop))
+
+
+def _split(text: str, tools: Collection[str], *, cut: bool) -> Split | None:
+    if cut:
+        return cut_call(text, tools)
+    return split_calls(text, tools) or spelled_calls(text, tools)
 
 
 class _Text(Struct):
@@ -122,9 +134,10 @@ class _Text(Struct):
             return 0
         if self.state == "text":
             return self._in_text()
-        if self.state == "tag" and self.held.startswith(OPEN):
-            return self._ended(CLOSE, len(OPEN), block_calls)
         if self.state == "tag":
+            tag = next((tag for tag in BLOCKS if self.held.startswith(tag)), "")
+            if tag:
+                return self._ended(BLOCKS[tag], len(tag), block_calls)
             return self._ended(END_FUNCTION, 0, function_calls)
         if self.state == "fence":
             return self._in_fence()
@@ -139,7 +152,7 @@ class _Text(Struct):
         starts = [(self.held.find(mark), mark) for mark in marks]
         found = min(((at, mark) for at, mark in starts if at >= 0), default=None)
         if found is not None:
-            self.state = "fence" if found[1] == FENCE else "tag" if found[1] in (OPEN, FUNCTION) else "hold"
+            self.state = "fence" if found[1] == FENCE else "tag" if found[1] in (*BLOCKS, FUNCTION) else "hold"
             return found[0]
         return len(self.held) - max(_overlap(self.held, mark) for mark in marks) or None
 

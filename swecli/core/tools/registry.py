@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swecli.core.llm.foreign_calls import own_name
+from swecli.core.llm.foreign_calls import advice_for, own_name
 from swecli.core.llm.types import ToolSchema
 from swecli.core.tools.apply_patch import ApplyPatch
 from swecli.core.tools.base import AnyTool
@@ -182,8 +182,8 @@ class ToolRegistry:
         return near[0] if near else None
 
     def unknown(self, name: str) -> str:
-        near = self.nearest(name)
-        hint = f" Did you mean {near}?" if near else ""
+        advice, near = advice_for(name), self.nearest(name)
+        hint = f" {advice}" if advice else f" Did you mean {near}?" if near else ""
         names = self.names()
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         return f"Unknown tool {name!r}.{hint} Available: {', '.join(names[:MOST_NAMED])}{more}."

@@ -308,6 +308,15 @@ async def test_an_empty_answer_is_asked_for_once_more(tmp_path: Path) -> None:
         assert (end.outcome, end.error_kind) == ("error", "empty")
 
 
+async def test_an_empty_answer_is_named_to_the_model_and_counts_only_in_a_row(tmp_path: Path) -> None:
+    empty = '[[step]]\nfault = { kind = "empty" }\n'
+    look = f"[[step]]\ncall = [{call('read_file', 'a')}]\n"
+    async with bench(f'{empty}{look}{empty}[[step]]\ntext = "here"', tmp_path) as b:
+        assert (await b.say("hi")).outcome == "done"
+        told = ["Your last answer had neither" in request.tail for request in b.model.requests]
+        assert told == [False, True, False, True]
+
+
 async def test_calls_cut_at_the_output_limit_are_not_run(tmp_path: Path) -> None:
     script = f'[[step]]\nstop = "length"\ncall = [{call("write_file", "a")}]\n[[step]]\ntext = "ok"'
     async with bench(script, tmp_path, policy=Policy(yolo=True)) as b:

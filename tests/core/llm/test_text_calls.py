@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm.text_calls import split_calls
+from swecli.core.llm.text_calls import BLOCKS, split_calls
 from swecli.core.llm.text_tools import TextCallStream, as_text, with_calls
 from swecli.core.llm.types import (
     Failed,
@@ -160,6 +160,13 @@ def found(text: str) -> tuple[str, list[tuple[str, Any]]] | None:
             [("read_file", A), ("read_file", {})],
         ),
         (' to=functions.read_file<|channel|>commentary json<|message|>{"path": "a"}', "", [("read_file", A)]),
+        # Granite, Phi and others
+        *((f"I look.\n{tag}[{READ}]{end}", "I look.", [("read_file", A)]) for tag, end in BLOCKS.items()),
+        (f"<|tool_call|>[{READ}]", "", [("read_file", A)]),
+        # names of other agents, and line breaks in strings
+        (f"<tool_call>{READ.replace('read_file', 'functions.Read')}</tool_call>", "", [("read_file", A)]),
+        (CODER.replace("read_file", "view_file"), "", [("read_file", A)]),
+        ("<tool_call>" + READ.replace('"a"', '"1\n2"') + "</tool_call>", "", [("read_file", {"path": "1\n2"})]),
     ],
 )
 def test_calls_are_found(text: str, kept: str, calls: list[tuple[str, Any]]) -> None:
@@ -329,6 +336,71 @@ def test_ordinary_code_is_not_held_back() -> None:
 )
 def test_calls_count_only_in_the_text_of_a_whole_answer_without_calls(given: Message) -> None:
     assert with_calls(given, TOOLS) is given
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        # XML of Cline and Roo, Python of Gemma and Llama
+        ("<read_file>\n<path>a</path>\n</read_file>", ("read_file", '{"path":"a"}')),
+        (
+            "<write_to_file><path>a</path><content>\n<b>\n\n</content></write_to_file>",
+            ("write_file", '{"path":"a","content":"<b>\\n"}'),
+        ),
+        ('```tool_code\nprint(read_file(path="a"))\n```', ("read_file", '{"path":"a"}')),
+        ('[read_file(path="a", limit=3)]', ("read_file", '{"path":"a","limit":3}')),
+        # only the end, or the quotes, are wrong
+        (f"<tool_call>{READ}}}</tool_call>", ("read_file", '{"path":"a"}')),
+        (f"<tool_call>{READ[:-1]}</tool_call>", ("read_file", '{"path":"a"}')),
+        ("<tool_call>{'name': 'read_file', 'arguments': {'path': 'a'}}</tool_call>", ("read_file", '{"path":"a"}')),
+        # for an error that the model can act on
+        ('<tool_call>{"name": "Browse", "arguments": {"x": 1}}</tool_call>', ("Browse", '{"x":1}')),
+        ('<tool_call>{"name": "read_file", "arguments": {"path": </tool_call>', ("read_file", '{"path":')),
+        ('<tool_call>{"name": "read_file", "arguments": {"path": "', ("read_file", '{"path": "')),
+        ("<function=browse>\n<parameter=path>\na\n</function>", ("browse", "<parameter=path>\na")),
+    ],
+)
+def test_an_answer_that_ends_with_a_malformed_call_is_not_over(text: str, call: tuple[str, str]) -> None:
+    shown, last = stream(f"I look.\n{text}", [5, 20, 60])
+    assert isinstance(last, Finished)
+    assert [(made.name, made.arguments) for made in last.message.tool_calls] == [call]
+    assert last.message.text == "I look."
+    assert "".join(shown).startswith("I look.")
+
+
+def test_a_part_that_was_shown_keeps_its_place() -> None:
+    """Otherwise the call would take the place of a text that has begun."""
+    _, last = stream("<read_file>\n<path>a</path>\n</read_file>", [5])
+    assert isinstance(last, Finished)
+    assert [type(part) for part in last.message.parts] == [TextPart, ToolCallPart]
+
+
+def test_a_call_cut_at_the_output_limit_is_a_call_without_arguments() -> None:
+    cut = with_calls(message('I write.\n<tool_call>\n{"name": "write_file", "arguments": {"pa', stop="length"), TOOLS)
+    assert [(call.name, call.arguments) for call in cut.tool_calls] == [("write_file", "{}")]
+    assert cut.response is not None
+    assert cut.response.stop.kind == "length"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A call is `<tool_call>{...}</tool_call>` with JSON.",
+        'See:\n```\n<tool_call>{"name": "x", "arguments": 1}\n</tool_call>\n```',
+        'So:\n<tool_call>{"name": "x"</tool_call>\nis wrong.',
+        "<details>\n<summary>a</summary>\n</details>",
+        "<tool_call>" * 2_000,
+        "[print(x)]",
+        "[read_file(path)]",
+        "[read_file(path=name)]",
+        "[see](https://x.org)",
+        "```python\nread_file(path='a')\n```",
+        "<read_file>\n<path>a</path>" * 2_000,
+        "[a(" * 5_000,
+    ],
+)
+def test_text_about_calls_stays_text(text: str) -> None:
+    assert with_calls(message(text), TOOLS).tool_calls == ()
 
 
 def test_a_failed_answer_shows_what_was_held_back() -> None:

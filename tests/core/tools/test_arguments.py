@@ -50,6 +50,13 @@ def run(command: str, **others: object) -> dict[str, object]:
     return {"command": command, "timeout": None, "background": False, "outside": False, **others}
 
 
+CLINE = "------- SEARCH\n{}\n=======\n{}+++++++ REPLACE\n"
+
+
+def edit(old: str, new: str) -> dict[str, object]:
+    return {"old_string": old, "new_string": new, "replace_all": False}
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "tool", "expected"),
     [
@@ -102,6 +109,18 @@ def run(command: str, **others: object) -> dict[str, object]:
             {"explanation": "x", "plan": [{"step": "a", "status": "completed"}]},
             "update_todos",
             {"todos": [{"text": "a", "status": "completed"}]},
+        ),
+        (
+            "replace_in_file",
+            {"path": "a", "diff": CLINE.format("x\ny", "z\n") + CLINE.format("q", "")},
+            "edit_file",
+            {"edits": [edit("x\ny", "z"), edit("q\n", "")]},
+        ),
+        (
+            "apply_diff",
+            {"path": "a", "diff": "<<<<<<< SEARCH\n:start_line:5\n-------\n  x\n=======\n  y\n>>>>>>> REPLACE\n"},
+            "edit_file",
+            {"edits": [edit("  x", "  y")]},
         ),
         (
             "AskUserQuestion",
@@ -159,6 +178,7 @@ def test_a_call_in_the_record_is_read_by_our_names() -> None:
         ("run_command", '{"command": ["ls", 3]}', ("command: must be text",)),
         ("read_file", '{"path": "a", "start_line": 9, "end_line": 2}', ("end_line: is not a parameter",)),
         ("read_file", '{"path": "a", "view_range": [1]}', ("view_range: is not a parameter",)),
+        ("edit_file", '{"path": "a", "diff": "<<<<<<< SEARCH\\nx\\n>>>>>>> REPLACE"}', ("diff: is not a parameter",)),
         ("list_files", '{"recursive": false}', ("recursive: is not a parameter",)),
     ],
 )

@@ -18,7 +18,19 @@ REGISTRY = ToolRegistry(builtin_tools())
 
 @pytest.mark.parametrize(
     ("name", "tool"),
-    [("Bash", "run_command"), ("Read", "read_file"), ("Grep", "search"), ("Glob", "list_files"), ("edit", "edit_file")],
+    [
+        ("Bash", "run_command"),
+        ("Read", "read_file"),
+        ("Grep", "search"),
+        ("Glob", "list_files"),
+        ("edit", "edit_file"),
+        ("default_api.read_file", "read_file"),
+        ("read_file:0", "read_file"),
+        ("Read File", "read_file"),
+        ("list-files", "list_files"),
+        ("applyPatch", "apply_patch"),
+        ("replace_in_file", "edit_file"),
+    ],
 )
 def test_names_of_other_agents(name: str, tool: str) -> None:
     found = REGISTRY.get(name)
@@ -34,6 +46,22 @@ def test_unknown_names_get_the_nearest() -> None:
     assert REGISTRY.get("red_file") is None
     assert "Did you mean read_file?" in REGISTRY.unknown("red_file")
     assert "Did you mean" not in REGISTRY.unknown("zzzzzz")
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("attempt_completion", "answer with text"),
+        ("BashOutput", "job(id="),
+        ("ExitPlanMode", "plan as your answer"),
+        ("functions.multi_tool_use.parallel", "several calls"),
+        ("str_replace_editor", "edit_file"),
+    ],
+)
+def test_a_tool_that_only_others_have_gets_what_to_do_instead(name: str, advice: str) -> None:
+    text = REGISTRY.unknown(name)
+    assert advice in text
+    assert "Did you mean" not in text
 
 
 def test_schemas_are_sorted_stable_and_small() -> None:
