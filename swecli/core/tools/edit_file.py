@@ -37,6 +37,7 @@ from swecli.core.tools.base import (
     reading,
 )
 from swecli.core.tools.editor import as_in_editor, writable_as_text
+from swecli.core.tools.slips import omission, unfenced, wrong_content
 from swecli.core.uninterrupted import uninterrupted
 from swecli.core.workspace.atomic_write import StaleFileError, atomic_delete, atomic_write
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
@@ -516,7 +517,8 @@ class WriteFile(ChangeTool[WriteFileParams]):
         verb = "Created" if change.before is None else "Overwrote"
         data = change.after or b""
         size = f"{plural(len(decode(data).text.splitlines()), 'line')}, {readable_size(len(data))}"
-        note = f" {change.note.partition(', ')[2]}." if ", " in change.note else ""
+        note = change.note.partition(", ")[2]
+        note = f" {note[:1].upper()}{note[1:]}." if note else ""
         detail = change.detail
         text = f"{verb} {name} ({size}; {detail}).{note}"
         return ToolOutcome(text, (change.block(ctx),), detail, changed=(changed,))
@@ -526,7 +528,8 @@ def _replacement(params: WriteFileParams, ctx: ToolContext) -> FileChange:
     path = ctx.resolve(params.path)
     found = read_target(path, ctx)
     if found is None:
-        return FileChange(path, None, _plain(params.content), None)
+        content, note = _content(params, "")
+        return FileChange(path, None, _plain(content), None, f"new, {note}" if note else "")
     data, state = found
     if last_seen(params.path, ctx) not in (None, state.sha256):
         raise ToolError(
@@ -534,16 +537,30 @@ def _replacement(params: WriteFileParams, ctx: ToolContext) -> FileChange:
             "Nothing was written. Read it again first."
         )
     file = decode(data)
+    text, note = _content(params, "" if file.looks_binary else file.text)
+    note = f", {note}" if note else ""
     if not data or file.looks_binary:
-        return FileChange(path, data, _plain(params.content), state, "overwrites")
-    content = params.content
-    if file.line_end == "crlf" and "\r\n" not in content:
-        content = content.replace("\n", "\r\n")
+        return FileChange(path, data, _plain(text), state, f"overwrites{note}")
+    content = text.replace("\n", "\r\n") if file.line_end == "crlf" and "\r\n" not in text else text
     try:
-        return FileChange(path, data, file.bom + file.encode_new(content), state, "overwrites")
+        return FileChange(path, data, file.bom + file.encode_new(content), state, f"overwrites{note}")
     except UnicodeEncodeError:
         # The old encoding can't hold the new text; UTF-8 can.
-        return FileChange(path, data, _plain(content), state, f"overwrites, {file.label} becomes UTF-8", whole=True)
+        note = f"overwrites, {file.label} becomes UTF-8{note}"
+        return FileChange(path, data, _plain(content), state, note, whole=True)
+
+
+def _content(params: WriteFileParams, before: str) -> tuple[str, str]:
+    """The text to write to a file that holds ``before``, and a note if it is not exactly the model's.
+
+    Raises:
+        ToolError: it is no text of such a file.
+    """
+    inside = unfenced(params.path, params.content)
+    content = params.content if inside is None else inside
+    if why := wrong_content(params.path, content, before):
+        raise ToolError(f"Nothing was written: {why}")
+    return content, "" if inside is None else "without the code fence around it"
 
 
 def _plain(content: str) -> bytes:
@@ -609,6 +626,9 @@ class EditFile(ChangeTool[EditFileParams]):
         data, state = found
         stale = last_seen(params.path, ctx) not in (None, state.sha256)
         file = decode(data)
+        for one in params.replacements:
+            if why := omission(params.path, "new_string", one.new, (one.old, file.text)):
+                raise ToolError(f"{ctx.display(path)} was not edited: {why}")
         try:
             edited = replace_all_of(file, params.replacements)
         except EditError as error:

@@ -6,6 +6,7 @@ with LF. The new string then takes the line ends of its place.
 
 from __future__ import annotations
 
+import html
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
@@ -19,15 +20,27 @@ from swecli.lazy_pattern import lazy_pattern
 
 _WORD = lazy_pattern(r"\w+")
 _UNIT = lazy_pattern(r"\w+|[^\w\s]")
-_NUMBERED = lazy_pattern(r"\s*\d+\t")
+_NUMBERED = lazy_pattern(r"[ \t]*(?:[Ll](?:ine )?)?\d+(?:\t|[ \t]*[\u2192\u2502|]|:)")
+"""A line number, as read_file and other programs show it."""
+_ESCAPE = lazy_pattern(r"\\([ntr\"'])")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+_LEFT_OUT = lazy_pattern(
+    r"[ \t]*(?:#|//|/\*|<!--|--|;|%|\{/\*)?[ \t]*"
+    r"(?:(?:\.{3}|\u2026)[ \t]*(?:\(?[\w ,'/-]{0,60}\)?(?:\.{3}|\u2026)?)?"
+    r"|[\w ,'/-]{0,60}\b(?:code|rest|existing|unchanged|same|before|lines)\b[\w ,'/-]{0,40}(?:\.{3}|\u2026))"
+    r"[ \t]*(?:\*/\}?|-->)?[ \t]*"
+)
+"""A line that stands for others: "# ... existing code ..."."""
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "–": "-", "—": "-", "\u00a0": " "})
 
 _MAX_LINES = 50_000
 _MAX_LINE = 400
 _MAX_WINDOW = 60
 _CANDIDATES = 16
+_NEAR = 3
 _SHOWN = 8
 _CLOSE = 0.5
+_MAX_ASKED = 200_000
 
 
 def explain_miss(text: str, wanted: str) -> str:
@@ -39,13 +52,9 @@ def explain_miss(text: str, wanted: str) -> str:
     asked = wanted.replace("\r\n", "\n").split("\n")
     if not text:
         return "old_string was not found: the file is empty. Use an empty old_string or write_file to fill it."
-    if len(asked) > 1 or _NUMBERED.match(asked[0]):
-        bare = [_NUMBERED.sub("", line, count=1) for line in asked]
-        if all(_NUMBERED.match(line) for line in asked if line.strip()) and "\n".join(bare) in "\n".join(lines):
-            return (
-                "old_string was not found: it contains the line numbers that read_file shows. "
-                "Leave out the number and the tab after it."
-            )
+    slip = _slip("\n".join(lines), asked)
+    if slip:
+        return f"old_string was not found: {slip}"
     window = [line for line in asked if line.strip()]
     if not window:
         return "old_string was not found: it contains only white space. Include a neighbouring line of text."
@@ -55,6 +64,40 @@ def explain_miss(text: str, wanted: str) -> str:
     if start is None:
         return "old_string was not found, and no text is close to it. Read the file again before editing it."
     return _report(lines, asked, start)
+
+
+def _slip(text: str, asked: Sequence[str]) -> str:
+    """What is known to be wrong with ``asked`` as a whole, and what to do, in a clause and a sentence; empty if
+    nothing."""
+    whole = "\n".join(asked)[:_MAX_ASKED]
+    if all(_NUMBERED.match(line) for line in asked if line.strip()) and whole.strip():
+        cut = [_NUMBERED.sub("", line, count=1) for line in asked]
+        for bare in ("\n".join(line.removeprefix(" ") for line in cut), "\n".join(cut)):
+            if bare.strip() and bare in text:
+                at = text.count("\n", 0, text.find(bare)) + 1
+                return (
+                    f"it contains line numbers. Leave out the number and the sign after it; without them it is at line "
+                    f"{at}."
+                )
+    if (plain := _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), whole)) != whole and plain in text:
+        return (
+            "it has a backslash and a letter or quote where the file has a line break, a tab or a quote. Write the "
+            "characters themselves, in new_string too."
+        )
+    if (plain := html.unescape(whole)) != whole and plain in text:
+        return "it has HTML escapes such as &lt; where the file has the characters. Write these, in new_string too."
+    placeholder = next((line for line in asked if left_out(line) and line not in text), "")
+    if placeholder and len(asked) > 1:
+        return (
+            f"its line {placeholder.strip()[:80]!r} stands for lines that it leaves out. Quote every line, or make one "
+            "edit for each part."
+        )
+    return ""
+
+
+def left_out(line: str) -> bool:
+    """Whether a line looks like a placeholder for other lines."""
+    return len(line) < 160 and ("..." in line or "\u2026" in line) and _LEFT_OUT.fullmatch(line) is not None
 
 
 def _form(line: str) -> str:
@@ -105,7 +148,17 @@ def _closest(lines: Sequence[str], asked: Sequence[str]) -> int | None:
             ratio = matcher.ratio()
             if ratio > best_ratio:
                 best, best_ratio = start, ratio
-    return best
+    return None if best is None else _aligned(lines, asked, best)
+
+
+def _aligned(lines: Sequence[str], asked: Sequence[str], start: int) -> int:
+    """The start near ``start`` from which most lines are equal."""
+
+    def equal(at: int) -> int:
+        return sum(have == want for have, want in zip(lines[at : at + len(asked)], asked, strict=False))
+
+    near = [start, *(at for at in range(start - _NEAR, start + _NEAR + 1) if 0 <= at < len(lines))]
+    return max(near, key=equal)
 
 
 def _units(lines: Sequence[str], size: int) -> Sequence[str]:
@@ -117,18 +170,24 @@ def _units(lines: Sequence[str], size: int) -> Sequence[str]:
 def _report(lines: Sequence[str], asked: Sequence[str], start: int) -> str:
     end = min(len(lines), start + len(asked))
     where = f"line {start + 1}" if end == start + 1 else f"lines {start + 1}-{end}"
-    found, differs = lines[start:end], ""
+    found, differs, first = lines[start:end], "", 0
     for offset, (have, want) in enumerate(zip(found, asked, strict=False)):
         if not _fits(have, want, first=offset == 0, last=offset == len(asked) - 1):
             differs = f" First difference, line {start + offset + 1}, {_kind(have, want)}:"
             differs += f"\n  file: {_visible(have)}\n  yours: {_visible(want)}"
+            first = max(0, min(offset - _SHOWN // 2, len(found) - _SHOWN)) if offset >= _SHOWN else 0
             break
-    shown = "\n".join(f"{start + 1 + index:>5}\t{line[:_MAX_LINE]}" for index, line in enumerate(found[:_SHOWN]))
-    more = "\n  …" if len(found) > _SHOWN else ""
+    before = "  …\n" if first else ""
+    shown = before + _numbered(found[first : first + _SHOWN], start + first + 1)
+    more = "\n  …" if len(found) > first + _SHOWN else ""
     return (
         f"old_string was not found. The closest text is at {where}:\n{shown}{more}\n{differs.strip()}".rstrip()
         + "\nCopy the text exactly as it is in the file."
     )
+
+
+def _numbered(lines: Sequence[str], first: int) -> str:
+    return "\n".join(f"{number:>5}\t{line[:_MAX_LINE]}" for number, line in enumerate(lines, first))
 
 
 def _fits(have: str, want: str, *, first: bool, last: bool) -> bool:
@@ -164,6 +223,10 @@ def _visible(line: str) -> str:
 MAX_COUNTED = 1_000
 """Limit for counting matches; more are reported as "more than"."""
 _SHOWN_LINES = 12
+_SHOWN_PLACES = 4
+"""Most matches that are shown with the lines around them."""
+_TELLING = 8
+"""Characters from which a text that is already there is hardly there by chance."""
 
 
 class EditError(Exception):
@@ -212,7 +275,7 @@ def replace_string(file: TextFile, old: str, new: str, *, replace_all: bool = Fa
         return Edited(file.bom + _encode(file, new), 1, (1,))
     spans = _find(file.text, old, overlapping=not replace_all)
     if not spans:
-        raise EditError(explain_miss(file.text, old))
+        raise EditError(explain_miss(file.text, old) + _made_before(file.text, new))
     if not replace_all and len(spans) > 1:
         raise EditError(_ambiguous(file.text, spans))
     breaks = _line_breaks(file.text)
@@ -344,12 +407,27 @@ def _line_of(text: str, spans: list[_Span]) -> Iterator[int]:
         yield line
 
 
+def _made_before(text: str, new: str) -> str:
+    """A sentence if ``new`` is already there; empty if not, or if it is too short to tell."""
+    spans = _find(text, new, overlapping=True) if len(new.strip()) >= _TELLING else []
+    if len(spans) != 1:
+        return ""
+    (line,) = _line_of(text, spans)
+    return f"\nnew_string is already in the file, at line {line}: the edit may have been made before."
+
+
 def _ambiguous(text: str, spans: list[_Span]) -> str:
-    lines = [str(line) for line in _line_of(text, spans[: _SHOWN_LINES + 1])]
+    numbers = list(_line_of(text, spans[: _SHOWN_LINES + 1]))
     many = len(spans) > MAX_COUNTED
     count = f"more than {MAX_COUNTED:,}" if many else str(len(spans))
-    shown = ", ".join(lines[:_SHOWN_LINES]) + (", …" if len(spans) > _SHOWN_LINES else "")
+    shown = ", ".join(map(str, numbers[:_SHOWN_LINES])) + (", …" if len(spans) > _SHOWN_LINES else "")
+    places = ""
+    if len(spans) <= _SHOWN_PLACES:
+        lines = [line.removesuffix("\r") for line in text.split("\n")]
+        last = [number + text.count("\n", span.start, span.end) for number, span in zip(numbers, spans, strict=True)]
+        around = [(max(number - 2, 0), end + 1) for number, end in zip(numbers, last, strict=True)]
+        places = "\n  …\n".join(_numbered(lines[start:end][:_SHOWN], start + 1) for start, end in around)
     return (
         f"old_string matches {count} places, at lines {shown}. Add lines around the one you mean until it is "
-        "unique, or set replace_all to change all of them."
+        "unique, or set replace_all to change all of them." + (f" The places:\n{places}" if places else "")
     )

@@ -219,7 +219,11 @@ def _place(lines: _Lines, chunk: Chunk, cursor: int, number: int) -> tuple[int, 
             f"Change {number}: its place is above the one before it, or above its @@ line. Put the changes of a file "
             "in the order of its lines."
         )
-    why = explain_miss("\n".join(lines.texts), "\n".join(old)).replace("old_string", "the context")
+    why = (
+        explain_miss("\n".join(lines.texts), "\n".join(old))
+        .replace("old_string", "the context")
+        .replace(", in new_string too", "")
+    )
     raise PatchError(f"Change {number}: {why}")
 
 
