@@ -325,6 +325,8 @@ def missing(path: Path, ctx: ToolContext) -> str:
     """A sentence saying that ``path`` does not exist, with likely alternatives."""
     near = _near_names(path, ctx)
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
+    if any(sign in path.name for sign in "*?"):
+        hint = " A path has no wildcards; list_files and search take them as glob."
     return f"{ctx.display(path)} does not exist.{hint}"
 
 

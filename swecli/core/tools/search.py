@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +16,8 @@ from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import FileEntry, FileListBlock, TextBlock
 from swecli.core.tools.base import Params, Positive, Tool, ToolContext, ToolError, ToolOutcome, explained
 from swecli.core.workspace.search import (
+    SINGLE_LINES,
+    InvalidPatternError,
     Line,
     Listing,
     ListingError,
@@ -23,6 +25,7 @@ from swecli.core.workspace.search import (
     SearchRequest,
     SearchResult,
     list_tree,
+    literal,
     search,
 )
 from swecli.figures import plural
@@ -146,7 +149,7 @@ class Search(Tool[SearchParams]):
         except OSError as error:
             raise explained(error, start, ctx) from error
         if "\n" in params.pattern or "\0" in params.pattern:
-            raise ToolError("The pattern matches single lines, so it can't contain a line break or NUL.")
+            raise ToolError(SINGLE_LINES)
         request = SearchRequest(
             params.pattern,
             start,
@@ -157,11 +160,35 @@ class Search(Tool[SearchParams]):
             leave_out=SECRET_EXPRESSION,
         )
         try:
-            result = await search(request, ctx.environment)
+            result, reading = await _searched(request, ctx.environment)
         except (SearchError, OSError) as error:
             raise ToolError(str(error)) from error
         rules = ctx.read_rules()
-        return _outcome(params, ctx, _allowed(result, start, rules), rules.note)
+        note = "; ".join(filter(None, (reading, rules.note)))
+        return _outcome(params, ctx, _allowed(result, start, rules), note)
+
+
+async def _searched(request: SearchRequest, environment: Mapping[str, str]) -> tuple[SearchResult, str]:
+    """The result, and a clause if it is that of the pattern as plain text: of one that is no valid expression, or that
+    matches nothing as one.
+
+    Raises:
+        SearchError: the search failed, or an invalid expression is not found as text either.
+    """
+    plain = replace(request, pattern=literal(request.pattern))
+    try:
+        result = await search(request, environment)
+    except InvalidPatternError:
+        found = await search(plain, environment)
+        if not found.matches:
+            raise
+        return found, "searched as plain text: the pattern is no valid regular expression"
+    if result.matches or result.incomplete or plain.pattern == request.pattern:
+        return result, ""
+    found = await search(plain, environment)
+    if found.matches:
+        return found, "found as plain text: as a regular expression, the pattern matches nothing"
+    return result, ""
 
 
 def _allowed(result: SearchResult, start: Path, rules: ReadRules) -> SearchResult:
@@ -182,7 +209,7 @@ def _outcome(params: SearchParams, ctx: ToolContext, result: SearchResult, withh
     note = f" ({'; '.join(notes)})" if notes else ""
     if not result.matches:
         files = f" in files like {params.glob}" if params.glob else ""
-        return ToolOutcome(f"No matches for {params.pattern!r}{files}{note}.", (), summary + note)
+        return ToolOutcome(f"No matches for {params.pattern!r}{files}{note}.{_hint(params)}", (), summary + note)
     shown, matches = _chosen(result.lines, min(params.max_results, _CEILING))
     text, paths = [f"{summary}{note}"], None
     for line in shown:
@@ -194,6 +221,15 @@ def _outcome(params: SearchParams, ctx: ToolContext, result: SearchResult, withh
         text.append(f"[{matches} of {result.matches:,} matches shown; narrow it with path or glob]")
     entries = tuple(FileEntry(ctx.display(one.path), one.number, one.text) for one in shown if one.matched)
     return ToolOutcome("\n".join(text), (FileListBlock(entries, result.matches),), summary + note)
+
+
+def _hint(params: SearchParams) -> str:
+    """What may be wrong with a search without matches, as a sentence; empty if nothing is known."""
+    if params.glob and not any(sign in params.glob for sign in "*?[{"):
+        return f" The glob matches only files of the name {params.glob}; an extension is written like *.py."
+    if "\\|" in params.pattern:
+        return " In this syntax, \\| is the sign itself; alternatives are written a|b."
+    return " The bounds of a word are written \\b." if "\\<" in params.pattern or "\\>" in params.pattern else ""
 
 
 def _summary(result: SearchResult) -> str:

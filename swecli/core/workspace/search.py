@@ -103,7 +103,11 @@ _LINE = lazy_pattern(r"(\d+)([:-])(.*)", re.DOTALL)
 
 
 class SearchError(Exception):
-    """The search failed: an invalid expression, shown with its position, or a program error."""
+    """The search failed: an invalid expression or a program error."""
+
+
+class InvalidPatternError(SearchError):
+    """The expression is invalid; the message shows the position."""
 
 
 class SearchRequest(Struct, frozen=True):
@@ -194,7 +198,8 @@ _MAX_LEFT_OUT = 500
 async def _ripgrep(
     program: str, request: SearchRequest, environment: Mapping[str, str], left_out: Collection[str]
 ) -> Captured | None:
-    """Result of ripgrep; None if this version lacks our options: then the worker searches."""
+    """Result of ripgrep; None if this version lacks our options, or ripgrep an element of the expression, such as
+    look-around: then the worker searches."""
     if len(left_out) > _MAX_LEFT_OUT:
         return None
     argv = [program, *_REACH, "--color=never", "--no-heading", "--with-filename", "--line-number", "--null", "--crlf"]
@@ -212,9 +217,25 @@ async def _ripgrep(
     if done.status in (0, 1, None) or done.output:
         return done
     errors = done.errors.decode("utf-8", "replace")
-    if "regex" in errors or "glob" in errors:
-        raise SearchError(f"Invalid pattern. {errors.strip()[:1_000]}\n{_LITERAL}")
+    if "is not allowed in a regex" in errors:
+        raise SearchError(SINGLE_LINES)
+    if "regex parse error" in errors and len(request.pattern) <= _MAX_PATTERN:
+        return None
+    if "regex" in errors:
+        raise InvalidPatternError(f"Invalid pattern. {errors.strip()[:1_000]}\n{_LITERAL}")
+    if "glob" in errors:
+        raise SearchError(f"Invalid glob. {errors.strip()[:1_000]}")
     return None
+
+
+SINGLE_LINES = "The pattern matches single lines, so it can't contain a line break or NUL."
+_MAX_PATTERN = 2_000
+"""Characters of an expression up to which the worker may search with it."""
+
+
+def literal(text: str) -> str:
+    """The expression that matches ``text`` itself, for ripgrep and the worker."""
+    return re.sub(r"([.()\[\]{}*+?^$|\\])", r"\\\1", text)
 
 
 def _literal(name: str) -> str:
@@ -238,7 +259,7 @@ async def _worker(request: SearchRequest, environment: Mapping[str, str]) -> Cap
     done = await run_worker(job, environment=environment, seconds=request.seconds, limit=_BYTES)
     errors = done.errors.decode("utf-8", "replace").strip()
     if done.status == 2:
-        raise SearchError(f"Invalid pattern: {errors}\n{_LITERAL}")
+        raise InvalidPatternError(f"Invalid pattern: {errors}\n{_LITERAL}")
     if done.status not in (0, None):
         raise SearchError(f"The search failed: {errors[-400:]}")
     return done

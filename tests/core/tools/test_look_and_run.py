@@ -96,10 +96,47 @@ async def test_search_misses_and_mistakes(bench: ToolBench) -> None:
     for arguments, says in (
         ({"pattern": "a("}, "Invalid pattern"),
         ({"pattern": "a\nb"}, "single lines"),
+        ({"pattern": "a", "path": "src/**/*.py"}, "wildcards"),
         ({"pattern": "a", "path": "gone"}, "does not exist"),
     ):
         with pytest.raises(ToolError, match=says):
             await bench.call("search", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "how"),
+    [
+        ("f(", 1, "(searched as plain text: the pattern is no valid regular expression)"),
+        ("a[0", 2, "(searched as plain text: the pattern is no valid regular expression)"),
+        ("a[0]", 2, "(found as plain text: as a regular expression, the pattern matches nothing)"),
+        ("$x->y", 3, "(found as plain text: as a regular expression, the pattern matches nothing)"),
+        (r"(?<=x = )f", 1, ""),
+        (r"^(.)\[0\] = \1$", 2, ""),
+        (r"f\(\d{", 4, ""),
+    ],
+)
+async def test_a_pattern_that_only_others_accept_is_understood(
+    bench: ToolBench, pattern: str, line: int, how: str
+) -> None:
+    bench.file("a.py", "x = f(1)\na[0] = a\n$x->y\nf(1{\n")
+    text = (await bench.call("search", pattern=pattern)).text
+    assert f"\n{line:>5}: " in text
+    assert text.split("\n")[0].partition(" (")[2] == how.removeprefix("(")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"pattern": r"one\|two"}, r"\| is the sign itself"),
+        ({"pattern": r"\<one\>"}, r"bounds of a word are written \b"),
+        ({"pattern": "one", "glob": "py"}, "an extension is written like *.py"),
+    ],
+)
+async def test_a_search_without_matches_says_what_may_be_wrong(
+    bench: ToolBench, arguments: dict[str, str], says: str
+) -> None:
+    bench.file("a.py", "one\n")
+    assert says in (await bench.call("search", **arguments)).text
 
 
 async def test_command_result(bench: ToolBench) -> None:
