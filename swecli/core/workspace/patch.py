@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
+from itertools import pairwise
 from typing import Literal
 
 from msgspec import Struct
@@ -17,6 +18,8 @@ from swecli.lazy_pattern import lazy_pattern
 BEGIN, END, END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
 _HEAD = lazy_pattern(r"\*\*\* (Add|Update|Delete) File: *(.+?) *")
 _MOVE = lazy_pattern(r"\*\*\* Move to: *(.+?) *")
+_EXTENDED = lazy_pattern(r"diff --git |index [0-9a-f]+\.\.|(?:new|deleted) file mode |(?:old|new) mode ")
+_RANGE = lazy_pattern(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)?(?: @@.*)?")
 _HEREDOC = lazy_pattern(r"(?:apply_patch\s+)?<<\s*(['\"]?)(\w+)\1\s*\n(.*)\n\2\s*", re.DOTALL)
 _FENCE = lazy_pattern(r"```\w*\n(.*)\n```\s*", re.DOTALL)
 
@@ -26,14 +29,18 @@ class PatchError(Exception):
 
 
 Sign = Literal[" ", "-", "+"]
+Line = tuple[int, str]
+"""A line of a patch, with its number."""
 
 
 class Chunk(Struct, frozen=True):
-    """One changed place. ``headers`` are lines above that lead to it; ``at_end``: it is the end of the file."""
+    """One changed place. ``headers`` are lines above that lead to it; ``at_end``: it is the end of the file. ``line``
+    is its line number (from 1) in the old file, as a unified diff states it: it only chooses among several matches."""
 
     headers: tuple[str, ...]
     lines: tuple[tuple[Sign, str], ...]
     at_end: bool = False
+    line: int | None = None
 
     @property
     def old(self) -> list[str]:
@@ -51,7 +58,8 @@ class FilePatch(Struct, frozen=True):
 
 
 def parse_patch(text: str) -> tuple[FilePatch, ...]:
-    """The files of a patch, in order. A patch inside a here-document or a code fence is unpacked.
+    """The files of a patch, in order. A patch inside a here-document or a code fence is unpacked; a unified diff is a
+    patch, too.
 
     Raises:
         PatchError: the patch or a part of it is malformed.
@@ -61,14 +69,21 @@ def parse_patch(text: str) -> tuple[FilePatch, ...]:
         lines.pop(0)
     while lines and not lines[-1][1].strip():
         lines.pop()
+    patches = tuple(_unified_files(lines) if _is_unified(lines) else _files(_inside(lines)))
+    if not patches:
+        raise PatchError("The patch names no file.")
+    return patches
+
+
+def _inside(lines: list[Line]) -> list[Line]:
+    """The lines between the first and the last one, which may be missing only together."""
+    if lines and _HEAD.fullmatch(lines[0][1].strip()) and lines[-1][1].strip() != END:
+        return lines
     if not lines or lines[0][1].strip() != BEGIN:
         raise PatchError(f"The first line must be {BEGIN!r}.")
     if lines[-1][1].strip() != END:
         raise PatchError(f"The last line must be {END!r}: the patch may have been cut off.")
-    patches = tuple(_files(lines[1:-1]))
-    if not patches:
-        raise PatchError("The patch names no file.")
-    return patches
+    return lines[1:-1]
 
 
 def _unpacked(text: str) -> str:
@@ -78,9 +93,6 @@ def _unpacked(text: str) -> str:
         if match:
             text = match.group(match.lastindex or 1)
     return text
-
-
-Line = tuple[int, str]
 
 
 def _files(lines: list[Line]) -> Iterator[FilePatch]:
@@ -107,6 +119,39 @@ def _files(lines: list[Line]) -> Iterator[FilePatch]:
         at = end
 
 
+def _is_unified(lines: list[Line]) -> bool:
+    heads = [at for at in range(len(lines)) if _begins_file(lines, at)]
+    return bool(heads) and all(_EXTENDED.match(line) or not line.strip() for _, line in lines[: heads[0]])
+
+
+def _begins_file(lines: list[Line], at: int) -> bool:
+    return (
+        at + 2 < len(lines)
+        and lines[at][1].startswith("--- ")
+        and lines[at + 1][1].startswith("+++ ")
+        and lines[at + 2][1].startswith("@@")
+    )
+
+
+def _unified_files(lines: list[Line]) -> Iterator[FilePatch]:
+    starts = [at for at in range(len(lines)) if _begins_file(lines, at)]
+    for start, end in pairwise((*starts, len(lines))):
+        body = lines[start + 2 : end]
+        while body and (_EXTENDED.match(body[-1][1]) or not body[-1][1]):  # the head of the next file
+            body.pop()
+        old, new = (line[4:].partition("\t")[0].strip() for _, line in lines[start : start + 2])
+        prefixed = old.startswith(("a/", "/dev/null")) and new.startswith(("b/", "/dev/null"))
+        old, new = (path[2:] if prefixed and path != "/dev/null" else path for path in (old, new))
+        if old == "/dev/null":
+            yield FilePatch("add", new, text=_added([line for line in body if line[1][:2] not in ("@@", "\\ ")]))
+        elif new == "/dev/null":
+            yield FilePatch("delete", old)
+        elif old == new:
+            yield _updated(lines[start][0], old, body)
+        else:
+            raise PatchError(f"Line {lines[start][0]}: {old} and {new} differ. To move a file, use '*** Move to: '.")
+
+
 def _added(body: list[Line]) -> str:
     while body and not body[-1][1]:
         body.pop()
@@ -129,17 +174,23 @@ def _updated(number: int, path: str, body: list[Line]) -> FilePatch:
 def _chunks(body: list[Line]) -> Iterator[Chunk]:
     headers: list[str] = []
     lines: list[tuple[Sign, str]] = []
+    at: int | None = None
     for number, line in body:
         if line.startswith("@@"):
             if lines:
-                yield _chunk(headers, lines)
-                headers, lines = [], []
+                yield _chunk(headers, lines, at=at)
+                headers, lines, at = [], [], None
+            if stated := _RANGE.fullmatch(line.rstrip()):
+                at = int(stated[1])
+                continue
             name = line[2:].removeprefix(" ").removesuffix(" @@")
             if name.strip():
                 headers.append(name)
         elif line.strip() == END_OF_FILE:
-            yield _chunk(headers, lines, at_end=True)
-            headers, lines = [], []
+            yield _chunk(headers, lines, at_end=True, at=at)
+            headers, lines, at = [], [], None
+        elif line.startswith("\\ No newline"):
+            continue
         elif not line:
             lines.append((" ", ""))
         elif line[0] == " " or line[0] == "-" or line[0] == "+":
@@ -148,11 +199,11 @@ def _chunks(body: list[Line]) -> Iterator[Chunk]:
         else:
             raise PatchError(f"Line {number}: a line of a change starts with ' ', '-' or '+', or is '@@'.")
     if any(sign != " " or text for sign, text in lines):
-        yield _chunk(headers, lines)
+        yield _chunk(headers, lines, at=at)
 
 
-def _chunk(headers: list[str], lines: list[tuple[Sign, str]], *, at_end: bool = False) -> Chunk:
-    return Chunk(tuple(headers), tuple(lines), at_end)
+def _chunk(headers: list[str], lines: list[tuple[Sign, str]], *, at_end: bool = False, at: int | None = None) -> Chunk:
+    return Chunk(tuple(headers), tuple(lines), at_end, at)
 
 
 _PLAIN = str.maketrans(
@@ -169,6 +220,8 @@ def _plain(line: str) -> str:
     return unicodedata.normalize("NFC", line).translate(_PLAIN).strip()
 
 
+_SHOWN = 8
+"""Most line numbers in an error."""
 _FORMS: tuple[Callable[[str], str], ...] = (lambda line: line, str.rstrip, str.strip, _plain)
 """Forms in which lines are compared, strictest first."""
 
@@ -190,7 +243,8 @@ def patched(file: TextFile, chunks: Sequence[Chunk]) -> bytes:
             if found is None:
                 raise PatchError(f"Change {number}: the line after @@ was not found: {header[:200]!r}.")
             cursor = found + 1
-        start, taken = _place(lines, chunk, cursor, number)
+        same = sum(later.old == chunk.old and later.headers == chunk.headers for later in chunks[number - 1 :])
+        start, taken = _place(lines, chunk, cursor, number, same)
         pieces += lines.pieces(chunk, start, taken)
         cursor = start + taken
     try:
@@ -199,9 +253,18 @@ def patched(file: TextFile, chunks: Sequence[Chunk]) -> bytes:
         raise PatchError(str(error).replace("new_string", "A new line")) from error
 
 
-def _place(lines: _Lines, chunk: Chunk, cursor: int, number: int) -> tuple[int, int]:
-    """The line where the chunk begins, and how many lines it covers."""
+def _place(lines: _Lines, chunk: Chunk, cursor: int, number: int, same: int) -> tuple[int, int]:
+    """The line where the chunk begins, and how many lines it covers. ``same`` is how many chunks from this one on
+    change the same lines.
+
+    Raises:
+        PatchError: there is no such place, or more than the chunks that change one.
+    """
     old = chunk.old
+    if not old and chunk.line is not None and lines.texts:
+        raise PatchError(
+            f"Change {number} has no line of the file around the new ones. Add some, with ' ' before them."
+        )
     if not old:
         return (cursor if chunk.headers and not chunk.at_end else len(lines.texts)), 0
     for wanted in (old, old[:-1] if not old[-1] else []):
@@ -211,9 +274,17 @@ def _place(lines: _Lines, chunk: Chunk, cursor: int, number: int) -> tuple[int, 
             at_end = lines.find(wanted, max(cursor, len(lines.texts) - len(wanted)))
             if at_end is not None:
                 return at_end, len(wanted)
-        found = lines.find(wanted, cursor)
-        if found is not None:
-            return found, len(wanted)
+        found = lines.find_all(wanted, cursor)
+        if len(found) > same and chunk.line is not None and chunk.line - 1 in found:
+            return chunk.line - 1, len(wanted)
+        if len(found) > same and not chunk.headers:
+            shown = ", ".join(str(at + 1) for at in found[:_SHOWN]) + (", …" if len(found) > _SHOWN else "")
+            raise PatchError(
+                f"Change {number}: its lines match {len(found)} places, at lines {shown}. Begin it with @@ and the "
+                "enclosing line, or add lines around it until it is unique."
+            )
+        if found:
+            return found[0], len(wanted)
     if lines.find(old, 0) is not None:
         raise PatchError(
             f"Change {number}: its place is above the one before it, or above its @@ line. Put the changes of a file "
@@ -241,15 +312,22 @@ class _Lines:
         self._forms: dict[int, list[str]] = {0: self.texts}
 
     def find(self, wanted: Sequence[str], start: int) -> int | None:
+        return next(iter(self.find_all(wanted, start)), None)
+
+    def find_all(self, wanted: Sequence[str], start: int) -> list[int]:
+        """Where the lines are, in the strictest form in which they are anywhere."""
         for index, form in enumerate(_FORMS):
             have = self._forms.get(index)
             if have is None:
                 have = self._forms[index] = [form(line) for line in self.texts]
             asked = [form(line) for line in wanted]
+            found: list[int] = []
             for at in range(start, len(have) - len(asked) + 1):
                 if have[at] == asked[0] and have[at : at + len(asked)] == asked:
-                    return at
-        return None
+                    found.append(at)
+            if found:
+                return found
+        return []
 
     def pieces(self, chunk: Chunk, start: int, taken: int) -> list[Piece]:
         """Replacements as characters ``start`` to ``end`` and the new text."""

@@ -88,6 +88,9 @@ def test_what_is_no_patch_is_refused_with_the_line(text: str, says: str) -> None
         ("a\nb\n".encode("utf-16"), "-b\n+c", "a\nc\n".encode("utf-16")),
         (b"a\n\nb\n", " a\n\n-b\n+c", b"a\n\nc\n"),
         (b"a\nb\nc\nd\n", "-a\n b\n+n\n c\n-d", b"b\nn\nc\n"),
+        (b"x\na\nx\n", "@@ -3,1 +3,1 @@\n-x\n+X", b"x\na\nX\n"),
+        (b"x\na\n", "@@ -9,2 +9,2 @@ def f():\n-x\n+X\n a\n\\ No newline at end of file", b"X\na\n"),
+        (b"x\na\nx\n", "@@\n-x\n+X\n@@\n-x\n+Y", b"X\na\nY\n"),
         (b"1\n2\n3\n4\n5\n", "@@\n 1\n-2\n@@\n-4\n+four\n 5", b"1\n3\nfour\n5\n"),
     ],
 )
@@ -103,11 +106,39 @@ def test_only_the_named_lines_change(data: bytes, body: str, after: bytes) -> No
         (b"a\nb\n", "@@ def f\n-a\n+b", "line after @@ was not found"),
         (b"a\nb\n", "@@\n-b\n+B\n@@\n-a\n+A", "order of its lines"),
         ("ä\n".encode("latin-1"), " ä\n+→", "cannot represent"),
+        (b"x\na\nx\n", "@@\n-x\n+X", "Change 1: its lines match 2 places, at lines 1, 3. Begin it with @@"),
+        (b"x\na\nx\n", "@@ -2 +2 @@\n-x\n+X", "match 2 places"),
+        (b"a\nx\nb\nx\nx\n", "@@\n a\n@@\n-x\n+X", "Change 2: its lines match 3 places, at lines 2, 4, 5"),
+        (b"a\n", "@@ -1,0 +2 @@\n+b", "has no line of the file around"),
     ],
 )
 def test_what_does_not_fit_is_refused(data: bytes, body: str, says: str) -> None:
     with pytest.raises(PatchError, match=says):
         change(data, body)
+
+
+def test_a_unified_diff_is_a_patch() -> None:
+    update, add, delete = parse_patch(
+        "diff --git a/b.py b/b.py\nindex 1..2 100644\n--- a/b.py\t2026-01-01\n+++ b/b.py\n"
+        "@@ -1,3 +1,3 @@ def f():\n x\n--- y\n+++ z\n x\n@@ -9 +9 @@\n-q\n"
+        "diff --git a/n.py b/n.py\nnew file mode 100644\nindex 0..1\n--- /dev/null\n+++ b/n.py\n"
+        "@@ -0,0 +1,2 @@\n+1\n+2\n"
+        "--- a/d.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n"
+    )
+    assert (update.action, update.path) == ("update", "b.py")
+    assert [chunk.line for chunk in update.chunks] == [1, 9]
+    assert update.chunks[0].lines == ((" ", "x"), ("-", "-- y"), ("+", "++ z"), (" ", "x"))
+    assert (add.action, add.path, add.text) == ("add", "n.py", "1\n2\n")
+    assert (delete.action, delete.path) == ("delete", "d.py")
+    (plain,) = parse_patch("--- src/a.py\n+++ src/a.py\n@@\n-x\n+y")
+    assert plain.path == "src/a.py"
+    with pytest.raises(PatchError, match="differ"):
+        parse_patch("--- a.py.orig\n+++ a.py\n@@\n-x\n+y")
+
+
+def test_both_markers_may_be_missing() -> None:
+    (one,) = parse_patch("*** Update File: a\n@@\n-x\n+y")
+    assert one.path == "a"
 
 
 lines = st.lists(st.text(st.sampled_from("ab \t“é"), max_size=4), min_size=1, max_size=12)
