@@ -243,6 +243,9 @@ def _command(line: bytes, number: int) -> Command | BadLine:
         return BadLine(f"standard input, line {number}: {error}")
 
 
+OUTSIDE = "outside the workspace"
+
+
 def refusal(request: PermissionRequested) -> ReplyPermission:
     """Rejection with a note to the model: it can continue with work that needs no approval."""
     if UNREAD in request.reason:
@@ -257,11 +260,12 @@ def refusal(request: PermissionRequested) -> ReplyPermission:
             "continue without it and report what you left undone."
         )
         return ReplyPermission(request.request, "reject", note, by="headless")
+    outside = " The path is outside the project, whose files have relative paths." if OUTSIDE in request.reason else ""
     allow = f" (for example --allowed-tools {request.tool!r}, or another --permission-mode)"
     return ReplyPermission(
         request.request,
         "reject",
-        f"No user is present in this run; {request.tool} needs an approval given at the start{allow}. Do not "
+        f"No user is present in this run; {request.tool} needs an approval given at the start{allow}.{outside} Do not "
         "retry it; continue without it and report what you left undone.",
         by="headless",
     )

@@ -20,6 +20,14 @@ def test_a_refused_overwriting_names_the_way_that_needs_nobody() -> None:
     assert "Do not retry it" in refusal(other).note
 
 
+def test_a_path_outside_of_the_project_is_named_as_that() -> None:
+    for effects, outside in ((Effects(reads=("/other/a",)), True), (Effects(writes=("/w/a",)), False)):
+        decision = decide(Policy(), Call("read_file", {}, effects, "/w", ("/w",)))
+        assert decision.outcome == "ask"
+        asked = PermissionRequested("r", "i", "read_file", "a", (), decision.reason, "b")
+        assert ("whose files have relative paths" in refusal(asked).note) == outside
+
+
 def test_what_a_hook_leaves_to_the_user_is_refused_with_its_reason() -> None:
     asked = PermissionRequested("r", "i", "run_command", "rm a", (), "The hook x.", "b", rule_note=ASKED_BY_HOOK)
     note = refusal(asked).note

@@ -30,6 +30,7 @@ from swecli.core.workspace.jobs import Jobs
 from swecli.core.workspace.text_file import NotRegularError
 from swecli.core.workspace.walk import MOSTLY_BUILT, NOT_OWN
 from swecli.figures import plural
+from swecli.lazy_pattern import lazy_pattern
 
 
 class Params(Checked):
@@ -195,7 +196,8 @@ class ToolContext(Struct, frozen=True):
     same places, even if a link changes meanwhile."""
 
     def resolve(self, path: str) -> Path:
-        """Absolute path for ``path`` as the model wrote it, with links resolved as they were when it was first named.
+        """Absolute path for ``path`` as the model wrote it, or as ``meant_path`` reads it, with links resolved as they
+        were when it was first named.
 
         Raises:
             ToolError: not a path: NUL, an unpaired surrogate, an unknown user's home, a loop of links.
@@ -204,8 +206,7 @@ class ToolContext(Struct, frozen=True):
         if known is not None:
             return known
         try:
-            expanded = Path(path).expanduser()
-            found = (expanded if expanded.is_absolute() else self.cwd / expanded).resolve()
+            found = meant_path(path, self.cwd).resolve()
         except (ValueError, RuntimeError, OSError) as error:
             raise ToolError(f"{path[:200]!r} is not a usable path: {error}") from error
         self.resolved[path] = found
@@ -217,6 +218,33 @@ class ToolContext(Struct, frozen=True):
             if path.is_relative_to(root):
                 return str(path.relative_to(root))
         return str(path)
+
+
+_AROUND_PATH = (("`", "`"), ('"', '"'), ("'", "'"), ("<", ">"))
+_PLACE = lazy_pattern(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)\Z")
+"""A line or lines after a path."""
+
+
+def meant_path(path: str, cwd: Path) -> Path:
+    """``path`` below ``cwd``, its user's home expanded. If that does not exist, quotes, white space and ``file://``
+    around it are left out; so is a leading @ or a line number after it, and backslashes become slashes, if that names
+    something that exists.
+
+    Raises:
+        ValueError, RuntimeError, OSError: it is not a usable path.
+    """
+    as_written = cwd / Path(path).expanduser()
+    bare = path.strip()
+    for begin, end in _AROUND_PATH:
+        if len(bare) > 2 and bare.startswith(begin) and bare.endswith(end):
+            bare = bare[1:-1].strip()
+    bare = bare.removeprefix("file://")
+    if not bare or os.path.lexists(as_written):
+        return as_written
+    for other in (_PLACE.sub("", bare), bare.removeprefix("@"), bare.replace("\\", "/")):
+        if other not in ("", bare) and os.path.lexists(found := cwd / Path(other).expanduser()):
+            return found
+    return cwd / Path(bare).expanduser()
 
 
 class Tool(ABC, Generic[P]):
@@ -339,6 +367,9 @@ def _near_names(path: Path, ctx: ToolContext) -> list[str]:
     found += [path.parent / name for name in get_close_matches(path.name, names, 3, 0.6)]
     if path.is_relative_to(ctx.cwd) or any(path.is_relative_to(root) for root in ctx.roots):
         found += _same_name(path.name, ctx.roots or (ctx.cwd,))
+    else:  # perhaps of another machine
+        ends = (ctx.cwd.joinpath(*path.parts[first:]) for first in range(1, len(path.parts)))
+        found[:0] = [one for one in ends if os.path.lexists(one)][:1]
     return list(dict.fromkeys(ctx.display(one) for one in found))[:4]
 
 

@@ -176,9 +176,27 @@ _NEEDS_TERMINAL = lazy_pattern(
     r"a terminal is required|a password is required|no tty present|not a tty\b|not a terminal|"
     r"could not read (Username|Password)|terminal prompts disabled|/dev/tty: No such device|"
     r"EOF when reading a line|EOF on (stdin|standard input)|Error reading input|stdin is not a|"
+    r"Output is not to a terminal|Error opening terminal|TERM environment variable not set|"
     r"Host key verification failed|Inappropriate ioctl for device",
     re.IGNORECASE,
 )
+_NOT_FOUND = 127
+"""Exit status of a shell that did not find the program."""
+_MISSING = lazy_pattern(r"^\S*?(?:bash|sh): (?:line \d+: )?([\w-]+): (?:command )?not found", re.MULTILINE)
+_TOOLS = (
+    "apply_patch",
+    "edit_file",
+    "list_files",
+    "read_file",
+    "run_command",
+    "update_todos",
+    "web_fetch",
+    "write_file",
+)
+"""Tools that models may mistake for programs."""
+_STATE = r"(?:cd|export|source|\.|alias|unset|pushd|popd|umask|set)(?:[ \t][^;&|\n]*)?"
+_ONLY_STATE = lazy_pattern(rf"\s*{_STATE}(?:\s*(?:;|&&|\n)\s*{_STATE})*[\s;]*")
+"""Commands that change only their own shell."""
 _PROMPT = lazy_pattern(
     r"(\[y(es)?/n(o)?\]|\(y(es)?/n(o)?(/\[fingerprint\])?\)|\bpassword( for [^:\n]*)?:|\bpassphrase[^\n]*:|"
     r"press (any key|enter|return)[^\n]*)[ ?:]*\Z",
@@ -379,13 +397,25 @@ def report(command: str, result: ProcessResult, timeout: float, blocked: str, mo
             f"It left {result.ended_left} processes running. More than {MOST_LEFT} do not count as a background "
             "job, so swecli ended them. Use background: true for a long-running program."
         )
+    lines += _hints(command, result)
+    lines.append(as_read(result.output).removesuffix("\n") or "(no output)")
+    return "\n".join(lines)
+
+
+def _hints(command: str, result: ProcessResult) -> Iterator[str]:
+    """What the command lacked or will not do, as far as its words and its output tell."""
     if result.ending == "exited" and wants_input(command, result.output, result.exit_status):
-        lines.append(
+        yield (
             "The command needs input, a terminal or a password, which commands don't have. Use non-interactive "
             "options, give the input in the command (echo y | …, <<EOF), or ask the user to run it."
         )
-    lines.append(as_read(result.output).removesuffix("\n") or "(no output)")
-    return "\n".join(lines)
+    if result.ending == "timeout" and (_NEEDS_TERMINAL.search(result.output) or _PROMPT.search(result.output)):
+        yield "It waited for input or a terminal, which commands don't have, so more time would not help."
+    if result.ending == "exited" and not result.exit_status and _ONLY_STATE.fullmatch(command):
+        yield "This has no effect on later commands, each of which runs in a new shell: put both in one command."
+    missing = _MISSING.search(result.output) if result.exit_status == _NOT_FOUND else None
+    if missing is not None and missing[1] in _TOOLS:
+        yield f"{missing[1]} is a tool, not a program: call it as such."
 
 
 def _ending(result: ProcessResult, timeout: float, most: float) -> str:

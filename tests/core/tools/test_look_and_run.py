@@ -154,6 +154,31 @@ async def test_command_result(bench: ToolBench) -> None:
     assert not silent.is_error
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("cd .", "no effect on later commands"),
+        ("export A=1 && cd .", "no effect on later commands"),
+        ("apply_patch <<'EOF'\n*** Begin Patch\nEOF", "apply_patch is a tool, not a program"),
+        ("echo 'Error opening terminal: unknown.'; exit 1", "needs input, a terminal"),
+    ],
+)
+async def test_a_command_that_can_not_do_what_is_meant_says_so(bench: ToolBench, command: str, says: str) -> None:
+    assert says in (await bench.call("run_command", command=command)).text
+
+
+@pytest.mark.parametrize("command", ["cd . && ls", "export A=1; env", "cd . | cat", "nosuchprogram"])
+async def test_other_commands_get_no_such_hint(bench: ToolBench, command: str) -> None:
+    text = (await bench.call("run_command", command=command)).text
+    assert "no effect" not in text
+    assert "is a tool" not in text
+
+
+def test_waiting_for_a_terminal_is_no_lack_of_time() -> None:
+    result = ProcessResult("Vim: Warning: Output is not to a terminal\n", None, "timeout", 2.0, 42, 0)
+    assert "more time would not help" in report("vim a", result, 2.0, "")
+
+
 async def test_command_is_shown_before_it_runs(bench: ToolBench) -> None:
     preview = await bench.preview("run_command", command="rm -r x")
     assert preview.blocks == (TerminalBlock("rm -r x", "", cwd=str(bench.folder)),)

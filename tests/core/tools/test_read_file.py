@@ -193,3 +193,37 @@ def read(path: Path, work: Callable[[int], Window]) -> Window:
         return work(descriptor)
     finally:
         os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("src/m.py\n", " src/m.py ", "`src/m.py`", '"src/m.py"', "'src/m.py'", "<src/m.py>", "@src/m.py"),
+        *("src/m.py:12", "src/m.py:4-6", "src/m.py#L4", "src/m.py#L4-L6", "src\\m.py", "file://{root}/src/m.py"),
+    ],
+)
+async def test_a_path_is_read_as_it_must_be_meant(bench: ToolBench, path: str) -> None:
+    bench.file("src/m.py", b"x\n")
+    outcome = await bench.call("read_file", path=path.replace("{root}", str(bench.folder)))
+    assert outcome.text.startswith("    1\tx")
+
+
+@pytest.mark.parametrize("name", ["`a`", "@a", "a:12", "a\\b", "a "])
+async def test_a_file_with_an_odd_name_is_itself(bench: ToolBench, name: str) -> None:
+    other = "a/b" if "\\" in name else "a"
+    bench.file(other, b"other\n")
+    bench.file(name, b"odd\n")
+    assert "odd" in (await bench.call("read_file", path=name)).text
+
+
+async def test_a_new_file_gets_no_quotes_but_keeps_what_may_be_meant(bench: ToolBench) -> None:
+    for path in ("`a.py`\n", "b.py:12", "@c.py", "a/d.py"):
+        await bench.call("write_file", path=path, content="x\n")
+    names = sorted(one.relative_to(bench.folder).as_posix() for one in bench.folder.rglob("*") if one.is_file())
+    assert names == ["@c.py", "a.py", "a/d.py", "b.py:12"]
+
+
+async def test_a_path_of_another_machine_leads_to_the_same_file_here(bench: ToolBench) -> None:
+    bench.file("src/m.py", b"x\n")
+    with pytest.raises(ToolError, match=r"does not exist\. Did you mean src/m\.py\?"):
+        await bench.call("read_file", path="/nowhere/project/src/m.py")
