@@ -260,7 +260,8 @@ def refusal(request: PermissionRequested) -> ReplyPermission:
             "continue without it and report what you left undone."
         )
         return ReplyPermission(request.request, "reject", note, by="headless")
-    outside = " The path is outside the project, whose files have relative paths." if OUTSIDE in request.reason else ""
+    foreign = OUTSIDE in request.reason and request.tool != "run_command"
+    outside = " The path is outside the project, whose files have relative paths." if foreign else ""
     allow = f" (for example --allowed-tools {request.tool!r}, or another --permission-mode)"
     return ReplyPermission(
         request.request,

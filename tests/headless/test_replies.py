@@ -26,6 +26,8 @@ def test_a_path_outside_of_the_project_is_named_as_that() -> None:
         assert decision.outcome == "ask"
         asked = PermissionRequested("r", "i", "read_file", "a", (), decision.reason, "b")
         assert ("whose files have relative paths" in refusal(asked).note) == outside
+    asked = PermissionRequested("r", "i", "run_command", "a", (), "This goes to /x, outside the workspace.", "b")
+    assert "relative paths" not in refusal(asked).note
 
 
 def test_what_a_hook_leaves_to_the_user_is_refused_with_its_reason() -> None:

@@ -106,12 +106,21 @@ _IDLE = frozenset(
         "thought",
         "prompt",
         "output_mode",
+        "requires_approval",
         "-n",
     )
 )
 """Parameters in which other agents let the model explain a call, or choose the form of a result: ours has one form."""
 _LABELS = frozenset(("id", "priority", "active_form", "header"))
 """The same in the entries of a list, such as a todo."""
+_STATUSES: Mapping[str, str] = {
+    "in_progress": "in_progress",
+    "not_started": "pending",
+    "todo": "pending",
+    "done": "completed",
+    "complete": "completed",
+}
+"""Other words for the states of a todo."""
 _FOLDERS = ("workdir", "cwd", "working_directory", "directory", "dir_path")
 """Parameters for where a command runs."""
 _CAPITAL = lazy_pattern(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -129,10 +138,10 @@ def own_name(name: str) -> str:
     """Our name for the tool that a model calls ``name``."""
     name = name.strip()
     bare = _CALLED.sub("", name.partition("<|")[0].strip()).replace(" ", "_")
-    for word in (bare.lower(), _snake_case(bare)):
-        if word in ALIASES or word in _OWN:
-            return ALIASES.get(word, word)
-    return name
+    word = bare.lower()
+    if word not in ALIASES and word not in _OWN:
+        word = _snake_case(bare)
+    return ALIASES.get(word, word if word in _OWN else name)
 
 
 def own_arguments(given: Mapping[str, Any], names: Collection[str], *, entry: bool = False) -> dict[str, Any]:
@@ -155,6 +164,10 @@ def own_arguments(given: Mapping[str, Any], names: Collection[str], *, entry: bo
     if {"command", "timeout"} <= set(names):
         _take_timeout(arguments, names)
         _take_command(arguments, names)
+    if "questions" in names:
+        _take_question(arguments, names)
+    if entry and "status" in names and isinstance(arguments.get("status"), str):
+        arguments["status"] = _STATUSES.get(arguments["status"].lower().replace("-", "_"), arguments["status"])
     idle = _IDLE | _LABELS if entry else _IDLE
     return {
         key: value
@@ -244,6 +257,18 @@ def _take_blocks(arguments: dict[str, Any], names: Collection[str]) -> None:
             {"old_string": old.removesuffix("\n") if new else old, "new_string": new.removesuffix("\n")}
             for old, new in found
         ]
+
+
+def _take_question(arguments: dict[str, Any], names: Collection[str]) -> None:
+    """A single question, with its answers as texts, becomes the only entry of ``questions``."""
+    if "questions" in arguments or not isinstance(arguments.get("question"), str):
+        return
+    key = _other(arguments, names, "options", "follow_up", "suggestions")
+    options = arguments.get(key, [])
+    if isinstance(options, list) and all(isinstance(option, str) for option in cast("list[Any]", options)):
+        arguments.pop(key, None)
+        labels = [{"label": option} for option in cast("list[str]", options)]
+        arguments["questions"] = [{"question": arguments.pop("question"), "options": labels}]
 
 
 def _take_timeout(arguments: dict[str, Any], names: Collection[str]) -> None:

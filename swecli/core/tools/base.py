@@ -206,7 +206,8 @@ class ToolContext(Struct, frozen=True):
         if known is not None:
             return known
         try:
-            found = meant_path(path, self.cwd).resolve()
+            found = self.cwd / Path(path).expanduser()
+            found = (found if os.path.lexists(found) else meant_path(path, self.cwd)).resolve()
         except (ValueError, RuntimeError, OSError) as error:
             raise ToolError(f"{path[:200]!r} is not a usable path: {error}") from error
         self.resolved[path] = found
@@ -226,21 +227,18 @@ _PLACE = lazy_pattern(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)\Z")
 
 
 def meant_path(path: str, cwd: Path) -> Path:
-    """``path`` below ``cwd``, its user's home expanded. If that does not exist, quotes, white space and ``file://``
-    around it are left out; so is a leading @ or a line number after it, and backslashes become slashes, if that names
-    something that exists.
+    """What is meant by a ``path`` that does not exist, below ``cwd``: quotes, white space and ``file://`` around it are
+    left out; so is a leading @ or a line number after it, and backslashes become slashes, if that names something that
+    exists.
 
     Raises:
         ValueError, RuntimeError, OSError: it is not a usable path.
     """
-    as_written = cwd / Path(path).expanduser()
     bare = path.strip()
     for begin, end in _AROUND_PATH:
         if len(bare) > 2 and bare.startswith(begin) and bare.endswith(end):
             bare = bare[1:-1].strip()
-    bare = bare.removeprefix("file://")
-    if not bare or os.path.lexists(as_written):
-        return as_written
+    bare = bare.removeprefix("file://") or path
     for other in (_PLACE.sub("", bare), bare.removeprefix("@"), bare.replace("\\", "/")):
         if other not in ("", bare) and os.path.lexists(found := cwd / Path(other).expanduser()):
             return found

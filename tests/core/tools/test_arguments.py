@@ -111,6 +111,26 @@ def edit(old: str, new: str) -> dict[str, object]:
             {"todos": [{"text": "a", "status": "completed"}]},
         ),
         (
+            "manage_todo_list",
+            {"todo_list": [{"title": "a", "status": "not-started"}, {"title": "b", "status": "done"}]},
+            "update_todos",
+            {"todos": [{"text": "a", "status": "pending"}, {"text": "b", "status": "completed"}]},
+        ),
+        (
+            "ask_followup_question",
+            {"question": "Which?", "follow_up": ["a", "b"]},
+            "ask_user",
+            {
+                "questions": [
+                    {
+                        "question": "Which?",
+                        "options": [{"label": "a", "description": ""}, {"label": "b", "description": ""}],
+                        "multiple": False,
+                    }
+                ]
+            },
+        ),
+        (
             "replace_in_file",
             {"path": "a", "diff": CLINE.format("x\ny", "z\n") + CLINE.format("q", "")},
             "edit_file",
