@@ -16,6 +16,8 @@ from swecli.lazy_pattern import lazy_pattern
 
 _LONGEST = 1_000_000
 """Characters of an answer that are examined."""
+_LONGEST_CODE = 200_000
+"""The same, for calls in Python."""
 _JSON_NAME = lazy_pattern(
     r"""\A\s*\[?\s*\{\s*["'](?:name|tool|tool_name|function)["']\s*:\s*["']([\w.:-]{1,100})["']"""
 )
@@ -77,6 +79,9 @@ def _children(text: str) -> JsonObject | None:
 
 
 def _as_python(text: str, tools: Collection[str]) -> Split | None:
+    end = text[-50:].rstrip()
+    if len(text) > _LONGEST_CODE or not end.endswith((")]", "\n```")):
+        return None
     match = _TOOL_CODE.search(text) or _PYTHON.search(text)
     if match is None:
         return None

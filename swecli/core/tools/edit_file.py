@@ -517,7 +517,7 @@ class WriteFile(ChangeTool[WriteFileParams]):
         verb = "Created" if change.before is None else "Overwrote"
         data = change.after or b""
         size = f"{plural(len(decode(data).text.splitlines()), 'line')}, {readable_size(len(data))}"
-        note = change.note.partition(", ")[2]
+        note = change.note if change.before is None else change.note.partition(", ")[2]
         note = f" {note[:1].upper()}{note[1:]}." if note else ""
         detail = change.detail
         text = f"{verb} {name} ({size}; {detail}).{note}"
@@ -529,7 +529,7 @@ def _replacement(params: WriteFileParams, ctx: ToolContext) -> FileChange:
     found = read_target(path, ctx)
     if found is None:
         content, note = _content(params, "")
-        return FileChange(path, None, _plain(content), None, f"new, {note}" if note else "")
+        return FileChange(path, None, _plain(content), None, note)
     data, state = found
     if last_seen(params.path, ctx) not in (None, state.sha256):
         raise ToolError(

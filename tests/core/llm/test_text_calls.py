@@ -397,6 +397,7 @@ def test_a_call_cut_at_the_output_limit_is_a_call_without_arguments() -> None:
         "```python\nread_file(path='a')\n```",
         "<read_file>\n<path>a</path>" * 2_000,
         "[a(" * 5_000,
+        "[a(b)\n" * 20_000,
     ],
 )
 def test_text_about_calls_stays_text(text: str) -> None:
