@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
 
-from swecli.core.atomic_text import make_private, put_aside, write_whole
+from swecli.core.atomic_text import alone_in, make_private, put_aside, write_whole
 from swecli.core.context_management.counter import MessageSize
 from swecli.core.llm.json_values import JsonObject, as_object, as_text, parse_object
 from swecli.core.protocol.budget import REASONING
@@ -477,8 +477,10 @@ class LearnedRatios:
         if learned.fixed_ratio is not None:
             entry["fixed_ratio"] = round(learned.fixed_ratio, 4)
         try:
-            aside = self._put_aside_if_broken()
-            self._write(_newest({**self._read(), model: entry}))
+            make_private(self._path.parent)
+            with alone_in(self._path.parent):
+                aside = self._put_aside_if_broken()
+                self._write(_newest({**self._read(), model: entry}))
         except OSError as error:
             reason = error.strerror or type(error).__name__
             self._report_once(f"Could not save the token ratio of {model} to {self._path}: {reason}.")
@@ -512,7 +514,6 @@ class LearnedRatios:
         return put_aside(self._path)
 
     def _write(self, models: JsonObject) -> None:
-        make_private(self._path.parent)
         data = {"version": _VERSION, "unit": _UNIT, "models": models}
         write_whole(self._path, json.dumps(data, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Struct, field
 
-from swecli.core.atomic_text import make_private, put_aside, write_whole
+from swecli.core.atomic_text import alone_in, make_private, put_aside, write_whole
 from swecli.core.llm.addresses import host_of, is_local, without_password
 from swecli.core.llm.catalog import (
     CatalogMatch,
@@ -107,10 +107,12 @@ class LearnedWindows:
         if not SMALLEST <= tokens <= LARGEST:
             return ""
         try:
-            aside = self._put_aside_if_broken()
-            windows = self._read()
-            models = {**as_object(windows.get(host)), model: {"tokens": tokens, "day": day.isoformat()}}
-            self._write(_newest({**windows, host: models}))
+            make_private(self._path.parent)
+            with alone_in(self._path.parent):
+                aside = self._put_aside_if_broken()
+                windows = self._read()
+                models = {**as_object(windows.get(host)), model: {"tokens": tokens, "day": day.isoformat()}}
+                self._write(_newest({**windows, host: models}))
         except OSError as error:
             reason = error.strerror or type(error).__name__
             return f"Could not store the context window of {model} in {self._path}: {reason}."
@@ -142,7 +144,6 @@ class LearnedWindows:
         return put_aside(self._path)
 
     def _write(self, windows: JsonObject) -> None:
-        make_private(self._path.parent)
         text = json.dumps({"version": _VERSION, "windows": windows}, ensure_ascii=False, indent=1, sort_keys=True)
         write_whole(self._path, text + "\n")
 

@@ -15,6 +15,7 @@ from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.messages import Message, Usage
 from tests.core.context_management.test_monitor import Tokenizer, answer, request, result, user
+from tests.support.locked import locked_while_writing
 
 INFO = ModelInfo("local", "qwen3", 200_000, 16_000)
 
@@ -179,3 +180,12 @@ def test_two_sessions_at_a_time_keep_both_and_only_so_many_are_kept(tmp_path: Pa
     data = json.loads((tmp_path / "data" / "token-ratios.json").read_text(encoding="utf-8"))
     assert len(data["models"]) == 300
     assert not list((tmp_path / "data").glob(".token*"))
+
+
+def test_another_session_waits_between_the_reading_and_the_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratios = store(tmp_path)
+    locked = locked_while_writing(monkeypatch, "swecli.core.context_management.calibration")
+    ratios.keep("local/qwen3", Learned(1.2, 9_000))
+    assert locked == [True]

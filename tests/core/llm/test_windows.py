@@ -30,6 +30,7 @@ from swecli.core.llm.windows import (
     model_info,
 )
 from tests.core.llm.support import classify
+from tests.support.locked import locked_while_writing
 
 SELECTION = Path(__file__).resolve().parents[3] / "scripts" / "catalog_selection.toml"
 DAY = date(2026, 11, 21)
@@ -284,6 +285,13 @@ def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.Monk
     assert "No space left" in store.learn("h", "m", 4096, DAY)
     assert path.read_bytes() == before
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_another_session_waits_between_the_reading_and_the_writing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LearnedWindows(path)
+    locked = locked_while_writing(monkeypatch, "swecli.core.llm.windows")
+    assert store.learn("h", "m", 4096, DAY) == ""
+    assert locked == [True]
 
 
 @given(st.text(max_size=20), st.text(max_size=20), st.integers(min_value=256, max_value=100_000_000))
