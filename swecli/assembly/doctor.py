@@ -71,9 +71,12 @@ def examine_storage(paths: Paths, folder: Path, environment: Mapping[str, str]) 
     ]
 
 
+_NONE = "none stored for this folder yet"
+
+
 def _database(path: Path) -> Iterator[Finding]:
     if not path.exists():
-        yield Finding(SESSIONS, "none stored for this folder yet")
+        yield Finding(SESSIONS, _NONE)
     else:
         health = health_of(path)
         size = f"{health.sessions:,} in {readable_size(health.size)}"
@@ -84,6 +87,8 @@ def _database(path: Path) -> Iterator[Finding]:
             yield Finding(SESSIONS, f"cannot read {path}: {health.trouble}", "error")
         elif health.wasteful:
             yield Finding(SESSIONS, f"{size}, {readable_size(health.free)} of it unused", "warning", "vacuum")
+        elif not health.sessions:
+            yield Finding(SESSIONS, _NONE)
         else:
             yield Finding(SESSIONS, f"{size}, intact")
         yield _index(path.with_name(INDEX))
@@ -105,7 +110,10 @@ def _index(path: Path) -> Finding:
 
 
 def _place(paths: Paths, database: Path) -> Iterator[Finding]:
-    there = next((one for one in (database.parent, *database.parents) if one.is_dir()), paths.data)
+    there = next((one for one in database.parents if one.exists()), paths.data)
+    if not there.is_dir():
+        yield Finding("data folder", f"{there} is no folder: sessions stay in memory only", "error")
+        return
     try:
         free = shutil.disk_usage(there).free
     except OSError as error:

@@ -71,6 +71,22 @@ def test_a_size_is_told_of_a_terminal_only(tmp_path: Path, monkeypatch: pytest.M
     assert "0x0" not in terminal.text
 
 
+def test_a_home_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    paths = user_paths({"SWECLI_HOME": str(tmp_path / "file" / "home")})
+    (folder,) = (one for one in examine_storage(paths, tmp_path, {}) if one.what == "data folder")
+    assert (folder.level, folder.text) == ("error", f"{tmp_path / 'file'} is no folder: sessions stay in memory only")
+
+
+def test_a_first_start_that_the_disk_stopped_stored_nothing(tmp_path: Path) -> None:
+    paths = user_paths({"SWECLI_HOME": str(tmp_path)})
+    database = paths.workspace_data(tmp_path) / DATABASE
+    database.parent.mkdir(parents=True)
+    database.touch()
+    found = {one.what: one for one in examine_storage(paths, tmp_path, {})}
+    assert (found["sessions"].level, found["sessions"].text) == ("ok", "none stored for this folder yet")
+
+
 def test_a_damaged_database_is_told_once_and_ends_with_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

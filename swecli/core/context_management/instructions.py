@@ -212,20 +212,25 @@ class _Reader:
     def read_directory(self, directory: Path, within: Path | None, *, whole: bool) -> bool:
         """Read the first nonempty file of the directory, or all of them. False if there is none."""
         found = False
+        unreadable: dict[str, list[Path]] = {}
         for name in INSTRUCTION_NAMES:
             path = directory / name
             try:
                 head = read_head(path, MAX_BYTES, within)
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                self.notices.append(f"{path} is ignored as project instructions: {error.strerror or error}.")
+                unreadable.setdefault(error.strerror or str(error), []).append(path)
                 continue
             if head.text.strip():
                 self._add(path, head, within, ())
                 found = True
                 if not whole:
                     break
+        for reason, paths in unreadable.items():
+            named = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more beside it"
+            verb = "is" if len(paths) == 1 else "are"
+            self.notices.append(f"{named} {verb} ignored as project instructions: {reason}.")
         return found
 
     def _add(self, path: Path, head: FileHead, within: Path | None, chain: tuple[Path, ...]) -> None:

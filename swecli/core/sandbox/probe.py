@@ -108,7 +108,9 @@ def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
             # Another program's socket disappeared between survey and mount: survey again, once.
             return _run(replace(request, found=surveyor.survey()), start, base, server, service)
     except OSError as error:
-        return ProbeResult(False, reason=f"cannot set up the probe: {error}")
+        return ProbeResult(
+            False, reason=f"cannot set up the probe: {error.strerror or error}: {error.filename or folder}"
+        )
     except SandboxError as error:
         return ProbeResult(False, reason=str(error))
 

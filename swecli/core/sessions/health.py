@@ -49,7 +49,9 @@ def health_of(path: Path) -> Health:
             verdict = str(connection.execute("PRAGMA integrity_check(3)").fetchone()[0])
             pages = int(connection.execute("PRAGMA freelist_count").fetchone()[0])
             page = int(connection.execute("PRAGMA page_size").fetchone()[0])
-            sessions = int(connection.execute("SELECT count(*) FROM sessions").fetchone()[0])
+            made = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # not if the disk was full
+            count = connection.execute("SELECT count(*) FROM sessions") if made else None
+            sessions = int(count.fetchone()[0]) if count is not None else 0
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return Health(size, damage=str(error)) if is_damage(error) else Health(size, trouble=str(error))
     return Health(size, sessions, pages * page, "" if verdict == "ok" else " ".join(verdict.split()))

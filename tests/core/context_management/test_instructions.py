@@ -79,6 +79,19 @@ def test_what_is_no_file_of_the_project_is_skipped_with_a_reason(project: Path, 
     assert "a named pipe" in found.notices[2]
 
 
+def test_files_unreadable_for_one_reason_are_told_in_one_line(project: Path) -> None:
+    for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md"):
+        (project / name).mkdir()
+    (notice,) = load_instructions(project).notices
+    assert notice.startswith(f"{project / 'AGENTS.md'} and 2 more beside it are ignored as project instructions: ")
+
+
+def test_a_folder_that_is_a_file_has_no_instructions(project: Path, tmp_path: Path) -> None:
+    (tmp_path / "home").touch()
+    found = load_instructions(project, user_directory=tmp_path / "home" / "config")
+    assert (found.files, found.notices) == ((), ())
+
+
 def test_odd_bytes_and_line_ends_are_no_obstacle(project: Path) -> None:
     (project / "AGENTS.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo \xff\rthree")
     assert load_instructions(project).files[0].text == "one\ntwo \ufffd\nthree"

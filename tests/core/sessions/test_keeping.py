@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -133,6 +134,16 @@ def test_the_health_of_a_database_is_told_and_space_given_back(tmp_path: Path) -
         file.write(b"nonsense" * 20)
     assert health_of(path).damage
     assert health_of(tmp_path / "missing.db").trouble
+
+
+def test_a_database_without_tables_holds_no_session(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    for size in (path.stat().st_size, 0):  # a full disk stops a first start before or after this
+        os.truncate(path, size)
+        health = health_of(path)
+        assert (health.sessions, health.damage, health.trouble) == (0, "", "")
 
 
 def test_what_was_put_aside_is_brought_over(tmp_path: Path) -> None:
