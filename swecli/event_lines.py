@@ -296,8 +296,8 @@ def _other_lines(event: Event) -> list[str]:
             start = "Session continued" if body.resumed else "New session"
             model = f"{body.model or 'none'}{_at(body.address)}"
             return [f"{start}. swecli {body.swecli}, model {model}, mode {body.mode}, in {body.cwd}."]
-        case Notice(level="info", text=text, hint=hint):
-            return [f"Note: {text}{f' {hint}' if hint else ''}"]
+        case Notice(level="info") as notice:
+            return [f"Note: {notice.line}"]
         case Notice() | RetryScheduled():
             line = trouble_line(event)
             return [f"{line[0].upper()}{line[1:]}"]
@@ -344,18 +344,11 @@ def _other_lines(event: Event) -> list[str]:
             return []
 
 
-def notice_line(notice: Notice) -> str:
-    """Text and hint, as sentences."""
-    if not notice.hint:
-        return notice.text
-    return f"{notice.text}{'' if notice.text.endswith(('.', '!', '?', ':', '…')) else '.'} {notice.hint}"
-
-
 def trouble_line(event: Event) -> str:
     """One line for a warning, an error or a retry; empty for everything else."""
     match event.body:
         case Notice(level=level) as notice if level != "info":
-            return f"{level}: {notice_line(notice)}"
+            return f"{level}: {notice.line}"
         case HookRan(outcome="problem"):
             return f"warning: {hook_line(event.body)}"
         case RetryScheduled(unreached=server, delay=delay) if server:

@@ -67,7 +67,6 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Stop
 from swecli.core.protocol.messages import Usage as Tokens
 from swecli.core.sessions.titles import title_from
-from swecli.event_lines import notice_line
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -241,7 +240,7 @@ class Conversation:
                 pass
 
     async def _notice(self, notice: Notice) -> None:
-        self._editor.log(f"{notice.level}: {notice_line(notice)}")
+        self._editor.log(f"{notice.level}: {notice.line}")
         if notice.level == "info" and not self._in_command:
             return  # about keys of the screen
         text = notice_text(notice)
@@ -554,7 +553,7 @@ async def why_no_model(session: Session) -> str:
     with suppress(TimeoutError):
         while (event := await asyncio.wait_for(anext(events, None), QUIET_SECONDS)) is not None:
             if isinstance(event.body, Notice) and event.body.level != "info":
-                said = notice_line(event.body)
+                said = event.body.line
     return said
 
 

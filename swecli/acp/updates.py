@@ -69,7 +69,7 @@ from swecli.core.protocol.events import (
     TodosChanged,
 )
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from swecli.event_lines import CLEARING, completed_line, notice_line, rewind_lines, started_words
+from swecli.event_lines import CLEARING, completed_line, rewind_lines, started_words
 from swecli.figures import duration
 
 Update = (
@@ -147,7 +147,7 @@ def blocks_text(blocks: Iterable[DisplayBlock]) -> str:
 
 
 def notice_text(notice: Notice) -> str:
-    return f"\n\n> **{notice.level}**: {notice_line(notice)}\n\n"
+    return f"\n\n> **{notice.level}**: {notice.line}\n\n"
 
 
 class _Item(Struct):

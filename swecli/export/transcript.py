@@ -280,8 +280,8 @@ class _Reading:
     def _notice(self, event: Event) -> None:
         level: Literal["info", "warning", "error"] = "info"
         match event.body:
-            case Notice(text=text, level=level, hint=hint):
-                line = f"{text} {hint}".strip()
+            case Notice(level=level) as notice:
+                line = notice.line
             case CompactionCompleted() as body:
                 self._compacted = body.tokens_before
                 line = completed_line(body)

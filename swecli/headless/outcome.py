@@ -44,7 +44,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import Part, Stop, TextPart, Usage, plus
-from swecli.event_lines import REDONE, UNDONE, notice_line, rewind_lines
+from swecli.event_lines import REDONE, UNDONE, rewind_lines
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
 
@@ -366,7 +366,7 @@ class Outcome:
         if self.shown is not None:
             return ("command", self.shown.text) if self.shown.failed else None
         if self.ended is None and self.error_notice is not None:
-            return self.error_notice.topic or "error", notice_line(self.error_notice)
+            return self.error_notice.topic or "error", self.error_notice.line
         if self.input_errors:
             return "bad_input", self.input_errors[-1]
         return None

@@ -280,8 +280,8 @@ class Task:
                 self._calls.pop(item, None)
             case FileChanged(path=path):
                 self._changed[path] = None
-            case Notice(level="error", text=text, hint=hint):
-                self._trouble = f"{text} {hint}".strip()
+            case Notice(level="error") as notice:
+                self._trouble = notice.line
             case PermissionRequested() | QuestionAsked() as request:
                 if self.unasked or not self.working:
                     self.refuse(request, self.unasked or "No task is running")

@@ -244,7 +244,7 @@ async def test_warnings_errors_and_retries_go_to_stderr() -> None:
     assert run.stdout == "ok\n"
     assert (
         run.stderr
-        == "warning: careful Look.\nretry 1 of 5 in 2 s: too many requests\ncan't reach h:1; next try in 8 s\n"
+        == "warning: careful. Look.\nretry 1 of 5 in 2 s: too many requests\ncan't reach h:1; next try in 8 s\n"
     )
 
 

@@ -645,6 +645,13 @@ class Notice(Tagged, frozen=True, tag="notice"):
     topic: str = ""
     hint: str = ""
 
+    @property
+    def line(self) -> str:
+        """Text and hint, as sentences."""
+        if not self.hint:
+            return self.text
+        return f"{self.text}{'' if self.text.endswith(('.', '!', '?', ':', '…')) else '.'} {self.hint}"
+
 
 class FileChanged(Tagged, frozen=True, tag="file_changed"):
     """swecli changed a file. Hashes are SHA-256 of the bytes; None = no such file before or after."""

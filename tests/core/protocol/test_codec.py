@@ -177,3 +177,15 @@ def test_a_message_gives_its_text_calls_and_results() -> None:
 def test_parts_of_a_completed_item_keep_their_types() -> None:
     body = ItemCompleted("t1", "ok", (ToolResultPart("c", "run", "out"), TextPart("x")))
     assert codec.decode_body(codec.encode_body(body)) == body
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "line"),
+    [
+        ("can't start new thread", "The conversation is kept.", "can't start new thread. The conversation is kept."),
+        ("It failed.", "Try again.", "It failed. Try again."),
+        ("It failed", "", "It failed"),
+    ],
+)
+def test_text_and_hint_of_a_notice_are_sentences(text: str, hint: str, line: str) -> None:
+    assert Notice(text, "error", hint=hint).line == line
