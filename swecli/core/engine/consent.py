@@ -386,8 +386,11 @@ class SandboxWatch:
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=seconds)
 
-    async def stop(self) -> None:
-        """Wait for background tasks, which hold open files."""
+    async def stop(self, *, last: bool) -> None:
+        """Wait for background tasks, which hold open files. ``last``: no other session uses the sandbox, so that a
+        check of a large workspace need not finish."""
+        if last:
+            self._sandbox.abandon()
         begun = {*self._accepting, *((self._task,) if self._task is not None else ())}
         if begun:
             await asyncio.wait(begun)

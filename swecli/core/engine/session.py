@@ -809,7 +809,7 @@ class Session:
         await self._models.close()
         if self._services.project is not None and self._outer is None:
             await self._services.project.close()
-        await self._sandbox.stop()
+        await self._sandbox.stop(last=self._outer is None)
 
     async def _end_programs(self) -> None:
         await self._jobs.close()

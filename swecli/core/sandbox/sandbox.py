@@ -17,7 +17,7 @@ from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, SandboxState, reading
 from swecli.core.sandbox.probe import Folders, Machine, SandboxWorkspace, off, planned
-from swecli.core.sandbox.survey import Content, Surveyor, undo
+from swecli.core.sandbox.survey import Abandoned, Content, Surveyor, undo
 from swecli.core.workspace.process_tree import is_running
 from swecli.lazy_pattern import lazy_pattern
 
@@ -103,7 +103,13 @@ class Sandbox:
                     self.state = self._machine.examine(self._request())
                 except OSError as error:
                     self.state = off(f"setup failed: {error}")
+                except Abandoned:
+                    return self.state  # nobody asks for it any more
             return self.state
+
+    def abandon(self) -> None:
+        """End a check that runs in another thread; no command can begin afterwards. Returns at once."""
+        self._surveyor.abandon()
 
     def begin(self, cwd: Path, *, full: bool) -> Launch:
         """A launch for one command; ``full`` if it may run only with full containment.
@@ -134,6 +140,8 @@ class Sandbox:
             plan = reading(planned(self._request()))
         except OSError as error:
             raise SandboxError(f"there is no temporary directory: {error}") from error
+        except Abandoned:
+            raise SandboxError("the session has ended") from None
         return self._machine.launch(state.layer, plan, str(cwd), self._placeholders)
 
     def _enter(self) -> Plan:
@@ -146,6 +154,8 @@ class Sandbox:
                     self._shared, self._baseline = planned(request), request.found.steering
                 except OSError as error:
                     raise SandboxError(f"there is no temporary directory: {error}") from error
+                except Abandoned:
+                    raise SandboxError("the session has ended") from None
             self._running += 1
             return self._shared
 

@@ -58,6 +58,10 @@ class _Folder(Struct, frozen=True):
     linked: tuple[tuple[tuple[int, int], int, str], ...] = ()
 
 
+class Abandoned(Exception):
+    """The survey ended early, because its session did."""
+
+
 class Surveyor:
     """Survey of a session's workspace, links not followed. A folder is listed again only if its change times moved, one
     of which can't be forged; the link counts of files outside packages and the content of control files are read each
@@ -67,14 +71,26 @@ class Surveyor:
         self._roots = tuple(roots)
         self._home = home
         self._known: dict[str, _Folder] = {}
+        self._abandoned = False
+
+    def abandon(self) -> None:
+        """End a survey that runs in another thread, and each later one."""
+        self._abandoned = True
 
     def survey(self) -> Survey:
+        """Takes seconds in a large workspace.
+
+        Raises:
+            Abandoned: nobody needs it any more.
+        """
         visited: dict[str, _Folder] = {}
         steering: dict[str, Content] = {}
         names: dict[tuple[int, int], list[str]] = {}
         counts: dict[tuple[int, int], int] = {}
         seen = 0
         for path, root, folder in self._walk(packages=True):
+            if self._abandoned:
+                raise Abandoned
             visited[path] = folder
             seen += folder.entries
             for key, count, linked in folder.linked or _linked(path, folder.files):

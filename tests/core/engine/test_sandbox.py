@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.sandbox.plan import Plan, SandboxOptions, SandboxState
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench
+from tests.support.waiting import PATIENCE
 
 DONE = '[[step]]\ntext = "done"'
 UNPROVEN, BLOCKED = "./show", "./work"
@@ -35,7 +37,8 @@ class FakeSandbox:
         self.known = SandboxState(level, "bwrap" if level != "off" else "none", "why", checked=True)
         self.state = SandboxState()
         self.broken = ""
-        self.checks = self.closed = 0
+        self.checks = self.closed = self.abandoned = 0
+        self.released = threading.Event()
         self.accepted: list[Sequence[str] | None] = []
 
     def check(self) -> SandboxState:
@@ -51,6 +54,10 @@ class FakeSandbox:
         if self.broken:
             prefix = ["sh", "-c", f'echo "swecli sandbox: {self.broken}"; exit 126', "--"]
         return Launch("landlock", plan, prefix, (), {"SWECLI_SANDBOX": "1"})
+
+    def abandon(self) -> None:
+        self.abandoned += 1
+        self.released.set()
 
     def accept(self, paths: Sequence[str] | None) -> None:
         self.accepted.append(paths)
@@ -194,3 +201,19 @@ async def test_an_interface_learns_the_state_at_the_start(tmp_path: Path) -> Non
     async with running(tmp_path, FakeSandbox(), mode="default", sandbox_early=True) as made:
         await made.say("go")
     assert made.bodies(SandboxChanged)
+
+
+class SlowSandbox(FakeSandbox):
+    """Its check, as in a huge workspace, ends only when it is abandoned."""
+
+    def check(self) -> SandboxState:
+        assert self.released.wait(PATIENCE)
+        return self.state
+
+
+async def test_the_end_of_a_session_does_not_wait_for_the_check_of_a_huge_workspace(tmp_path: Path) -> None:
+    sandbox = SlowSandbox()
+    async with running(tmp_path, sandbox, mode="default", sandbox_early=True) as made:
+        pass
+    assert sandbox.abandoned == 1
+    assert not made.bodies(SandboxChanged)

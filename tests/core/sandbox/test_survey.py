@@ -6,13 +6,16 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from swecli.core.sandbox import survey as module
-from swecli.core.sandbox.plan import Request, mount_plan
+from swecli.core.sandbox.launch import SandboxError
+from swecli.core.sandbox.plan import Request, SandboxOptions, mount_plan
+from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox
-from swecli.core.sandbox.survey import Survey, Surveyor, undo
+from swecli.core.sandbox.survey import Abandoned, Survey, Surveyor, undo
 from tests.core.sandbox.fake_disk import FakeDisk
 from tests.core.sandbox.support import Grounds, contained, laid_out
 
@@ -285,3 +288,32 @@ def test_what_the_user_agreed_to_while_a_contained_command_runs_stays(grounds: G
     launch.end()
     sandbox.close()
     assert agreed.exists()
+
+
+def test_an_abandoned_survey_ends_at_the_next_folder(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        put(work, f"{number}/file")
+    surveyor = Surveyor((str(work),), "")
+    listed: list[str] = []
+    listing = module._listed
+
+    def abandons(path: str, *rest: Any) -> Any:
+        listed.append(path)
+        surveyor.abandon()
+        return listing(path, *rest)
+
+    monkeypatch.setattr(module, "_listed", abandons)
+    with pytest.raises(Abandoned):
+        surveyor.survey()
+    assert len(listed) == 1
+    assert list(surveyor.steering()) == [], "what commands left behind can still be looked at"
+
+
+def test_a_sandbox_that_is_abandoned_knows_nothing_and_begins_nothing(work: Path) -> None:
+    place = SandboxWorkspace((str(work),), "", {})
+    sandbox = Sandbox(SandboxOptions(), place, Folders(work.parent / "state"))
+    sandbox.abandon()
+    assert not sandbox.check().checked
+    with pytest.raises(SandboxError, match="the session has ended"):
+        sandbox._enter()
+    sandbox.close()
