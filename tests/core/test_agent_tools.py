@@ -20,7 +20,7 @@ from swecli.core.protocol.messages import TextPart
 from swecli.core.tools.base import ToolError
 from swecli.core.tools.function import FunctionTool
 from tests.support.tool_context import ToolBench
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 
 def calling(tool_name: str, arguments: dict[str, Any], answer: str = "Done.") -> ScriptedModel:
@@ -175,6 +175,25 @@ async def test_a_failing_function_tells_the_model(tmp_path: Path, arguments: dic
     made = FunctionTool(invert)
     with pytest.raises(ToolError, match=said):
         await made.run(made.validated(arguments), bench.context)
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), StopIteration("empty")])
+async def test_an_error_that_would_end_or_stop_the_loop_ends_the_call_only(
+    tmp_path: Path, error: BaseException
+) -> None:
+    def fails() -> None:
+        raise error
+
+    async def waits() -> None:
+        if isinstance(error, StopIteration):
+            raise RuntimeError("coroutine raised StopIteration")
+        raise error
+
+    bench = ToolBench(tmp_path)
+    for function in (fails, waits):
+        made = FunctionTool(function)
+        with pytest.raises(ToolError, match=f"{made.name} failed: "):
+            await asyncio.wait_for(made.run(made.validated({}), bench.context), PATIENCE)
 
 
 def variadic(*names: str) -> None: ...

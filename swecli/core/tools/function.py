@@ -18,6 +18,8 @@ from swecli.lazy_pattern import lazy_pattern
 
 Function = Callable[..., Any]
 _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_FAILURES = (Exception, SystemExit)
+"""Errors of a function that end its call only: the function of a program may exit where its command would."""
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -56,16 +58,28 @@ class FunctionTool(DynamicTool):
         except ValidationError as error:
             raise ToolError(f"Invalid arguments for {self.name}; nothing was run.\n{error}") from error
         values = {field: getattr(found, field) for field in type(found).model_fields}
-        try:
-            if inspect.iscoroutinefunction(self._function):
+        if inspect.iscoroutinefunction(self._function):
+            try:
                 value = await self._function(**values)
-            else:
-                value = await asyncio.to_thread(self._function, **values)
+            except ToolError:
+                raise
+            except _FAILURES as error:
+                raise self._failure(error) from error
+        else:
+            value = await asyncio.to_thread(self._call, values)
+        return value if isinstance(value, ToolOutcome) else ToolOutcome(_text(value))
+
+    def _call(self, values: dict[str, Any]) -> Any:
+        """For a thread. Converts errors there, because a future never ends with a ``StopIteration``."""
+        try:
+            return self._function(**values)
         except ToolError:
             raise
-        except Exception as error:
-            raise ToolError(f"{self.name} failed: {type(error).__name__}: {error}") from error
-        return value if isinstance(value, ToolOutcome) else ToolOutcome(_text(value))
+        except _FAILURES as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: BaseException) -> ToolError:
+        return ToolError(f"{self.name} failed: {type(error).__name__}: {error}")
 
 
 def _parameters(function: Function, name: str) -> type[BaseModel]:
