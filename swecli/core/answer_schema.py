@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
@@ -83,14 +84,17 @@ class AnswerSchema(Struct, frozen=True):
         Raises:
             Mismatch: it is not JSON, or does not match the schema.
         """
-        from jsonschema.validators import validator_for
+        from jsonschema import validators
         from referencing import Registry
         from referencing.exceptions import Unresolvable
 
         value = _parsed(answer)
-        validator = validator_for(self.schema, default=_latest())(self.schema, registry=Registry())  # fetches nothing
+        made: Any = validators
+        registry: Registry[Any] = Registry()  # fetches nothing
+        kind = made.extend(made.validator_for(self.schema, default=_latest()), {"multipleOf": _multiple})
+        validator = kind(self.schema, registry=registry)
         try:
-            found = cast("Iterable[ValidationError]", validator.iter_errors(value))  # pyright: ignore[reportUnknownMemberType]
+            found = cast("Iterable[ValidationError]", validator.iter_errors(value))
             errors = sorted(found, key=lambda error: [str(part) for part in error.absolute_path])
         except Unresolvable as error:
             raise Mismatch(f"the schema refers to something it does not contain: {error}") from None
@@ -106,6 +110,17 @@ def _latest() -> Any:
     from jsonschema import Draft202012Validator
 
     return Draft202012Validator
+
+
+def _multiple(validator: Any, step: float, value: object, schema: object) -> Iterator[ValidationError]:
+    """``multipleOf`` in decimals: in binary, 0.07 is no multiple of 0.01."""
+    from jsonschema.exceptions import ValidationError
+
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return
+    with localcontext(prec=1_000):  # the quotient of any two floats
+        if Decimal(str(value)) % Decimal(str(step)):
+            yield ValidationError(f"{value!r} is not a multiple of {step!r}")
 
 
 def _clause(error: ValidationError) -> str:

@@ -61,3 +61,25 @@ def test_many_problems_are_counted_and_nothing_is_fetched() -> None:
 
 def test_null_is_a_value_too() -> None:
     assert AnswerSchema.read('{"type": "null"}').value("null") is None
+
+
+@pytest.mark.parametrize(
+    ("step", "answer", "fits"),
+    [
+        ("0.01", "0.07", True),
+        ("0.01", "19.99", True),
+        ("0.01", "0.075", False),
+        ("0.1", "1e300", True),
+        ("7", "21", True),
+        ("7", "22", False),
+        ("1e-300", "1e300", True),
+        ("0.01", '"text"', True),
+    ],
+)
+def test_a_multiple_is_one_in_decimals(step: str, answer: str, fits: bool) -> None:
+    schema = AnswerSchema.read(f'{{"multipleOf": {step}}}')
+    if fits:
+        schema.value(answer)
+    else:
+        with pytest.raises(Mismatch, match="is not a multiple of"):
+            schema.value(answer)
