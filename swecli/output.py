@@ -78,7 +78,8 @@ class Output:
 
 
 def closed(error: Exception) -> OutputClosed:
-    return OutputClosed("" if isinstance(error, BrokenPipeError) else f"cannot write the output: {error}")
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return OutputClosed("" if isinstance(error, BrokenPipeError) else f"cannot write the output: {reason}")
 
 
 def _write_through(buffer: Any, data: bytes) -> None:
