@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -219,3 +220,7 @@ def test_the_package_gives_every_name_and_loads_none_before_it_is_asked_for() ->
     code = "import sys, swecli; print(sorted(name for name in sys.modules if name.startswith(('swecli.', 'typing'))))"
     done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
+
+
+def test_type_checkers_of_users_read_the_annotations() -> None:
+    assert files("swecli").joinpath("py.typed").is_file()
