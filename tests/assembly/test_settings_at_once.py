@@ -35,6 +35,7 @@ OTHER: dict[str, Any] = {
     "model.summary": "openai/gpt-6-luna",
     "model.small": "openai/gpt-6-luna",
     "model.fallback": ["openai/gpt-6-luna"],
+    "subagents.model": "openai/gpt-6-luna",
     "models.aliases": {"mine": MODEL},
     "models.effort": {MODEL: "high"},
     "models.window": {MODEL: 50_000},

@@ -211,7 +211,7 @@ def unset_value(path: Path, key: str) -> bool:
     """
 
     def take(document: Table) -> bool:
-        *sections, name = _written_as(document, key_parts(key))
+        *sections, name = _written_as(document, key_parts(key) or (key,))
         table = _below(document, sections)
         return table is not None and table.pop(name, None) is not None
 
