@@ -285,6 +285,8 @@ class ActivityLine(LineWidget):
         """Side activities: what, how to stop it, since when, and whether it also shows while something else runs."""
         self._unseen = 0
         self._timer: Timer | None = None
+        self._pace: float | None = None
+        """Seconds between two ticks of the timer; None if it does not run."""
         self._flash_timer: Timer | None = None
         self.foresee: Callable[[], Forecast | None] | None = None
         """Forecast of the draft as the next request; None if disabled."""
@@ -305,9 +307,6 @@ class ActivityLine(LineWidget):
         """Stop or allow animation; seconds still count."""
         if still != self._still:
             self._still = still
-            if self._timer is not None:
-                self._timer.stop()
-                self._timer = None
             self._tick_if_needed()
             self.refresh()
 
@@ -392,7 +391,7 @@ class ActivityLine(LineWidget):
             return self._foreseen(width).stylize(muted)
         else:
             frame = int(self._clock() / SPIN) % len(FRAMES)
-            mark = "●" if self._still else FRAMES[frame]
+            mark = "●" if self._rests else FRAMES[frame]
             line = Content(f"{mark} {safe_line(what)}")
         rest = Content(f" · {stop}" if stop else "").stylize(muted)
         return line.truncate(max(1, width - rest.cell_length), ellipsis=True) + rest
@@ -408,11 +407,19 @@ class ActivityLine(LineWidget):
         state = self._state
         works = bool(self._beside) or (state is not None and (state.busy or bool(state.running)))
         wanted = works and self.app.app_focus
-        if wanted and self._timer is None:
-            self._timer = self.set_interval(1.0 if self._still else SPIN, self._tick)
-        elif not wanted and self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        pace = (1.0 if self._rests else SPIN) if wanted else None
+        if pace != self._pace:
+            if self._timer is not None:
+                self._timer.stop()
+            self._pace = pace
+            self._timer = self.set_interval(pace, self._tick) if pace is not None else None
+
+    @property
+    def _rests(self) -> bool:
+        """Whether nothing spins: the user wants that, or everything waits for the user."""
+        state = self._state
+        waits = state is not None and bool(state.requests) and _first_executing(state) is None
+        return self._still or (waits and not self._beside)
 
     def _tick(self) -> None:
         """Redraw, except while an answer streams: each of its deltas already redraws this line."""

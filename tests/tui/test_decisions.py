@@ -235,6 +235,16 @@ def test_the_time_of_a_question_is_counted_from_when_it_was_asked() -> None:
     assert status_bar.describe(waiting, now=1020.0)[0] == "Waiting for your answer 2 s"
 
 
+def test_nothing_spins_while_everything_waits_for_the_user() -> None:
+    asked = PermissionRequested("p1", "t", "run_command", "make", (), "asks", "hash")
+    line = status_bar.ActivityLine()
+    rests: list[bool] = []
+    for bodies in ((), (asked,), (asked, PermissionResolved("p1", "once"))):
+        line._state = state_after(*BEGUN, ItemStarted("a", "text"), *bodies)
+        rests.append(line._rests)
+    assert rests == [False, True, False]
+
+
 def test_the_time_of_work_leaves_out_what_the_user_took() -> None:
     asked = PermissionRequested("p1", "t", "run_command", "make", (), "asks", "hash")
     working = state_after(*BEGUN, ItemStarted("a", "text"), asked)
