@@ -173,13 +173,12 @@ async def test_a_summariser_that_fails_still_leaves_a_usable_session(tmp_path: P
         before_calls = 13
         await fill_and_compact(b)
         assert len(b.model.requests) - before_calls <= 3
-        if b.bodies(CompactionCompleted):
-            done = b.bodies(CompactionCompleted)[0]
-            assert done.tokens_after <= 0.7 * done.tokens_before
-            assert "record" in done.strategies or "truncation" in done.strategies
-            assert "do not change any of them" in "\n".join(m.text for m in b.session.view.messages)
-        else:
-            assert fault == "larger than before"
+        (done,) = b.bodies(CompactionCompleted)
+        assert done.tokens_after <= 0.7 * done.tokens_before
+        assert "record" in done.strategies or "truncation" in done.strategies
+        assert "summary" not in done.strategies
+        assert "do not change any of them" in "\n".join(m.text for m in b.session.view.messages)
+        assert "word word" not in "\n".join(m.text for m in b.session.view.messages)
         check_valid(tuple(b.session.view.messages))
 
 
@@ -346,3 +345,17 @@ async def test_the_model_can_ask_for_room(tmp_path: Path) -> None:
         assert done[0].tokens_after < done[0].tokens_before
         assert b.session.view.messages[-1].text == "Going on."
         check_valid(tuple(b.session.view.messages))
+
+
+async def test_a_summary_longer_than_what_it_replaces_gives_way_to_the_record(tmp_path: Path) -> None:
+    talk = "\n".join(f'[[step]]\ntext = "Answer {number}. {"It was said at length. " * 60}"' for number in range(8))
+    long = f'[[step]]\ntext = "{SUMMARY}\\n## Details\\n{"All of it in other words. " * 300}"'
+    async with bench(script(talk, long, long, window=200_000), tmp_path) as b:
+        for number in range(8):
+            await b.say(f"question {number}")
+        b.send(Compact(""))
+        await until(lambda: bool(b.bodies(CompactionCompleted) or b.bodies(CompactionFailed)))
+        (done,) = b.bodies(CompactionCompleted)
+        assert "summary" not in done.strategies
+        assert done.tokens_after < done.tokens_before
+        assert "All of it in other words" not in "\n".join(m.text for m in b.session.view.messages)

@@ -197,6 +197,11 @@ class Compaction:
         if view is None and attempt.cleared and not text:
             view = attempt.take(_Candidate(attempt.cleared, "clearing"))
         view = view or self._last_resort(attempt, text)
+        if view is None and summary is not None and text:
+            attempt.strategies.clear()
+            attempt.notes.append("the model's summary is too long to free enough space, so the record replaces it")
+            summary, text = replace(summary, text=""), ""
+            view = self._last_resort(attempt, text)
         if view is not None and await self._context.count_exactly(self._measured(view).messages, info):
             self._measures.clear()
             if not self._accepts(self._measured(view).budget, loose=attempt.loose):
