@@ -6,7 +6,6 @@ with LF. The new string then takes the line ends of its place.
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from bisect import bisect_left
 from collections import Counter
@@ -69,6 +68,8 @@ def explain_miss(text: str, wanted: str) -> str:
 def _slip(text: str, asked: Sequence[str]) -> str:
     """What is known to be wrong with ``asked`` as a whole, and what to do, in a clause and a sentence; empty if
     nothing."""
+    import html  # whose tables take a quarter of a megabyte
+
     whole = "\n".join(asked)[:_MAX_ASKED]
     if all(_NUMBERED.match(line) for line in asked if line.strip()) and whole.strip():
         cut = [_NUMBERED.sub("", line, count=1) for line in asked]
