@@ -322,8 +322,9 @@ def _why_no_rule(judgement: Judgement) -> str:
     danger = next((one for one in judgement.dangers if not one.spelled and (one.edits or not one.undone)), None)
     if danger is None:
         return ""
-    overwrites = danger.loss is not None and danger.loss.what == "overwrites"
-    return "/undo could not restore what it overwrites" if overwrites else "swecli always asks about this"
+    if danger.lasting and danger.loss is not None:
+        return f"/undo could not restore what it {danger.loss.what}"
+    return "swecli always asks about this"
 
 
 def _also(words: Offered) -> str:

@@ -70,8 +70,9 @@ class Danger(Struct, frozen=True):
     """``reason`` is a sentence. ``refuse``: no rule or mode lifts it. ``spelled``: only an allow rule beginning with
     these very words lifts it. ``loss`` is the predicted loss, if known. ``edits``: it only changes the content of
     files, which a command proven to be an edit may. ``undone``: /undo would restore all of it, so it is worth a warning
-    but no question of its own. ``harmless``: it warns of nothing, but no sandbox could run it. ``confined``: a
-    full sandbox, which has a ``/tmp`` of its own, has nothing to lose there."""
+    but no question of its own. ``lasting``: it asks only because /undo could not restore the ``loss``. ``harmless``: it
+    warns of nothing, but no sandbox could run it. ``confined``: a full sandbox, which has a ``/tmp`` of its own, has
+    nothing to lose there."""
 
     reason: str
     refuse: bool = False
@@ -80,6 +81,7 @@ class Danger(Struct, frozen=True):
     loss: Loss | None = None
     edits: bool = False
     undone: bool = False
+    lasting: bool = False
     harmless: bool = False
     confined: bool = False
 
@@ -388,7 +390,7 @@ def _gone(item: Started, verb: str, paths: Sequence[str], place: Place) -> Itera
         found = extent(files, place.facts)
         shown = files[0] if len(files) == 1 else f"{len(files)} files"
         reason = f"{item.name} would {verb} {shown}, which /undo could not restore."
-        yield Danger(reason, evidence=found.there[:MAX_SHOWN], loss=_deletion(found, place))
+        yield Danger(reason, evidence=found.there[:MAX_SHOWN], loss=_deletion(found, place), lasting=True)
 
 
 def is_temporary(path: str, facts: FileFacts, roots: Sequence[str]) -> bool:
@@ -522,7 +524,8 @@ def _overwriting(what: str, paths: Sequence[str], place: Place) -> Danger:
     shown = found.there[0] if len(found.there) == 1 else f"{len(found.there)} files"
     has = "has" if len(found.there) == 1 else "have"
     reason = f"{what} would overwrite {shown}, which {has} content."
-    return Danger(reason, evidence=found.there[:MAX_SHOWN], loss=loss, undone=place.restores(found.there))
+    undone = place.restores(found.there)
+    return Danger(reason, evidence=found.there[:MAX_SHOWN], loss=loss, undone=undone, lasting=not undone)
 
 
 def _outputs(item: Started, place: Place) -> Iterable[Danger]:

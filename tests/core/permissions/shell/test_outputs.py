@@ -94,8 +94,12 @@ def test_the_question_of_another_mode_still_warns(work: ShellWorkspace) -> None:
 
 
 def test_it_says_why_no_rule_is_offered(work: ShellWorkspace) -> None:
-    note = auto(work, "cp a README.md", restores=False).offer_note
-    assert note == "No rule is offered: /undo could not restore what it overwrites."
+    notes = [auto(work, command, restores=False).offer_note for command in ("cp a README.md", "rm a", "rm -rf src")]
+    assert notes == [
+        "No rule is offered: /undo could not restore what it overwrites.",
+        "No rule is offered: /undo could not restore what it deletes.",
+        "No rule is offered: swecli always asks about this.",
+    ]
 
 
 def test_only_the_files_that_are_replaced_are_asked_about(work: ShellWorkspace) -> None:
