@@ -34,7 +34,8 @@ from swecli.core.sessions.health import health_of, quarantined, rebuild_index, r
 from swecli.core.sessions.losses import loss_sentence
 from swecli.core.sessions.search import FILE as INDEX
 from swecli.core.sessions.search import SearchIndex
-from swecli.core.tools.base import plural, readable_size
+from swecli.core.tools.base import readable_size
+from swecli.figures import plural
 from swecli.launch import LaunchOptions
 
 Repair = Literal["vacuum", "index", "permissions", "recover"]

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.assembly.services import build_policy, grant_rules, grants_of
-from swecli.assembly.settings import SettingsFiles, unknown_tool
+from swecli.assembly.settings import SettingsFiles, rule_notice, without_tool
 from swecli.assembly.startup import Startup, startup_of
 from swecli.assembly.storage import DATABASE
 from swecli.core.config.load import toml_text
@@ -217,7 +217,7 @@ class PermissionRules:
             return settings.write(f"approval.{how}", toml_text([*there, rule]), "user").message
         with _in_a_sentence():
             kept = self._rules.grants(startup).add(rule, "week" if how == "week" else "project")
-        return f"{unknown_tool(rule)} allow {kept.rule}: {kept.origin}".lstrip()
+        return f"{rule_notice(rule)} allow {kept.rule}: {kept.origin}".lstrip()
 
     def revoke(self, grant: str) -> str:
         with _in_a_sentence():
@@ -268,7 +268,6 @@ def require_rules(options: LaunchOptions, startup: Startup) -> None:
 def _trouble(rule: Rule) -> str:
     """Why the rule has no effect, as a clause; empty if it may have one."""
     try:
-        rule_pattern(rule)
+        return without_tool(rule_pattern(rule))
     except RuleError as error:
         return str(error)
-    return unknown_tool(rule.text).partition(" has no effect: ")[2].removesuffix(".")

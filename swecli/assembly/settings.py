@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from swecli.core.config.change import Described, describe, instead_of, meaning, 
 from swecli.core.config.load import ConfigError, key_parts, load, toml_text, typed_value
 from swecli.core.config.paths import keep_unshared, project_folder, user_paths
 from swecli.core.config.trust import is_led_away, loosens
-from swecli.core.permissions.rules import RuleError, rule_pattern
+from swecli.core.permissions.rules import Pattern, RuleError, parse_rule, rule_pattern, unknown_tool
 from swecli.core.permissions.types import Rule, RuleEffect
 from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import FileName, Setting, Written
@@ -98,7 +99,7 @@ class SettingsFiles:
             raise ValueError(str(error)) from None
         notice = f"{name} = {toml_text(value)}, written to {path}"
         if key_parts(name)[:1] == ("approval",) and isinstance(value, list):
-            notice = " ".join((*map(unknown_tool, map(str, cast("list[object]", value))), notice)).lstrip()
+            notice = " ".join((*map(rule_notice, map(str, cast("list[object]", value))), notice)).lstrip()
         return self._written(name, file, notice, is_set=True)
 
     def unset(self, name: str, file: FileName) -> Written:
@@ -230,17 +231,23 @@ class SettingsFiles:
             raise ValueError(str(error)) from None
 
 
-def unknown_tool(rule: str) -> str:
-    """A sentence if the rule names no tool of swecli, so that it has no effect; else empty. An MCP server may offer
-    what it names later."""
-    from swecli.core.permissions.rules import parse_rule
+def without_tool(pattern: Pattern) -> str:
+    """A clause if the rule names no tool of swecli, so that it has no effect; else empty."""
+    name = unknown_tool(pattern, _tools())
+    return f"unknown tool {name!r}; tools: {', '.join(_tools())}" if name else ""
+
+
+def rule_notice(rule: str) -> str:
+    """``without_tool`` of a rule's text, as a sentence."""
+    trouble = without_tool(parse_rule(rule))
+    return f"The rule {rule} has no effect: {trouble}." if trouble else ""
+
+
+@cache
+def _tools() -> tuple[str, ...]:
     from swecli.core.tools.registry import builtin_tools
 
-    tools = frozenset(tool.name for tool in builtin_tools())
-    named = parse_rule(rule).tools
-    if not named or any(name in tools or name.startswith("mcp__") for name in named):
-        return ""
-    return f"The rule {rule} has no effect: unknown tool {named[0]!r}; tools: {', '.join(sorted(tools))}."
+    return tuple(sorted(tool.name for tool in builtin_tools()))
 
 
 def _check_rules(effect: RuleEffect, rules: Sequence[object]) -> None:

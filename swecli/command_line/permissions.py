@@ -86,11 +86,11 @@ def grant(arguments: Sequence[str]) -> int:
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     from swecli.assembly.permissions import checked_rule
-    from swecli.assembly.settings import unknown_tool
+    from swecli.assembly.settings import rule_notice
 
     try:
         checked_rule("allow", chosen.rule)
-        note = unknown_tool(chosen.rule)
+        note = rule_notice(chosen.rule)
         kept = _grants(working_directory(chosen.cwd)).add(chosen.rule, chosen.span)
     except RuleError as error:
         raise UsageError(f"{chosen.rule}: {error}") from error

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from swecli.commands.base import Screen
 from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of, parse
 from swecli.core.engine.consent import ASKED_BY_HOOK
-from swecli.core.permissions.decide import NO_RULE_NOW, UNREAD
+from swecli.core.permissions.decide import NO_RULE_NOW, OUTSIDE, UNREAD
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.codec import CodecError, decode_command, encode_event, to_text
@@ -241,9 +241,6 @@ def _command(line: bytes, number: int) -> Command | BadLine:
         return decode_command(line.decode("utf-8"))
     except (CodecError, UnicodeDecodeError) as error:
         return BadLine(f"standard input, line {number}: {error}")
-
-
-OUTSIDE = "outside the workspace"
 
 
 def refusal(request: PermissionRequested) -> ReplyPermission:

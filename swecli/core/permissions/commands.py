@@ -187,10 +187,8 @@ def reads_elsewhere(policy: Policy, call: Call, judgement: Judgement) -> bool:
     what is not in the real one, or the command writes there itself, is nothing else."""
     if not any(part.soft for part in judgement.parts):
         return False
-    place, words = (
-        judgement.place,
-        [word for item in judgement.started for word in (*item.words[1:], *item.found.reads)],
-    )
+    place = judgement.place
+    words = [word for item in judgement.started for word in (*item.words[1:], *item.found.reads)]
     written = {word.text for item in judgement.started for word in item.found.writes if word.known and not word.glob}
     named = {word.text for word in words if word.known and not word.glob and word.text.startswith("/tmp/")}
     plain = (path for path in sorted(named | written) if path == posixpath.normpath(path))

@@ -66,13 +66,16 @@ def _exit_reason(policy: Policy, call: Call) -> str:
         if inside(path, call.roots) is None and (
             path in effects.writes or inside(path, (*policy.readable, *policy.memory)) is None
         ):
-            return f"goes to {path}, outside the workspace"
+            return f"goes to {path}, {OUTSIDE}"
     return ""
 
 
 MEMORY_TOOL = "memory"
 
 NO_RULE_NOW = "No rule can allow this while the conversation contains text from strangers."
+
+OUTSIDE = "outside the workspace"
+"""Ending of a reason to ask about a file's place."""
 
 UNREAD = "the model has not read it"
 """Ending of a reason to ask that reading the file removes."""
@@ -309,7 +312,7 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
     one = single[0] if len(set(single)) == 1 else None
     for path in effects.writes:
         if inside(path, call.roots) is None:
-            return Decision("ask", f"This would write {path}, outside the workspace.", evidence=(path,))
+            return Decision("ask", f"This would write {path}, {OUTSIDE}.", evidence=(path,))
         if is_secret_in(path, call.roots):
             return Decision("ask", f"This would write {path}, which may hold secrets.", evidence=(path,))
         if (hidden := hidden_character(path) or _blank_control(path)) is not None:
@@ -325,7 +328,7 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         if is_secret_in(path, call.roots):
             reason = f"{path} may hold secrets."
         elif inside(path, known) is None:
-            reason = f"{path} is outside the workspace."
+            reason = f"{path} is {OUTSIDE}."
         elif is_git_settings(path) and policy.facts.credentials_in(path):
             reason = f"{path} may hold a password or token."
         else:

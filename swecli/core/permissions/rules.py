@@ -337,10 +337,16 @@ def check_rules(rules: Iterable[Rule], tools: Collection[str] | None = None) -> 
         except RuleError as error:
             problems.append(RuleProblem(rule, f"{rule.text}: {error}."))
             continue
-        known = tools is None or not pattern.tools or any(name in tools for name in pattern.tools)
-        if not known and not pattern.tools[0].startswith("mcp__"):
+        if tools is not None and unknown_tool(pattern, tools):
             problems.append(RuleProblem(rule, f"{rule.text}: unknown tool."))
     return tuple(problems)
+
+
+def unknown_tool(pattern: Pattern, tools: Collection[str]) -> str:
+    """What a rule calls a tool although none of ``tools`` has that name; empty if one has, or if an MCP server may."""
+    named = pattern.tools
+    known = not named or any(name in tools or name.startswith("mcp__") for name in named)
+    return "" if known else named[0]
 
 
 def active_rules(policy: Policy, effect: RuleEffect) -> tuple[Rule, ...]:

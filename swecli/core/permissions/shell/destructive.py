@@ -388,9 +388,12 @@ def _gone(item: Started, verb: str, paths: Sequence[str], place: Place) -> Itera
     files = [path for path in paths if inside(path, place.roots) is not None and place.facts.size(path)]
     if place.undoes and files and not place.restores(files):
         found = extent(files, place.facts)
-        shown = files[0] if len(files) == 1 else f"{len(files)} files"
-        reason = f"{item.name} would {verb} {shown}, which /undo could not restore."
+        reason = f"{item.name} would {verb} {_one_or_many(files)}, which /undo could not restore."
         yield Danger(reason, evidence=found.there[:MAX_SHOWN], loss=_deletion(found, place), lasting=True)
+
+
+def _one_or_many(paths: Sequence[str]) -> str:
+    return paths[0] if len(paths) == 1 else f"{len(paths)} files"
 
 
 def is_temporary(path: str, facts: FileFacts, roots: Sequence[str]) -> bool:
@@ -521,9 +524,8 @@ def _overwriting(what: str, paths: Sequence[str], place: Place) -> Danger:
     """The loss of what is in files, however the command spells that it writes them."""
     found = extent(paths, place.facts)
     loss = counted("overwrites", found, place.facts, place.bases[0])
-    shown = found.there[0] if len(found.there) == 1 else f"{len(found.there)} files"
     has = "has" if len(found.there) == 1 else "have"
-    reason = f"{what} would overwrite {shown}, which {has} content."
+    reason = f"{what} would overwrite {_one_or_many(found.there)}, which {has} content."
     undone = place.restores(found.there)
     return Danger(reason, evidence=found.there[:MAX_SHOWN], loss=loss, undone=undone, lasting=not undone)
 
