@@ -13,12 +13,18 @@ from itertools import pairwise
 from swecli.core.permissions.shell.scan import PROGRAM_SETTING, FoundCommand, ScanWord, is_long_option
 from swecli.lazy_pattern import lazy_pattern
 
-_SHELLS = frozenset(("sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "pwsh"))
+_SHELLS = frozenset(
+    (
+        *("sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "pwsh", "nu", "xonsh"),
+        *("elvish", "oksh", "yash", "osh"),
+    )
+)
 _SCRIPT_TAKERS = frozenset(
     (
         *("su", "script", "watch", "parallel", "ssh", "flock", "env", "trap", "sg", "tmux", "screen", "xargs"),
         *("nix-shell", "docker", "podman", "kubectl", "entr", "hyperfine", "npx", "wsl", "capsh", "adb", "pdsh"),
         *("concurrently", "nodemon", "onchange", "chokidar", "run0", "expect", "sshpass", "vagrant", "ansible"),
+        *("gksu", "gksudo", "kdesu", "pssh", "parallel-ssh", "salt", "pueue", "sem", "i3-msg", "swaymsg"),
     )
 )
 """Programs that may give any argument to a shell."""

@@ -187,14 +187,18 @@ def _of_changes(
 
 
 _DATABASES: Final = frozenset(
-    ("psql", "mysql", "mariadb", "mongo", "mongosh", "redis-cli", "dropdb", "mysqladmin", "clickhouse-client", "cqlsh")
+    (
+        *("psql", "mysql", "mariadb", "mongo", "mongosh", "redis-cli", "dropdb", "mysqladmin", "clickhouse-client"),
+        *("cqlsh", "pg_restore", "mongorestore", "rails", "rake", "prisma", "manage.py", "django-admin", "artisan"),
+        *("console", "sequelize", "sequelize-cli", "typeorm", "alembic", "flyway", "liquibase", "supabase"),
+    )
 )
 REMOTE: Final = frozenset(
     (
         *("aws", "gcloud", "az", "terraform", "tofu", "pulumi", "kubectl", "helm", "gh", "fly", "heroku", "vercel"),
         *("netlify", "wrangler", "firebase", "ssh", "scp", "sftp", "flyctl", "gsutil", "bq", "s3cmd", "azcopy"),
         *("serverless", "sls", "cdk", "sam", "eksctl", "doctl", "hcloud", "linode-cli", "consul", "vault", "nomad"),
-        *("rclone", "glab", "etcdctl"),
+        *("rclone", "glab", "etcdctl", "openstack", "terragrunt", "helmfile", "argocd"),
     )
 )
 """Programs that change files on other machines."""

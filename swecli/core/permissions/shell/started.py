@@ -30,7 +30,9 @@ _WRAPPERS = frozenset(
         *("batch", "wsl", "arch", "setpriv", "choom", "uclampset", "runcon", "capsh", "cgexec", "run0", "su-exec"),
         *("gosu", "chpst", "aa-exec", "cpulimit", "schedtool", "faketime", "eatmydata", "catchsegv", "dbus-launch"),
         *("tini", "dumb-init", "sandbox-exec", "flatpak-spawn", "distrobox", "gtime", "pdsh", "adb", "srun", "tsp"),
-        *("nodemon",),
+        *("nodemon", "gksu", "gksudo", "kdesu", "kdesudo", "dzdo", "gnice", "gnohup", "systemd-inhibit", "daemon"),
+        *("softlimit", "setlock", "trickle", "chronic", "ifne", "sem", "xe", "pssh", "parallel-ssh", "with-contenv"),
+        *("pamexec", "pueue", "retry", "salt", "i3-msg", "swaymsg", "setuidgid", "envdir"),
     )
 )
 _RUNNERS = frozenset(
@@ -38,10 +40,12 @@ _RUNNERS = frozenset(
         *("mise", "asdf", "direnv", "uv", "poetry", "pipenv", "conda", "npx", "bunx", "pnpm", "yarn", "npm", "ts-node"),
         *("nix-shell", "nix", "guix", "devbox", "bundle", "rbenv", "pyenv", "nvm", "hatch", "pdm", "rye", "pixi"),
         *("tox", "pipx", "uvx", "dotenv", "dotenvx", "doppler", "op", "aws-vault", "chamber", "cross-env", "env-cmd"),
-        *("foreman",),
+        *("foreman", "bun", "deno"),
     )
 )
 """Programs that start another one as one of many uses: a computed argument is rarely a program."""
+_RUNS_SCRIPTS = lazy_pattern(r"(?:python|ruby|php|node)[\d.]*")
+"""Interpreters that start a script, which may have the name of a program (``php artisan``, ``node .bin/prisma``)."""
 _DIRECT = frozenset(
     (
         *("env", "timeout", "gtimeout", "nice", "nohup", "stdbuf", "setsid", "ionice", "time", "command", "builtin"),
@@ -107,7 +111,7 @@ def _suffixes(words: tuple[ScanWord, ...], depth: int = 0) -> Iterator[tuple[Sca
         raise ScanError("it is nested too deeply")
     yield words
     name = program_name(words[0])
-    runner = name in _RUNNERS or re.fullmatch(r"python[\d.]*", name) is not None
+    runner = name in _RUNNERS or _RUNS_SCRIPTS.fullmatch(name) is not None
     if name in _WRAPPERS or runner or _LOADER.match(name):
         named, given, direct = False, False, name in _DIRECT
         for index in range(1, min(len(words), 40)):
