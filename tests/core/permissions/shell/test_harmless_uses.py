@@ -18,6 +18,9 @@ CONTAINED = (
     *("git restore --staged README.md", "git restore --help", "cargo clean -n", "rsync -avn --delete src/ docs/"),
     *("git -c color.ui=never rm --dry-run README.md", "brew cleanup -n", "fly status", "gcloud config list"),
     *("ansible-playbook --syntax-check site.yml", "terraform state list", "ln -sf src new", "mv -f README.md new.md"),
+    *("npm init -y", "uv init", "poetry init", "bun init", "conda init bash", "nix flake init", "bundle init"),
+    *("gcloud auth list", "nomad job status", "aws s3 rm --dryrun s3://b/x", "jj op log", "cargo owner --list x"),
+    *("glab release list", "gh codespace list", "doctl apps list", "npm access get status x"),
 )
 ELSEWHERE = (
     *("docker ps -a", "docker compose logs --tail=5 web", "docker system prune --help", "docker inspect web"),
@@ -30,8 +33,22 @@ ELSEWHERE = (
         "sudo -l",
     ),
     *("code --version", "docker --help", "pkill -0 node", "podman images"),
+    *("docker service ls", "docker node inspect x", "podman pod ps", "kubectl apply view-last-applied -f x.yml"),
+    *("kubectl label pod x --list", "zpool status", "btrfs filesystem usage src", "code --list-extensions"),
+    *("killall -l", "at -l", "passwd -S", "losetup -a", "nmcli device", "virsh pool-list --all", "sysctl --all"),
+    *("lxc list", "toolbox list"),
 )
 DANGEROUS = (
+    *("init 0", "init 6", "sudo init 6", "losetup -a x", "nmcli connection delete x", "nmcli device disconnect x"),
+    *("docker node rm x", "kubectl annotate pod x a=b", "code --status x.py", "zpool destroy x", "jj op restore x"),
+    *(
+        "cargo owner --list --add x",
+        "virsh 'list; destroy x'",
+        "virsh list '; destroy x'",
+        "at -l now",
+        "gcloud auth login",
+    ),
+    *("btrfs subvolume delete src", "aws s3 rm s3://b/x", "kubectl drain x --dry-run=none"),
     *("rm -r src --help", "trash src --help", "git rm README.md", "git rm -r -- -n", "git rm README.md -- --dry-run"),
     *(
         "git push -f --dry-run --receive-pack='sh -c id' .",
