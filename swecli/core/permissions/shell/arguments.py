@@ -134,7 +134,8 @@ def _next(name: str, option: str, rest: list[str]) -> str:
     if not rest:
         raise UnprovenError(f"the option {option} of {name} has no value")
     value = rest.pop(0)
-    if value.startswith("-") and not re.fullmatch(r"-[0-9]*", value):
+    backwards = option == "--sort" and name.startswith("git ") and re.fullmatch(r"-[a-z]+(:[a-z]+)?", value)
+    if value.startswith("-") and not backwards and not re.fullmatch(r"-[0-9]*", value):
         raise UnprovenError(f"the value {value} of {name} {option} looks like an option")
     return value
 
@@ -144,7 +145,8 @@ def _next(name: str, option: str, rest: list[str]) -> str:
 
 def _check_options(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
     if table.require and not table.require & parsed.options:
-        raise UnprovenError(f"{name} without {' or '.join(sorted(table.require))} may do more than read")
+        needed = sorted(word for word in table.require if not word.startswith("--")) or sorted(table.require)
+        raise UnprovenError(f"{name} without {' or '.join(needed)} may do more than read")
     for file in parsed.files:
         check_content(file, situation)
     for option, text in parsed.texts:
@@ -226,8 +228,9 @@ def _check_searched(name: str, table: Table, parsed: _Parsed, situation: Situati
         check_trees(name, operands, situation)
     elif name.startswith("git "):
         for option, value in parsed.texts:
-            if option == "-L":
-                check_revision(value, situation)
+            if option == "-L" and name not in ("git blame", "git annotate"):  # there, an operand names the file
+                for colon in re.finditer(":", value):
+                    check_content(value[colon.end() :], situation)
         first = start if name == "git grep" else 0
         if parsed.paths_from is not None:
             revisions, paths = operands[: parsed.paths_from], operands[max(first, parsed.paths_from) :]

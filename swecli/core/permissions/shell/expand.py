@@ -20,7 +20,7 @@ MAX_EXPANSIONS = 500
 PROCESS = "/dev/fd/63"
 """Placeholder for a pipe to commands that are judged separately."""
 
-_ANY_TEXT, _ANY_CHARACTER = "**", "??"
+_ANY_TEXT, _ANY_CHARACTER, _NO_DOT = "**", "??", "[!.]"
 """Wildcards among single characters."""
 _BRACKET = lazy_pattern(r"\[[!^]?[A-Za-z0-9_.,+-]+\]")
 
@@ -150,7 +150,8 @@ def _pieces(text: str, *, active: bool) -> list[str]:
             bracket = _BRACKET.match(text, at)
             if bracket is None:
                 raise UnprovenError("these brackets are not understood")
-            pieces.append(_ANY_CHARACTER)
+            # ".[!.]*" are the hidden names without "..".
+            pieces.append(_NO_DOT if bracket[0] in ("[!.]", "[^.]") else _ANY_CHARACTER)
             at = bracket.end() - 1
         else:
             pieces.append(char)
@@ -167,7 +168,7 @@ def _fits(pattern: Sequence[str], name: str) -> bool:
         if piece == _ANY_TEXT:
             star, resume = here, at
             here += 1
-        elif piece in (_ANY_CHARACTER, name[at]):
+        elif piece in (_ANY_CHARACTER, name[at]) or (piece == _NO_DOT and name[at] != "."):
             at, here = at + 1, here + 1
         elif star >= 0:
             resume += 1
@@ -234,7 +235,7 @@ def _walk(components: list[list[str]], situation: Situation) -> list[str]:
 
 
 def _is_glob(component: Sequence[str]) -> bool:
-    return _ANY_TEXT in component or _ANY_CHARACTER in component
+    return not {_ANY_TEXT, _ANY_CHARACTER, _NO_DOT}.isdisjoint(component)
 
 
 def _from(path: str, situation: Situation) -> str:

@@ -163,10 +163,12 @@ def check_awk(arguments: list[str], situation: Situation) -> None:
         word = rest.pop(0)
         if word == "--":
             break
-        if word in ("-F", "-v"):
+        if word in ("-F", "-v", "--field-separator"):
             if not rest:
                 raise UnprovenError(f"awk {word} has no value")
             value = rest.pop(0)
+        elif word.startswith("--field-separator="):
+            continue
         elif word.startswith(("-F", "-v")):
             value = word[2:]
         else:
@@ -404,7 +406,9 @@ def _printenv(arguments: list[str], situation: Situation) -> None:
 
 
 def _yq(arguments: list[str], situation: Situation) -> None:
-    operands = [word for word in arguments if word not in ("-r", "-c")]
+    operands = [word for word in arguments if word not in ("-r", "-c", "-P", "-o=json", "-o=yaml")]
+    if operands[:1] in (["e"], ["eval"]):
+        operands = operands[1:]
     # Two programs have this name; both only read if the filter has just keys, indexes and pipes.
     if not operands or not re.fullmatch(r"(\.[\w-]*|\.?\[\d*\]|\.\"[\w -]+\"|\s|\||keys|length)+", operands[0]):
         raise UnprovenError("the yq filter may do more than read")
@@ -414,26 +418,100 @@ def _yq(arguments: list[str], situation: Situation) -> None:
         check_content(operand, situation)
 
 
+_TAR_FLAGS = frozenset("tvzjJaZ")
+_TAR_LONG = frozenset(
+    (
+        *("--list", "--verbose", "--gzip", "--gunzip", "--bzip2", "--xz", "--zstd", "--auto-compress", "--full-time"),
+        *("--numeric-owner", "--utc", "--wildcards", "--no-wildcards", "--ignore-case", "--totals"),
+    )
+)
+
+
 def _tar(arguments: list[str], situation: Situation) -> None:
-    match arguments:
-        case ["-tf" | "tf" | "-tvf" | "tvf" | "-tzf" | "tzf" | "-tzvf" | "tzvf" | "-tjf" | "-tJf" | "-ztf", archive]:
-            if ":" in archive:
-                raise UnprovenError("tar treats a name with a colon as another machine")
-            check_content(archive, situation)
-        case ["--list" | "-t", "--file" | "-f", archive] if ":" not in archive:
-            check_content(archive, situation)
-        case _:
+    """Only lists one archive: ``tvf A``, ``-t -v -f A``, ``--list --file=A``, with members to list."""
+    archives: list[str] = []
+    lists = False
+    rest = list(arguments)
+    if rest and not rest[0].startswith("-"):
+        rest[0] = f"-{rest[0]}"  # the first word holds options anyway
+        if rest[0].count("f") > 1:
             raise UnprovenError("tar may change files unless it lists an archive")
+        if "f" in rest[0]:
+            rest[0] = rest[0].replace("f", "") + "f"  # its value is the next word
+    while rest:
+        word = rest.pop(0)
+        option, equals, value = word.partition("=")
+        if option == "--file" or option == "--exclude":
+            value = value if equals else "".join(rest[:1])
+            del rest[: 0 if equals else 1]
+            archives += [value] if option == "--file" else []
+        elif word in _TAR_LONG:
+            lists |= word == "--list"
+        elif word.startswith("-"):
+            letters, attached, archive = word[1:].partition("f")
+            if not letters + attached or not set(letters) <= _TAR_FLAGS:
+                raise UnprovenError("tar may change files unless it lists an archive")
+            lists |= "t" in letters
+            if attached:
+                archives.append(archive or "".join(rest[:1]))
+                del rest[: 0 if archive else 1]
+    if not lists or len(archives) != 1 or not archives[0]:
+        raise UnprovenError("tar may change files unless it lists an archive")
+    if ":" in archives[0]:
+        raise UnprovenError("tar treats a name with a colon as another machine")
+    check_content(archives[0], situation)
+
+
+_COMPRESSOR_LETTERS = frozenset("cdklqtv0123456789")
+_COMPRESSOR_LONG = frozenset(
+    (
+        *("--stdout", "--to-stdout", "--decompress", "--uncompress", "--keep", "--list", "--quiet", "--test"),
+        *("--verbose", "--no-progress"),
+    )
+)
+
+
+def _compressor(arguments: list[str], situation: Situation) -> None:
+    """Only prints, lists or tests: a later ``-d`` overrides ``-t`` and ``-l`` and replaces the file, but not ``-c``."""
+    options: set[str] = set()
+    for word in arguments:
+        if word.startswith("--"):
+            if word not in _COMPRESSOR_LONG:
+                raise UnprovenError(f"the option {word} may not be harmless")
+            options.add(word)
+        elif word.startswith("-") and word != "-":
+            if not set(word[1:]) <= _COMPRESSOR_LETTERS:
+                raise UnprovenError(f"the option {word} may not be harmless")
+            options.update(f"-{letter}" for letter in word[1:])
+        else:
+            check_content(word, situation)
+    looks = options & {"-t", "-l", "--test", "--list"} and not options & {"-d", "--decompress", "--uncompress"}
+    if not looks and not options & {"-c", "--stdout", "--to-stdout"}:
+        raise UnprovenError("it replaces files unless it prints, lists or tests them")
+
+
+_IP_OPTIONS = frozenset(
+    (
+        *("-4", "-6", "-br", "-brief", "-o", "-oneline", "-s", "-stats", "-statistics", "-d", "-details", "-c"),
+        *("-color", "-j", "-json", "-p", "-pretty"),
+    )
+)
+_IP_OBJECTS = frozenset(
+    (
+        *("a", "addr", "address", "r", "route", "link", "l", "neigh", "neighbor", "neighbour", "n", "rule", "maddr"),
+        *("maddress", "netconf"),
+    )
+)
 
 
 def _ip(arguments: list[str], situation: Situation) -> None:
     del situation
-    rest = [
-        word for word in arguments if word not in ("-4", "-6", "-br", "-brief", "-o", "-s", "-c", "-j", "-json", "-p")
-    ]
-    if not rest or rest[0] not in ("a", "addr", "address", "r", "route", "link", "l", "neigh", "n"):
+    rest = [word for word in arguments if word not in _IP_OPTIONS]
+    if rest[:2] in (["r", "get"], ["route", "get"]) and len(rest) == 3:
+        return
+    if not rest or rest[0] not in _IP_OBJECTS:
         raise UnprovenError("this use of ip may change something")
-    if rest[1:] and (rest[1] not in ("show", "list", "ls") or len(rest) > 4):
+    if rest[1:] and (rest[1] not in ("show", "list", "ls", "sh") or len(rest) > 4):
         raise UnprovenError("this use of ip may change something")
 
 
@@ -500,6 +578,7 @@ PROGRAMS: Mapping[str, Check] = {
     "ps": _ps,
     "printenv": _printenv,
     "tar": _tar,
+    **dict.fromkeys(("xz", "unxz", "bzip2", "bunzip2", "zstd", "unzstd"), _compressor),
     "ip": _ip,
     "yq": _yq,
     "git config": _git_config,

@@ -1,4 +1,8 @@
-"""A second, larger set of labelled commands, written from the rules and not from the tables, by what they do."""
+"""A second, larger set of labelled commands, written from the rules and not from the tables, by what they do.
+
+Those of ``examples_*.txt`` are a sample of the examples of tldr-pages (https://tldr.sh, CC BY 4.0) with placeholders
+filled in, labelled by their descriptions.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,8 @@ import pytest
 from tests.support.shell_workspace import ShellWorkspace
 
 CORPUS = Path(__file__).parent / "corpus" / "by_kind"
-RUN = ("everyday_single", "everyday_compound")
-ASK = ("effects", "network", "secrets_and_outside", "tricks", "not_provable")
+RUN = ("everyday_single", "everyday_compound", "examples_run")
+ASK = ("examples_ask", "effects", "network", "secrets_and_outside", "tricks", "not_provable")
 
 
 def read(kind: str) -> list[str]:
