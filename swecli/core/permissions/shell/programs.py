@@ -296,6 +296,11 @@ def _jq(arguments: list[str], situation: Situation) -> None:
             if len(rest) < 2:
                 raise UnprovenError(f"jq {word} has no value")
             del rest[:2]
+        elif word in ("--slurpfile", "--rawfile"):
+            if len(rest) < 2:
+                raise UnprovenError(f"jq {word} has no value")
+            check_content(rest[1], situation)
+            del rest[:2]
         elif word == "--indent":
             del rest[:1]
         elif word in tables().lists["jq_long"]:
@@ -598,6 +603,7 @@ OTHERWISE: Mapping[str, str] = {
     **dict.fromkeys(CONNECTING, "exchanges data with other machines"),
     **dict.fromkeys(("kill", "renice"), "acts on other processes"),
     **dict.fromkeys((".", "source"), "runs a script in this shell"),
+    "git ls-remote": "exchanges data with other machines",
 }
 """What programs do other than changing files, as a clause without its subject."""
 

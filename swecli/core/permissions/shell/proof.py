@@ -199,7 +199,7 @@ def _git(arguments: list[str | None], situation: Situation) -> None:
             if table is not None:
                 check_table(name, table, rest[count:], situation)
                 return
-    raise UnprovenError(f"git {rest[0]} may change files")
+    raise UnprovenError(f"git {rest[0]} {OTHERWISE.get(f'git {rest[0]}') or 'may change files'}")
 
 
 def _stays(folder: Sequence[str | None], situation: Situation) -> bool:

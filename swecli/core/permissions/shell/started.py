@@ -32,7 +32,7 @@ _WRAPPERS = frozenset(
         *("tini", "dumb-init", "sandbox-exec", "flatpak-spawn", "distrobox", "gtime", "pdsh", "adb", "srun", "tsp"),
         *("nodemon", "gksu", "gksudo", "kdesu", "kdesudo", "dzdo", "gnice", "gnohup", "systemd-inhibit", "daemon"),
         *("softlimit", "setlock", "trickle", "chronic", "ifne", "sem", "xe", "pssh", "parallel-ssh", "with-contenv"),
-        *("pamexec", "pueue", "retry", "salt", "i3-msg", "swaymsg", "setuidgid", "envdir"),
+        *("pamexec", "retry", "setuidgid", "envdir"),
     )
 )
 _RUNNERS = frozenset(
@@ -40,7 +40,7 @@ _RUNNERS = frozenset(
         *("mise", "asdf", "direnv", "uv", "poetry", "pipenv", "conda", "npx", "bunx", "pnpm", "yarn", "npm", "ts-node"),
         *("nix-shell", "nix", "guix", "devbox", "bundle", "rbenv", "pyenv", "nvm", "hatch", "pdm", "rye", "pixi"),
         *("tox", "pipx", "uvx", "dotenv", "dotenvx", "doppler", "op", "aws-vault", "chamber", "cross-env", "env-cmd"),
-        *("foreman", "bun", "deno"),
+        *("foreman", "bun", "deno", "pueue", "salt", "i3-msg", "swaymsg"),
     )
 )
 """Programs that start another one as one of many uses: a computed argument is rarely a program."""

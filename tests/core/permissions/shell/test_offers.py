@@ -150,6 +150,12 @@ def test_the_note_says_what_else_a_rule_allows(work: ShellWorkspace) -> None:
     assert work.decide("python3 gen.py").offer_note == "Also allows gen.py after it has changed."
     assert work.decide("make test").offer_note == "Allows only exactly this."
     assert work.decide("npm test").reason == "npm test may change files, so it needs your approval."
+    assert work.decide("git ls-remote").reason == (
+        "git ls-remote exchanges data with other machines, so it needs your approval."
+    )
+    assert work.decide("gzip -k x").reason == (
+        "gzip without -c or -l or -t may do more than read, so it needs your approval."
+    )
 
 
 @pytest.mark.parametrize(
