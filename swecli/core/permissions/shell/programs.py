@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from swecli.core.permissions.shell.expand import Situation, check_content, check_git_settings, check_name, check_tree
 from swecli.core.permissions.shell.losses import REMOTE
@@ -476,23 +477,23 @@ _COMPRESSOR_LONG = frozenset(
 )
 
 
-def _compressor(arguments: list[str], situation: Situation) -> None:
+def _compressor(name: str, arguments: list[str], situation: Situation) -> None:
     """Only prints, lists or tests: a later ``-d`` overrides ``-t`` and ``-l`` and replaces the file, but not ``-c``."""
     options: set[str] = set()
     for word in arguments:
         if word.startswith("--"):
             if word not in _COMPRESSOR_LONG:
-                raise UnprovenError(f"the option {word} may not be harmless")
+                raise UnprovenError(f"the option {word} of {name} may not be harmless")
             options.add(word)
         elif word.startswith("-") and word != "-":
             if not set(word[1:]) <= _COMPRESSOR_LETTERS:
-                raise UnprovenError(f"the option {word} may not be harmless")
+                raise UnprovenError(f"the option {word} of {name} may not be harmless")
             options.update(f"-{letter}" for letter in word[1:])
         else:
             check_content(word, situation)
     looks = options & {"-t", "-l", "--test", "--list"} and not options & {"-d", "--decompress", "--uncompress"}
     if not looks and not options & {"-c", "--stdout", "--to-stdout"}:
-        raise UnprovenError("it replaces files unless it prints, lists or tests them")
+        raise UnprovenError(f"{name} replaces files unless it prints, lists or tests them")
 
 
 _IP_OPTIONS = frozenset(
@@ -583,7 +584,7 @@ PROGRAMS: Mapping[str, Check] = {
     "ps": _ps,
     "printenv": _printenv,
     "tar": _tar,
-    **dict.fromkeys(("xz", "unxz", "bzip2", "bunzip2", "zstd", "unzstd"), _compressor),
+    **{name: partial(_compressor, name) for name in ("xz", "unxz", "bzip2", "bunzip2", "zstd", "unzstd")},
     "ip": _ip,
     "yq": _yq,
     "git config": _git_config,

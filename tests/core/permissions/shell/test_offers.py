@@ -153,6 +153,9 @@ def test_the_note_says_what_else_a_rule_allows(work: ShellWorkspace) -> None:
     assert work.decide("git ls-remote").reason == (
         "git ls-remote exchanges data with other machines, so it needs your approval."
     )
+    assert work.decide("xz -td x").reason == (
+        "xz replaces files unless it prints, lists or tests them, so it needs your approval."
+    )
     assert work.decide("gzip -k x").reason == (
         "gzip without -c or -l or -t may do more than read, so it needs your approval."
     )
