@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import textwrap
+import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
 from inspect import getsource
 from pathlib import Path
 from typing import Any, cast
@@ -147,15 +147,23 @@ def _described(key: tuple[str, ...], name: str, section: type[Section], value: o
     )
 
 
+@cache
+def _classes(module: str) -> Mapping[str, ast.ClassDef]:
+    """The definitions of a module's classes. ``getsource`` of each class would parse the whole module each time."""
+    try:
+        tree = ast.parse(getsource(sys.modules[module]))
+    except (OSError, SyntaxError):
+        return {}
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
 @lru_cache(maxsize=32)
 def _about(section: type[Section]) -> Mapping[str, str]:
     if section is KeySettings:
         return {name: f"Keys that do this: {action.meaning}." for name, action in BY_NAME.items()}
-    try:
-        body = ast.parse(textwrap.dedent(getsource(section))).body[0]
-    except (OSError, SyntaxError):
+    body = _classes(section.__module__).get(section.__name__)
+    if body is None:
         return {}
-    assert isinstance(body, ast.ClassDef)
     kinds = types_by_name(section)
     found = {name: " ".join((kind.of.__doc__ or "").split()) for name, kind in kinds.items() if kind.is_struct}
     for field, below in zip(body.body, body.body[1:], strict=False):
