@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -42,11 +42,7 @@ def peer(tmp_path: Path, script: str) -> Iterator[tuple[subprocess.Popen[str], P
     folder.mkdir()
     with LoopbackServer(parse_script(script, python=sys.executable)) as server:
         program = Program(folder, tmp_path / "home", {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "k"})
-        command = (sys.executable, "-m", "swecli.cli", "mcp", "serve", "-m", "openai/m")
-        pipe = subprocess.PIPE
-        process = subprocess.Popen(
-            command, env=program.environment, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, text=True
-        )
+        process = cast("subprocess.Popen[str]", program.start("mcp", "serve", "-m", "openai/m", text=True))
         try:
             yield process, folder
         finally:

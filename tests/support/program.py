@@ -73,7 +73,7 @@ class Program:
         """The program while it runs, with pipes for all three streams unless given otherwise."""
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         own_python = any(re.match(r"PYTHON[^_]|LC_|LANG", name) for name in self.variables)
-        if self.fresh or own_python or not options.keys() <= streams.keys():
+        if self.fresh or own_python or not options.keys() <= {*streams, "text"}:
             command = [sys.executable, "-m", "swecli.cli", *arguments]
             process = subprocess.Popen(command, cwd=self.folder, env=self.environment, **{**streams, **options})
         else:
