@@ -82,7 +82,8 @@ _LINE = re.compile(r"^(\d+)\s+(\w+)\((.*)$")
 _FAILED = re.compile(r"= -1 (ENOENT|ENOTDIR|EEXIST|EISDIR)")
 _OWN_SOCKET = re.compile(r"AF_NETLINK|sin6?_port=htons\(0\)")
 _OWN_FILES = re.compile(r'/\.npm[/"]|/hsperfdata_|AT_FDCWD, "\d+"|/tmp/sort')
-"""What npm, java and sort write for themselves: logs, the counters of a process, what does not fit in memory."""
+"""What npm, java and sort write for themselves: logs, the counters of a process, what does not fit in memory. npm also
+deletes all of its logs but the last ten."""
 _SECRET = re.compile(r'["/](\.env|server\.pem|secret)"')
 _HELPERS = frozenset(
     ("bash", "env", "timeout", "nice", "stdbuf", "git", "node", "gzip", "getopt", "cut", "tr", "dpkg-query", "jq")
@@ -278,6 +279,7 @@ def findings(command: str, calls: list[str], scratch: Scratch) -> Iterator[Findi
             (name == "bind" and _OWN_SOCKET.search(rest))
             or (name == "connect" and "nscd" in rest)
             or (name in ("mkdir", "mkdirat") and _OWN_FILES.search(rest))
+            or (name == "unlink" and "/.npm/_logs/" in rest)
         ):
             yield Finding(command, f"changes something: {line[:200]}")
 
