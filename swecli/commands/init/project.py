@@ -8,6 +8,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,10 +44,22 @@ _CI_KEY = lazy_pattern(r"^([ \t]*)(-[ \t]+)?(?:run|script|command):[ \t]*(.*)$")
 _CI_ELSEWHERE = lazy_pattern(r"^[ \t]*(?:-[ \t]+)?working[-_]directory:", re.MULTILINE)
 _CI_STEP = lazy_pattern(r"^(?=[ \t]*-[ \t]+[\w-]+:)", re.MULTILINE)
 _NO_PROSE = (
-    r"^(```|~~~).*?^\1|^[=\-~*`#]{3,}$|<[^>]+>|!?\[!\[[^\n]*|!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])"
+    r"^(```|~~~).*?^\1|^[=\-~*`#]{3,}$|<[^>]+>|\[!\[[^\]]*\]\([^)]*\)\]\([^)]*\)|!?\[!\[[^\n]*|!\[[^\]]*\](?:\([^)]*\)|\[[^\]]*\])"
     r"|^[ \t]*\[[^\]\n]+\](?:\([^)\n]*\))?[ \t]*$|^[ \t]*\[[^\]\n]+\]:[^\n]*$"
 )
 _TITLE = lazy_pattern(r"^#[ \t]+(.+?)[ \t#]*$|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
+_HOW_TO = lazy_pattern(
+    r"^(?:#+[ \t]+(?:{0})|(?:{0})[^\n]*\n[=-]{{3,}}[ \t]*$)".format(
+        r"(?:Usage|Install|Installing|Installation|Getting started|Quick ?start|Requirements|Run|Running|Licen[sc]e)\b"
+    ),
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A heading below which a README says how to use the project, no more what it is."""
+_ASIDE = lazy_pattern(
+    r"#|\.\. |\||[-*+] |\d+[.)] |\[!"
+    r"|\W*(?:Note|Warning|Important|Tip|Caution)\b\W|(?:See|Read|Visit|Check out|For more)\b"
+)
+"""What begins a paragraph that does not describe a project: headings, lists, notes and references."""
 _LINK = lazy_pattern(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
 _A_WORD = lazy_pattern(rf"[{UNSPACED}]|\w{{2,}}")
 _LEAST_PROSE = 5
@@ -84,12 +97,9 @@ class Project:
         scan = self.scan = Scan(root)
         known = ecosystems()
         data = {path: _decoded(path, scan.text(path)) for path, _, _ in known.manifests}
-        present = [
-            (language, [match[0] for match in _visible(scan, language.tests)])
-            for language in known.languages
-            if scan.matching(language.manifest) or scan.matching(language.sources)
-        ]
-        implied = [command for language, tests in present for command in _ruled(scan, language, tests)]
+        self.languages = _written_in(scan)
+        present = [(language, _tests(scan, language)) for language in _present(scan, self.languages)]
+        implied = list(_implied(scan, present))
         named = list(_tasks(scan, data, implied))
         entries = _entries(scan, data)
         runner = next((found for language, _ in present if (found := _runner(scan, language))), "")
@@ -102,7 +112,7 @@ class Project:
         self.commands = [first[purpose] for purpose in known.purposes if purpose in first]
         self.others = [command for command in unique if command not in self.commands]
         self.tasks = {task.runner: task.names for task in named}
-        self.languages = _written_in(scan) or [_name_of(scan, language) for language, _ in present if language.name]
+        self.languages = self.languages or [_name_of(scan, language) for language, _ in present if language.name]
         least = "" if scan.complete else "at least "
         self.patterns = {
             f"Tests ({least}{plural(len(tests), 'file')})": f"`{tests[0]}` and its neighbours"
@@ -124,9 +134,11 @@ class Project:
         evident = dict.fromkeys([*(command.command for command in unique), *plain])
         self._evident = [words for command in evident if (words := _words(command))]
         self.ci: list[ProjectCommand] = []
+        kinds = set[str]()
         for path, command in _of_ci(scan):
-            if command not in evident and command not in [one.command for one in self.ci] and self._runs(command):
+            if command not in evident and (kind := _kind(command)) not in kinds and self._runs(command):
                 self.ci.append(ProjectCommand("run", command, path))
+                kinds.add(kind)
         del self.ci[_MAX_CI:]
         self._evident += [words for command in self.ci if (words := _words(command.command))]
         self._named = re.compile(rf"\b({'|'.join(known.commands)})\b")
@@ -260,12 +272,12 @@ def _tasks(scan: Scan, data: _Data, implied: Iterable[ProjectCommand]) -> Iterat
     manager = next((installer for installer in installers if installer in _NODE), "npm")
     for one in ecosystems().task_files:
         for path in [match[0] for match in scan.matching(one.file)[:1]]:
-            scripts = as_object(find(data.get(path), "scripts"))
+            scripts = as_object(find(data.get(path), one.keys))
             names = [name for name, script in scripts.items() if "no test specified" not in str(script)]
             if one.names:
                 names = [name for line in re.findall(one.names, scan.text(path), re.MULTILINE) for name in line.split()]
-            own = one.installs_itself and re.search(one.installs_itself, scan.text(path))
-            told = [name for name in names if not (own and name == "install")]
+            meant = {name: re.search(form, scan.text(path)) is None for name, form in one.not_meant.items()}
+            told = [name for name in names if meant.get(name, True)]
             runner, known = one.runner.replace("npm", manager), ecosystems()
             commands = list(_usual(known.tasks, runner, path, told))
             vague = list(_usual(known.vague_tasks, runner, path, told))
@@ -285,24 +297,33 @@ def _usual(
 
 def _of_ci(scan: Scan) -> Iterator[tuple[str, str]]:
     """Commands of continuous integration with their files, without preparations and what runs in another folder."""
-    for match in scan.matching(ecosystems().ci):
-        before, *steps = _CI_STEP.split(scan.text(match[0]))
+    paths = [match[0] for match in scan.matching(ecosystems().ci)]
+    for path in sorted(paths, key=lambda path: re.fullmatch(ecosystems().ci_first, path) is None):
+        before, *steps = _CI_STEP.split(scan.text(path))
         for step in () if _CI_ELSEWHERE.search(before) else (before, *steps):
             for line in () if _CI_ELSEWHERE.search(step) else _scripts(step):
                 for command in line.split("&&"):
                     words = command.split()
                     prepares = ecosystems().words["preparations"].intersection(words[:4])
-                    whole = bool(_words(command)) and not _OPERATORS.search(command)
+                    whole = bool(_words(command)) and not _OPERATORS.search(command) and ".github/" not in command
+                    whole = whole and words[-1] != "run"
                     if whole and _is_command(words[0]) and not prepares and not _is_outward(words):
-                        yield match[0], " ".join(words)
+                        yield path, " ".join(words)
                     elif words[:1] == ["cd"]:
                         break
+
+
+def _kind(command: str) -> str:
+    """What is the same in commands that differ only in options, such as builds for several targets."""
+    words = command.split()
+    plain = list(takewhile(lambda word: not word.startswith("-"), words))
+    return " ".join(plain) if len(plain) > 1 and plain[1] != "run" else command
 
 
 def _is_outward(words: Iterable[str]) -> bool:
     """Whether a command publishes something, judging by its words and the names of its scripts."""
     plain = [word for word in words if not word.startswith("-")]
-    parts = (part for word in plain for part in re.split(r"[/._-]", word.lower()))
+    parts = (part.lower() for word in plain for part in re.split(r"[/._:-]|(?<=[a-z])(?=[A-Z])", word))
     return not ecosystems().words["outward"].isdisjoint(parts)
 
 
@@ -330,19 +351,33 @@ def _runner(scan: Scan, language: Language) -> str:
     return next((runner for pattern, runner in language.runners if scan.matching(pattern)), "")
 
 
+def _implied(scan: Scan, present: Iterable[tuple[Language, list[str]]]) -> Iterator[ProjectCommand]:
+    """Commands of all languages. Only the first language with tests tells how one of them is run: another's command
+    would look like the project's."""
+    tested = False
+    for language, tests in present:
+        found = list(_ruled(scan, language, tests))
+        yield from (command for command in found if not (tested and command.purpose == "test_one"))
+        tested = tested or any(command.purpose == "test" for command in found)
+
+
 def _ruled(scan: Scan, language: Language, tests: list[str]) -> Iterator[ProjectCommand]:
     """Commands of one language: the first of each purpose, and every way to lint, format and check types."""
     seen: set[Purpose] = set()
     runner = _runner(scan, language)
     declared = "\n".join(scan.text(path) for path in ("pyproject.toml", "Pipfile")) if runner else ""
     for rule in language.rules:
-        if rule.beside and not scan.matching(rule.beside):
+        beside = scan.matching(rule.beside)
+        if rule.beside and not beside:
             continue
+        text = language.test_class if rule.is_class else rule.text
         for match in _visible(scan, rule.file)[:20]:
-            found = re.search(rule.text, scan.text(match[0]), re.MULTILINE)
+            found = re.search(text, scan.text(match[0]), re.MULTILINE)
             if found is None:
                 continue
             words = {**match.groupdict(), **found.groupdict(), "path": match[0], "test": tests[0] if tests else ""}
+            words["beside"] = beside[0][0] if beside else ""
+            words["project"] = ":" + words.get("module", "").replace("/", ":")
             for purpose, form in rule.commands.items():
                 needs_test = "{test}" in form
                 if (purpose in seen and purpose not in ("lint", "format", "types")) or (needs_test and not tests):
@@ -359,6 +394,28 @@ def _ruled(scan: Scan, language: Language, tests: list[str]) -> Iterator[Project
 def _in_environment(program: str, language: Language, declared: str) -> bool:
     pattern = language.declares.format(program=re.escape(program))
     return program in ecosystems().words["interpreters"] or re.search(pattern, declared, re.MULTILINE) is not None
+
+
+def _present(scan: Scan, written_in: list[str]) -> list[Language]:
+    """The languages of a project, those that most of it is written in first."""
+
+    def rank(language: Language) -> int:
+        names = [written_in.index(name) for name in (language.name, language.variant[0]) if name in written_in]
+        return min(names, default=len(written_in))
+
+    return sorted(
+        (
+            language
+            for language in ecosystems().languages
+            if scan.matching(language.manifest)
+            or (scan.matching(language.sources) and rank(language) < max(1, len(written_in)))
+        ),
+        key=rank,
+    )
+
+
+def _tests(scan: Scan, language: Language) -> list[str]:
+    return [match[0] for match in _visible(scan, language.tests) or _visible(scan, language.tests_else)]
 
 
 def _visible(scan: Scan, pattern: str) -> list[re.Match[str]]:
@@ -389,6 +446,9 @@ def _key_files(scan: Scan, named: Iterable[_Tasks], entries: Mapping[str, str]) 
         *((match[0], why) for pattern, why in ecosystems().key_files.items() for match in scan.matching(pattern)[:2]),
     ):
         found.setdefault(path, why)
+    if not any(scan.matching(language.manifest) for language in ecosystems().languages):
+        parts = ((match[0], why) for form, why in ecosystems().part_files.items() for match in scan.matching(form)[:4])
+        found |= {path: why for path, why in parts if not _FIXTURE.search(path)}
     return found
 
 
@@ -430,27 +490,37 @@ def _described(scan: Scan, data: _Data, readme: str) -> tuple[str, str]:
     lines = [re.search(form, scan.text(path), re.MULTILINE) for path, form in ecosystems().name_lines.items()]
     names = [*(one_line(find(package, "name")) for package in packages), *(line[1] for line in lines if line), title]
     said = [*(one_line(find(package, "description")) for package in packages), paragraph]
-    return next(filter(None, names), ""), next(filter(None, said), "")
+    telling = (name for name in names if name.rpartition("/")[2].lower() not in {"", *ecosystems().words["nameless"]})
+    return next(telling, ""), next(filter(None, said), "")
 
 
 def _beginning(readme: str) -> tuple[str, str]:
     """Title and first paragraph of prose, on one line each; both may be empty."""
     no_code = re.sub(r"^(```|~~~).*?^\1", "", readme, flags=re.MULTILINE | re.DOTALL)
-    title = _TITLE.search(no_code)
-    linked = re.sub(r"<a\b[^>]*>(.*?)</a>", r"[\1](.)", _TITLE.sub("\n\n", no_code), flags=re.DOTALL)
+    how_to = _HOW_TO.search(no_code)
+    about = no_code[: how_to.start()] if how_to else no_code
+    title = _TITLE.search(about)
+    if title and _first_prose(about[: title.start()]):
+        title = None  # the heading of a section
+    name = _without_links(re.sub(_NO_PROSE, "", (title[1] or title[2]) if title else ""))
+    return name[:80], _first_prose(_TITLE.sub("\n\n", about))
+
+
+def _first_prose(markdown: str) -> str:
+    """The first paragraph that says something, on one line and at most 400 characters; empty without one."""
+    linked = re.sub(r"<a\b[^>]*>(.*?)</a>", r"[\1](.)", markdown, flags=re.DOTALL)
     rest = re.sub(_NO_PROSE, "", linked, flags=re.MULTILINE | re.DOTALL)
     first = next(filter(None, map(_described_by, re.split(r"\n\s*\n", rest))), "")
-    name = _without_links(re.sub(_NO_PROSE, "", (title[1] or title[2]) if title else ""))
-    return name[:80], first[:400]
+    if len(first) <= 400:
+        return first
+    sentences = first[:400].rpartition(". ")[0]
+    return f"{sentences}." if sentences else f"{first[:400].rpartition(' ')[0]} ..."
 
 
 def _described_by(paragraph: str) -> str:
-    """A paragraph of prose on one line; empty for headings, lists, links and what only introduces a list."""
-    said = _without_links(paragraph).removeprefix("> ")
-    if (
-        said.startswith(("#", ".. ", "|", "- ", "* ", "[!"))
-        or len(_A_WORD.findall(_LINK.sub("", paragraph))) < _LEAST_PROSE
-    ):
+    """A paragraph of prose on one line; empty for asides, links and what only introduces a list."""
+    said = _without_links(re.sub(r"^[ \t]*>[ \t]?", "", paragraph, flags=re.MULTILINE))
+    if _ASIDE.match(said) or len(_A_WORD.findall(_LINK.sub("", paragraph))) < _LEAST_PROSE:
         return ""
     return said if not said.endswith(":") else said[: said.rfind(". ") + 1]
 

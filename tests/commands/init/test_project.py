@@ -188,11 +188,86 @@ def test_a_project_is_written_in_what_most_of_its_programs_are(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("files", "command"),
     [
-        ({"pom.xml": "", "src/test/java/x/SlugTest.java": ""}, "mvn test -Dtest=SlugTest"),
-        ({"pom.xml": "", "core/src/test/java/x/SlugTest.java": ""}, "mvn test -pl core -Dtest=SlugTest"),
         (
-            {"build.gradle": "", "gradlew": "", "core/src/test/kotlin/x/SlugTest.kt": ""},
-            "./gradlew :core:test --tests SlugTest",
+            {
+                "pom.xml": "",
+                "src/test/java/x/AbstractTest.java": "public abstract class AbstractTest {\n  @Test void x() {}\n}",
+                "src/test/java/x/BaseTest.java": "public class BaseTest {\n  @AfterEach void x() {}\n}",
+                "src/test/java/x/DbIntegrationTest.java": "class DbIntegrationTest {\n  @Test void x() {}\n}",
+                "src/test/java/x/SlugTest.java": "class SlugTest {\n  @Test void x() {}\n}",
+            },
+            "mvn test -Dtest=SlugTest",
+        ),
+        (
+            {"pom.xml": "", "a/core/src/test/java/x/SlugTest.java": "class SlugTest extends TestCase {}"},
+            "mvn test -pl a/core -am -Dtest=SlugTest -Dsurefire.failIfNoSpecifiedTests=false",
+        ),
+        (
+            {
+                "build.gradle": "",
+                "gradlew": "",
+                "core/src/test/resources/Test.kt": "class Test { @Test fun x() {} }",
+                "core/src/test/kotlin/x/SlugSpec.kt": "class SlugSpec {\n  @Test fun x() {}\n}",
+            },
+            "./gradlew :core:test --tests SlugSpec",
+        ),
+        (
+            {
+                "build.gradle.kts": "",
+                "a/core/src/jvmTest/kotlin/SlugTest.kt": "class SlugTest {\n  @Test fun x() {}\n}",
+            },
+            "gradle :a:core:jvmTest --tests SlugTest",
+        ),
+        (
+            {
+                "Cargo.toml": '[package]\nautotests = false\n\n[[test]]\npath = "tests/all.rs"\nname = "all-of-it"\n',
+                "tests/all.rs": "#[test]\nfn x() {}",
+            },
+            "cargo test --test all-of-it",
+        ),
+        (
+            {"Cargo.toml": "[package]", "tests/common.rs": "pub fn x() {}", "tests/slug.rs": "#[test]\nfn x() {}"},
+            "cargo test --test slug",
+        ),
+        (
+            {
+                "Cargo.toml": "[workspace]",
+                "crates/a/Cargo.toml": '[package]\nname = "slug-core"',
+                "crates/a/src/lib.rs": "",
+                "crates/a/src/b.rs": "",
+                "x_test.py": "import pytest",
+            },
+            "cargo test -p slug-core",
+        ),
+        (
+            {
+                "a/Slug.slnx": "",
+                "a/Tests/BaseTests.cs": "public abstract class BaseTests {\n[Fact]",
+                "a/Tests/SlugTests.cs": "public class SlugTests\n{\n    [Fact]\n",
+            },
+            "dotnet test a/Slug.slnx --filter FullyQualifiedName~SlugTests",
+        ),
+        ({"mix.exs": "", "test/slug_test.exs": ""}, "mix test test/slug_test.exs"),
+        (
+            {
+                "package.json": '{"devDependencies": {"mocha": "1"}}',
+                "test/support/env.js": "",
+                "test/utils.js": "",
+                "test/slug.js": "",
+            },
+            "npx mocha test/slug.js",
+        ),
+        (
+            {"package.json": '{"scripts": {"test": "bun test"}}', "test/slug.test.ts": ""},
+            "bun test test/slug.test.ts",
+        ),
+        (
+            {"deno.json": '{"tasks": {"test": "deno test -A --parallel"}}', "slug_test.ts": ""},
+            "deno test -A --parallel slug_test.ts",
+        ),
+        (
+            {"Gemfile": "", "config/application.rb": "", "test/test_helper.rb": "", "test/models/slug_test.rb": ""},
+            "bin/rails test test/models/slug_test.rb",
         ),
         ({"Package.swift": "", "Tests/CoreTests/SlugTests.swift": ""}, "swift test --filter SlugTests"),
         (
@@ -208,6 +283,68 @@ def test_a_project_is_written_in_what_most_of_its_programs_are(tmp_path: Path) -
 )
 def test_one_test_can_be_run(tmp_path: Path, files: dict[str, str], command: str) -> None:
     assert commands(Project(write(tmp_path, files)))["test_one"] == command
+
+
+def test_the_main_language_of_a_project_gives_its_commands(tmp_path: Path) -> None:
+    sources = {f"crates/a/src/{n}.rs": "" for n in range(9)}
+    files = {"Cargo.toml": "[workspace]", "pyproject.toml": "[project]", "tests/test_x.py": "import pytest", **sources}
+    found = commands(Project(write(tmp_path / "both", files)))
+    assert (found["test"], "test_one" in found) == ("cargo test --workspace", False)
+    # Scripts beside a program in another language say nothing of its tests.
+    project = Project(write(tmp_path / "part", {"cpp/CMakeLists.txt": "", "dev/test_x.py": "import pytest", **sources}))
+    assert project.commands == []
+    assert project.key_files["cpp/CMakeLists.txt"] == "build of a part"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (
+            {"configure.ac": "", "Makefile.am": "", "src/a.c": ""},
+            {"build": "autoreconf -i && ./configure && make", "test": "make check"},
+        ),
+        (
+            {"meson.build": "", "src/a.c": ""},
+            {"build": "meson setup build && meson compile -C build", "test": "meson test -C build"},
+        ),
+        (
+            {"deno.json": '{"tasks": {"check:types": "x", "dev": "y"}}', "a.ts": ""},
+            {
+                "test": "deno test",
+                "lint": "deno lint",
+                "format": "deno fmt",
+                "types": "deno task check:types",
+                "run": "deno task dev",
+            },
+        ),
+        ({"mypy.ini": "[mypy]\nstrict = true\nfiles = src\n", "a.py": ""}, {"types": "mypy"}),
+        ({"mypy.ini": "[mypy]\nstrict = true\n[mypy-x]\nfiles = src\n", "a.py": ""}, {"types": "mypy ."}),
+        ({"Makefile": "all: lint test\nlint:\n\tx\n", "a.c": ""}, {"lint": "make lint"}),
+        ({"Makefile": "all: kilo # and no test\n", "a.c": ""}, {"build": "make all"}),
+    ],
+)
+def test_build_systems(tmp_path: Path, files: dict[str, str], found: dict[str, str]) -> None:
+    assert commands(Project(write(tmp_path, files))) == found
+
+
+@pytest.mark.parametrize("name", ["root", "@slugs/root", "slugs-monorepo/monorepo"])
+def test_a_name_that_says_nothing_is_not_the_projects(tmp_path: Path, name: str) -> None:
+    files = {"package.json": f'{{"name": "{name}"}}', "a.js": ""}
+    assert Project(write(tmp_path / "slugs", files)).name == "slugs"
+    assert Project(write(tmp_path / "slugs", {"README.md": "# Slugs for all\n"})).name == "Slugs for all"
+
+
+def test_continuous_integration_is_read_where_it_checks_and_once_for_all_targets(tmp_path: Path) -> None:
+    builds = "\n".join(f"      - run: cargo build --target t{n}" for n in range(9))
+    checks = "      - run: cargo doc --no-deps\n      - run: python .github/scripts/x.py\n      - run: uv run\n"
+    files = {
+        "Cargo.toml": "[package]",
+        ".github/scripts/x.py": "",
+        ".github/workflows/build-all.yml": f"    steps:\n{builds}\n      - run: ./gradlew publishToMavenLocal\n",
+        ".github/workflows/test.yml": f"    steps:\n{checks}",
+    }
+    found = [command.command for command in Project(write(tmp_path, files)).ci]
+    assert found == ["cargo doc --no-deps", "cargo build --target t0"]
 
 
 def test_what_is_no_command_for_the_daily_work_is_left_out(tmp_path: Path) -> None:
@@ -243,6 +380,20 @@ def test_what_is_no_command_for_the_daily_work_is_left_out(tmp_path: Path) -> No
         ("# 短網址\n\n把標題轉換成簡短的網址。\n", "短網址", "把標題"),
         ("Slugs turns titles into addresses. It:\n\n* is small\n", "", "Slugs turns titles into addresses."),
         ("# Slugs\n\nTable of Contents\n\nThis repository contains the code of:\n\n- it\n", "Slugs", ""),
+        # Badges over two lines come before the prose, and the heading of a section is no title.
+        (
+            "[![a](\nhttps://x/a.svg)](\nhttps://x/a)\n\n**Slugs** is a small library of titles.\n\n# Features\n\n-\n",
+            "",
+            "**Slugs** is",
+        ),
+        (
+            "# Slugs\n\nSee the project website for more of it.\n\nSlugs makes titles short and plain.\n",
+            "Slugs",
+            "Slugs makes",
+        ),
+        ("# Slugs\n\nSlugs is:\n\n  1. A library for short titles\n\nIt is used by everybody.\n", "Slugs", "It is"),
+        ("# Slugs\n\n> **Note:** These slides are about an\n> older version.\n", "Slugs", ""),
+        ("# Slugs\n\n## Usage\n\nBegin by declaring a type that has titles.\n", "Slugs", ""),
         ('<p><a href="x">Python</a> - <a href="y">Rust</a> - <a href="z">Node.js</a> - R - C</p>\n', "", ""),
         ("Slugs\n=====\n\nAn alternative to Moment.js for all your titles.\n", "Slugs", "An alternative to Moment.js"),
     ],
@@ -253,6 +404,14 @@ def test_name_and_description_of_a_readme(tmp_path: Path, readme: str, name: str
     assert project.description.startswith(description)
     assert bool(project.description) == bool(description)
     assert project.names_only_known(project.description)
+
+
+def test_a_long_description_ends_with_a_sentence(tmp_path: Path) -> None:
+    readme = f"# Slugs\n\nSlugs is a library for titles. {'It has a lot of words. ' * 30}\n"
+    said = Project(write(tmp_path, {"README.md": readme})).description
+    assert (said.endswith("words."), 370 < len(said) <= 400) == (True, True)
+    endless = Project(write(tmp_path, {"README.md": f"# Slugs\n\nSlugs {'and words ' * 60}\n"})).description
+    assert endless.endswith(("words ...", "and ..."))
 
 
 def test_words_with_a_slash_and_placeholders_are_no_paths_of_the_project(tmp_path: Path) -> None:
