@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
@@ -14,6 +15,7 @@ from shutil import which
 from msgspec import Struct
 
 from swecli.core.workspace.command_output import Captured, capture
+from swecli.core.workspace.text_file import decode, read_bytes
 from swecli.core.workspace.walk import Entry, IgnoreRules, ignore_root
 from swecli.core.workspace.worker import MAX_COLUMNS, leaving_out
 from swecli.lazy_pattern import lazy_pattern
@@ -157,9 +159,37 @@ async def search(request: SearchRequest, environment: Mapping[str, str]) -> Sear
     if ripgrep:
         left_out = await _to_leave_out(ripgrep, request, environment)
         done = None if left_out is None else await _ripgrep(ripgrep, request, environment, left_out)
-    if done is None:
-        done = await _worker(request, environment)
-    return _result(request, done, len(left_out or ()))
+    if ripgrep is None or left_out is None or done is None:
+        return _result(request, await _worker(request, environment), len(left_out or ()))
+    result = _result(request, done, len(left_out))
+    if request.pattern.isascii():
+        return result
+    # ripgrep takes files without a byte order mark for UTF-8, in which their other letters match nothing.
+    again = await _ripgrep(ripgrep, request, environment, left_out, "--encoding=windows-1252")
+    if again is None or not again.output:
+        return result
+    return await asyncio.to_thread(_with_single_byte_files, result, _result(request, again, 0))
+
+
+def _with_single_byte_files(result: SearchResult, decoded: SearchResult) -> SearchResult:
+    """``result`` with the lines that ``decoded``, the result for files read as Windows-1252, has of such files."""
+    chosen = {path for path in {line.path for line in decoded.lines} if _has_single_bytes(path)}
+    lines = [line for line in result.lines if line.path not in chosen]
+    lines += [line for line in decoded.lines if line.path in chosen]
+    return _found(lines, result.incomplete or decoded.incomplete, result.left_out)
+
+
+def _has_single_bytes(path: Path) -> bool:
+    """Whether the file tools read the file in an encoding of one byte per letter."""
+    try:
+        data, _ = read_bytes(path, _MAX_DECODED)
+    except OSError:
+        return False
+    return decode(data).codec in ("cp1252", "latin-1")
+
+
+_MAX_DECODED = 10_000_000
+"""Bytes of a file whose encoding is determined."""
 
 
 async def _to_leave_out(program: str, request: SearchRequest, environment: Mapping[str, str]) -> set[str] | None:
@@ -196,7 +226,7 @@ _MAX_LEFT_OUT = 500
 
 
 async def _ripgrep(
-    program: str, request: SearchRequest, environment: Mapping[str, str], left_out: Collection[str]
+    program: str, request: SearchRequest, environment: Mapping[str, str], left_out: Collection[str], *options: str
 ) -> Captured | None:
     """Result of ripgrep; None if this version lacks our options, or ripgrep an element of the expression, such as
     look-around: then the worker searches."""
@@ -204,7 +234,7 @@ async def _ripgrep(
         return None
     argv = [program, *_REACH, "--color=never", "--no-heading", "--with-filename", "--line-number", "--null", "--crlf"]
     argv += [f"--max-columns={MAX_COLUMNS}", "--max-columns-preview", f"--context={request.context}"]
-    argv += ["--ignore-case"] if request.ignore_case else []
+    argv += [*options, *(["--ignore-case"] if request.ignore_case else [])]
     argv += ["--glob", request.glob] if request.glob else []
     argv += [word for name in left_out for word in ("--glob", f"!/{_literal(name)}")]
     argv += ["--glob", "!.git", "--regexp", request.pattern, "--"]
@@ -284,12 +314,16 @@ def _result(request: SearchRequest, done: Captured, left_out: int) -> SearchResu
             path = folder / os.fsdecode(name).removeprefix("./")
             lines.append(Line(path, int(match[1]), match[3].removesuffix("\r"), match[2] == ":"))
     hidden = _own_ignores(request, {line.path for line in lines}) if folder == request.start else set[Path]()
-    kept = sorted((line for line in lines if line.path not in hidden), key=lambda line: (str(line.path), line.number))
     incomplete = ""
     if done.timed_out:
         incomplete = f"stopped after {request.seconds:.0f} s"
     elif done.overflowed:
         incomplete = "stopped: too many results"
+    return _found([line for line in lines if line.path not in hidden], incomplete, left_out)
+
+
+def _found(lines: Iterable[Line], incomplete: str, left_out: int) -> SearchResult:
+    kept = sorted(lines, key=lambda line: (str(line.path), line.number))
     matched = [line for line in kept if line.matched]
     return SearchResult(tuple(kept), len(matched), len({line.path for line in matched}), incomplete, left_out)
 

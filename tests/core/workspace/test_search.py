@@ -89,6 +89,19 @@ async def test_options(root: Path, environment: dict[str, str]) -> None:
     assert (await found(root, environment, "--needle")).lines == ()
 
 
+async def test_letters_beyond_ascii_are_found_in_every_encoding(root: Path, environment: dict[str, str]) -> None:
+    (root / "old.c").write_bytes("/* Größe */\nint café;\n".encode("latin-1"))
+    (root / "quoted.txt").write_bytes("“Größe”\n".encode("cp1252"))
+    (root / "new.c").write_bytes("/* Größe Ã */\n".encode())
+    (root / "marked.c").write_bytes("Größe\n".encode("utf-16"))
+    result = await found(root, environment, "größe", ignore_case=True)
+    assert places(result, root) == [("marked.c", 1), ("new.c", 1), ("old.c", 1), ("quoted.txt", 1)]
+    assert {line.text for line in result.lines} == {"Größe", "/* Größe Ã */", "/* Größe */", "“Größe”"}
+    assert places(await found(root, environment, "Größe|int", glob="old.c"), root) == [("old.c", 1), ("old.c", 2)]
+    # The bytes of UTF-8 are no letters of another encoding.
+    assert places(await found(root, environment, "Ã"), root) == [("new.c", 1)]
+
+
 async def test_invalid_expression_shows_the_position(root: Path, environment: dict[str, str]) -> None:
     with pytest.raises(SearchError, match="Invalid pattern") as refused:
         await found(root, environment, "need(le")
