@@ -63,6 +63,7 @@ class Ecosystems(Struct, frozen=True):
     task_files: tuple[TaskFile, ...]
     key_files: dict[str, str]
     part_files: dict[str, str]
+    package_runners: dict[str, str]
     dependency_lines: dict[str, str]
     name_lines: dict[str, str]
     folders: dict[Literal["generated", "often_generated", "hidden"], frozenset[str]]

@@ -376,6 +376,9 @@ def _ruled(scan: Scan, language: Language, tests: list[str]) -> Iterator[Project
             if found is None:
                 continue
             words = {**match.groupdict(), **found.groupdict(), "path": match[0], "test": tests[0] if tests else ""}
+            words["exec"] = next(
+                (run for lock, run in ecosystems().package_runners.items() if scan.matching(lock)), "npx"
+            )
             words["beside"] = beside[0][0] if beside else ""
             words["project"] = ":" + words.get("module", "").replace("/", ":")
             for purpose, form in rule.commands.items():

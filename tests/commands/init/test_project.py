@@ -140,7 +140,7 @@ def test_a_node_package(tmp_path: Path) -> None:
     assert commands(project) == {
         "install": "pnpm install",
         "test": "pnpm test",
-        "test_one": "npx vitest run src/a.test.ts",
+        "test_one": "pnpm exec vitest run src/a.test.ts",
         "lint": "pnpm run lint",
         "types": "pnpm run typecheck",
         "run": "pnpm run dev",
@@ -256,6 +256,14 @@ def test_a_project_is_written_in_what_most_of_its_programs_are(tmp_path: Path) -
                 "test/slug.js": "",
             },
             "npx mocha test/slug.js",
+        ),
+        (
+            {"package.json": '{"devDependencies": {"vitest": "1"}}', "pnpm-lock.yaml": "", "a/slug.test.ts": ""},
+            "pnpm exec vitest run a/slug.test.ts",
+        ),
+        (
+            {"package.json": '{"devDependencies": {"jest": "1"}}', "yarn.lock": "", "a/slug.test.ts": ""},
+            "yarn jest a/slug.test.ts",
         ),
         (
             {"package.json": '{"scripts": {"test": "bun test"}}', "test/slug.test.ts": ""},
