@@ -44,12 +44,14 @@ class Language(Struct, frozen=True):
 
 class TaskFile(Struct, frozen=True):
     """``names`` finds the names of tasks in ``file``; without it they are those of its table ``keys``. ``not_meant``
-    maps a task to a pattern; where it is found, the task has another purpose than its name says."""
+    maps a task to a pattern; where it is found, the task has another purpose than its name says. ``languages`` are
+    those whose projects the runner is for (all, if empty)."""
 
     runner: str
     file: str
     names: str = ""
     keys: str = "scripts"
+    languages: frozenset[str] = frozenset()
     not_meant: dict[str, str] = {}
     built_in: frozenset[str] = frozenset()
 

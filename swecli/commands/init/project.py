@@ -9,7 +9,7 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -24,6 +24,8 @@ from swecli.lazy_pattern import lazy_pattern
 
 _MAX_KEY_FILES = 14
 _MAX_CI = 6
+_MAX_CI_CHARS = 160
+"""A longer command is of use only in its own place."""
 _README_CHARS = 3_000
 _NODE = ("npm", "yarn", "pnpm", "bun")
 _AGENT_FILES = (
@@ -61,6 +63,10 @@ _ASIDE = lazy_pattern(
 )
 """What begins a paragraph that does not describe a project: headings, lists, notes and references."""
 _LINK = lazy_pattern(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])")
+_HTML_HEADING = lazy_pattern(r"<h([1-6])\b[^>]*>(.*?)</h\1>", re.DOTALL | re.IGNORECASE)
+_HTML_BLOCK = lazy_pattern(r"</?(?:p|div|figure|ul|ol)\b[^>]*>", re.IGNORECASE)
+_HTML_ASIDE = lazy_pattern(r"<(figcaption|picture|table)\b.*?</\1>", re.DOTALL | re.IGNORECASE)
+_HTML_LINK = lazy_pattern(r"<a\b[^>]*>(.*?)</a>", re.DOTALL)
 _A_WORD = lazy_pattern(rf"[{UNSPACED}]|\w{{2,}}")
 _LEAST_PROSE = 5
 """Words of a paragraph that can describe a project."""
@@ -69,6 +75,7 @@ _LEAST_SHARE = 0.15
 """Least share of a project's programs for a language that it is written in."""
 _FIXTURE = lazy_pattern(r"(?:^|/)(?:_*fixtures?_*|testdata|test-data)/")
 """A file that a test reads, which is not part of the program."""
+_EXAMPLE = lazy_pattern(r"(?:^|/)(?:_?examples?|samples?|_*fixtures?_*|testdata)/")
 _PRODUCT = lazy_pattern(r"\b[A-Z]\w*\.js\b")
 """A name such as Node.js, which is no file."""
 _WORDS = lazy_pattern(r"[A-Za-z]+(?:/[A-Za-z]+)+")
@@ -99,14 +106,19 @@ class Project:
         data = {path: _decoded(path, scan.text(path)) for path, _, _ in known.manifests}
         self.languages = _written_in(scan)
         present = [(language, _tests(scan, language)) for language in _present(scan, self.languages)]
+        own_languages = [pair for pair in present if _is_own(pair[0], self.languages)]
         implied = list(_implied(scan, present))
-        named = list(_tasks(scan, data, implied))
+        first_implied = list(_implied(scan, own_languages))
+        named = list(_tasks(scan, data, implied, self.languages))
         entries = _entries(scan, data)
         runner = next((found for language, _ in present if (found := _runner(scan, language))), "")
         scripts = [name for name, path in entries.items() if path.endswith(".py")]
         own = [ProjectCommand("run", f"{runner} {name}".strip(), "pyproject.toml") for name in scripts]
+        told = [command for task in named if not task.foreign for command in task.commands]
+        foreign = [command for task in named if task.foreign for command in task.commands]
         vague = [command for task in named for command in task.vague]
-        commands = [*(command for task in named for command in task.commands), *own, *implied, *vague]
+        rest = [command for command in implied if command not in first_implied]
+        commands = [*told, *own, *first_implied, *foreign, *vague, *rest]
         unique = list({command.command: command for command in reversed(commands)}.values())[::-1]
         first = {command.purpose: command for command in reversed(unique)}
         self.commands = [first[purpose] for purpose in known.purposes if purpose in first]
@@ -124,7 +136,8 @@ class Project:
         self.key_files = dict(list(key_files.items())[:_MAX_KEY_FILES])
         readme = scan.text(next((path for path, why in key_files.items() if why == "introduction"), ""))
         self.readme = readme[:_README_CHARS]
-        name, self.description = _described(scan, data, readme)
+        manifests = [language.manifest for language, _ in own_languages]
+        name, self.description = _described(scan, data, readme, manifests)
         self.name = name or root.name
         self.agent_files = list(_agent_files(root, scan))
         git = git_facts(root)
@@ -257,16 +270,18 @@ def _decoded(path: str, text: str) -> JsonObject:
 
 class _Tasks(Struct, frozen=True):
     """Tasks of one file: all ``names`` for ``runner``, ``commands`` for those of known purpose, and ``vague`` for those
-    whose purpose is less sure than what the manifests imply."""
+    whose purpose is less sure than what the manifests imply. ``foreign``: the runner is for a language that little of
+    the project is written in."""
 
     runner: str
     path: str
     names: frozenset[str]
     commands: list[ProjectCommand]
     vague: list[ProjectCommand]
+    foreign: bool
 
 
-def _tasks(scan: Scan, data: _Data, implied: Iterable[ProjectCommand]) -> Iterator[_Tasks]:
+def _tasks(scan: Scan, data: _Data, implied: Iterable[ProjectCommand], written_in: Sequence[str]) -> Iterator[_Tasks]:
     """``implied`` shows the manager that installs a Node package."""
     installers = [command.command.split()[0] for command in implied if command.purpose == "install"]
     manager = next((installer for installer in installers if installer in _NODE), "npm")
@@ -281,7 +296,8 @@ def _tasks(scan: Scan, data: _Data, implied: Iterable[ProjectCommand]) -> Iterat
             runner, known = one.runner.replace("npm", manager), ecosystems()
             commands = list(_usual(known.tasks, runner, path, told))
             vague = list(_usual(known.vague_tasks, runner, path, told))
-            yield _Tasks(one.runner.split()[0], path, one.built_in.union(names), commands, vague)
+            foreign = bool(one.languages and written_in) and one.languages.isdisjoint(written_in)
+            yield _Tasks(one.runner.split()[0], path, one.built_in.union(names), commands, vague, foreign)
 
 
 def _usual(
@@ -298,19 +314,25 @@ def _usual(
 def _of_ci(scan: Scan) -> Iterator[tuple[str, str]]:
     """Commands of continuous integration with their files, without preparations and what runs in another folder."""
     paths = [match[0] for match in scan.matching(ecosystems().ci)]
+    preparations = ecosystems().words["preparations"]
     for path in sorted(paths, key=lambda path: re.fullmatch(ecosystems().ci_first, path) is None):
         before, *steps = _CI_STEP.split(scan.text(path))
         for step in () if _CI_ELSEWHERE.search(before) else (before, *steps):
             for line in () if _CI_ELSEWHERE.search(step) else _scripts(step):
                 for command in line.split("&&"):
                     words = command.split()
-                    prepares = ecosystems().words["preparations"].intersection(words[:4])
+                    prepares = any(word in preparations or word.endswith("install") for word in words[:4])
                     whole = bool(_words(command)) and not _OPERATORS.search(command) and ".github/" not in command
-                    whole = whole and words[-1] != "run"
+                    whole = whole and len(command) <= _MAX_CI_CHARS and not _says_nothing(words)
                     if whole and _is_command(words[0]) and not prepares and not _is_outward(words):
                         yield path, " ".join(words)
                     elif words[:1] == ["cd"]:
                         break
+
+
+def _says_nothing(words: list[str]) -> bool:
+    """Whether a command only shows a version, or lacks what it runs."""
+    return words[-1] == "run" or words in (["cargo"], ["go"]) or words[1:] in (["-v"], ["-V"], ["-Vv"])
 
 
 def _kind(command: str) -> str:
@@ -338,12 +360,17 @@ def _scripts(text: str) -> Iterator[str]:
         if value and value[0] not in "|>":
             yield value.strip("\"'")
             continue
+        folded = list[str]()
         for below in lines[number + 1 :]:
             inside = len(below) - len(below.lstrip())
             if below.strip() and (inside < indent or (inside == indent and not below.lstrip().startswith("- "))):
                 break
-            if value or below.lstrip().startswith("- "):
+            if value.startswith(">"):
+                folded.append(below.strip())
+            elif value or below.lstrip().startswith("- "):
                 yield below.strip() if value else below.strip().removeprefix("- ").strip("\"' ")
+        if folded:
+            yield " ".join(folded)
 
 
 def _runner(scan: Scan, language: Language) -> str:
@@ -417,13 +444,22 @@ def _present(scan: Scan, written_in: list[str]) -> list[Language]:
     )
 
 
+def _is_own(language: Language, written_in: list[str]) -> bool:
+    """Whether the project is written in it, as far as the files tell; true for what belongs to no language."""
+    return not (written_in and language.name) or not {language.name, language.variant[0]}.isdisjoint(written_in)
+
+
 def _tests(scan: Scan, language: Language) -> list[str]:
-    return [match[0] for match in _visible(scan, language.tests) or _visible(scan, language.tests_else)]
+    """Files of tests, those of the project itself before those of packages inside it, which may not run from here."""
+    paths = [match[0] for match in _visible(scan, language.tests) or _visible(scan, language.tests_else)]
+    inner = {match[0].rpartition("/")[0] for match in scan.matching(rf"(?:.*/)(?:{language.manifest})")}
+    return sorted(paths, key=lambda path: any(str(folder) in inner for folder in PurePosixPath(path).parents))
 
 
 def _visible(scan: Scan, pattern: str) -> list[re.Match[str]]:
-    """Matches outside hidden folders, such as the workflows of continuous integration."""
-    return [match for match in scan.matching(pattern) if not (match[0].startswith(".") and "/" in match[0])]
+    """Matches outside hidden folders, such as the workflows of continuous integration; examples come last."""
+    found = [match for match in scan.matching(pattern) if not (match[0].startswith(".") and "/" in match[0])]
+    return sorted(found, key=lambda match: _EXAMPLE.search(match[0]) is not None)
 
 
 def _written_in(scan: Scan) -> list[str]:
@@ -486,13 +522,19 @@ def _dependencies(scan: Scan, data: _Data) -> dict[str, str]:
     return {name: version.strip() for name, version in found.items() if name not in ("python", "php")}
 
 
-def _described(scan: Scan, data: _Data, readme: str) -> tuple[str, str]:
-    """Name and description, from the manifest if possible, else from the README; empty without either."""
+def _described(scan: Scan, data: _Data, readme: str, manifests: Iterable[str]) -> tuple[str, str]:
+    """Name and description, from the manifest if possible, else from the README; empty without either. A manifest that
+    is none of ``manifests`` (patterns of the project's own languages) comes last: it may be of a small part."""
     title, paragraph = _beginning(readme)
-    packages = [find(data[file], place) for file, place, _ in ecosystems().manifests]
+    own, rest = list[object](), list[object]()
+    for file, place, _ in ecosystems().manifests:
+        found = own if any(re.fullmatch(pattern, file) for pattern in manifests) else rest
+        found.append(find(data[file], place))
     lines = [re.search(form, scan.text(path), re.MULTILINE) for path, form in ecosystems().name_lines.items()]
-    names = [*(one_line(find(package, "name")) for package in packages), *(line[1] for line in lines if line), title]
-    said = [*(one_line(find(package, "description")) for package in packages), paragraph]
+    names = [one_line(find(package, "name")) for package in own]
+    names += [*(line[1] for line in lines if line), title, *(one_line(find(package, "name")) for package in rest)]
+    said = [one_line(find(package, "description")) for package in own]
+    said += [paragraph, *(one_line(find(package, "description")) for package in rest)]
     telling = (name for name in names if name.rpartition("/")[2].lower() not in {"", *ecosystems().words["nameless"]})
     return next(telling, ""), next(filter(None, said), "")
 
@@ -500,6 +542,8 @@ def _described(scan: Scan, data: _Data, readme: str) -> tuple[str, str]:
 def _beginning(readme: str) -> tuple[str, str]:
     """Title and first paragraph of prose, on one line each; both may be empty."""
     no_code = re.sub(r"^(```|~~~).*?^\1", "", readme, flags=re.MULTILINE | re.DOTALL)
+    no_code = _HTML_HEADING.sub(lambda match: f"\n\n{'#' * int(match[1])} {one_line(match[2])}\n\n", no_code)
+    no_code = _HTML_BLOCK.sub("\n\n", _HTML_ASIDE.sub("\n\n", no_code))
     how_to = _HOW_TO.search(no_code)
     about = no_code[: how_to.start()] if how_to else no_code
     title = _TITLE.search(about)
@@ -511,7 +555,7 @@ def _beginning(readme: str) -> tuple[str, str]:
 
 def _first_prose(markdown: str) -> str:
     """The first paragraph that says something, on one line and at most 400 characters; empty without one."""
-    linked = re.sub(r"<a\b[^>]*>(.*?)</a>", r"[\1](.)", markdown, flags=re.DOTALL)
+    linked = _HTML_LINK.sub(lambda match: f"[{one_line(match[1])}](.)", markdown)
     rest = re.sub(_NO_PROSE, "", linked, flags=re.MULTILINE | re.DOTALL)
     first = next(filter(None, map(_described_by, re.split(r"\n\s*\n", rest))), "")
     if len(first) <= 400:

@@ -304,6 +304,22 @@ def test_the_main_language_of_a_project_gives_its_commands(tmp_path: Path) -> No
     assert project.key_files["cpp/CMakeLists.txt"] == "build of a part"
 
 
+def test_a_small_part_in_another_language_does_not_speak_for_the_project(tmp_path: Path) -> None:
+    package = '{"name": "slugs", "description": "The client of Slugs.", "scripts": {"test": "jest", "dev": "x"}}'
+    sources = {f"lib/{n}.ex": "" for n in range(9)}
+    inner = {"installer/mix.exs": "", "installer/test/a_test.exs": "", "test/deep/slug_test.exs": ""}
+    readme = {"README.md": "# Slugs for Elixir\n\nThe shortest titles that you have seen.\n"}
+    project = Project(write(tmp_path / "a", {"mix.exs": "", "package.json": package, **sources, **inner, **readme}))
+    found = commands(project)
+    assert (found["test"], found["test_one"]) == ("mix test", "mix test test/deep/slug_test.exs")
+    assert found["run"] == "npm run dev"  # nothing else tells how
+    assert (project.name, project.description) == ("Slugs for Elixir", "The shortest titles that you have seen.")
+    files = {"Makefile": "all: slug\n", "Package.swift": "", "package.json": '{"version": "1"}'}
+    files |= {f"{n}.c": "" for n in range(9)}
+    found = commands(Project(write(tmp_path / "b", files)))
+    assert (found["build"], "install" in found) == ("make all", False)
+
+
 @pytest.mark.parametrize(
     ("files", "found"),
     [
@@ -329,6 +345,8 @@ def test_the_main_language_of_a_project_gives_its_commands(tmp_path: Path) -> No
         ({"mypy.ini": "[mypy]\nstrict = true\n[mypy-x]\nfiles = src\n", "a.py": ""}, {"types": "mypy ."}),
         ({"Makefile": "all: lint test\nlint:\n\tx\n", "a.c": ""}, {"lint": "make lint"}),
         ({"Makefile": "all: kilo # and no test\n", "a.c": ""}, {"build": "make all"}),
+        ({"Makefile": "check: kilo\n\tx\n\t./test.sh\ntest: check\n", "a.c": ""}, {"test": "make test"}),
+        ({"Makefile": "check: kilo\n\tlinter\n\ntest: kilo\n", "a.c": ""}, {"lint": "make check", "test": "make test"}),
     ],
 )
 def test_build_systems(tmp_path: Path, files: dict[str, str], found: dict[str, str]) -> None:
@@ -345,14 +363,19 @@ def test_a_name_that_says_nothing_is_not_the_projects(tmp_path: Path, name: str)
 def test_continuous_integration_is_read_where_it_checks_and_once_for_all_targets(tmp_path: Path) -> None:
     builds = "\n".join(f"      - run: cargo build --target t{n}" for n in range(9))
     checks = "      - run: cargo doc --no-deps\n      - run: python .github/scripts/x.py\n      - run: uv run\n"
+    checks += (
+        "      - run: make gccinstall\n      - run: cargo -V\n      - run: >\n          cargo\n          check --all\n"
+    )
+    checks += f"      - run: cargo test {'a' * 200}\n"
     files = {
         "Cargo.toml": "[package]",
+        "Makefile": "gccinstall:\n\tx\n",
         ".github/scripts/x.py": "",
         ".github/workflows/build-all.yml": f"    steps:\n{builds}\n      - run: ./gradlew publishToMavenLocal\n",
         ".github/workflows/test.yml": f"    steps:\n{checks}",
     }
     found = [command.command for command in Project(write(tmp_path, files)).ci]
-    assert found == ["cargo doc --no-deps", "cargo build --target t0"]
+    assert found == ["cargo doc --no-deps", "cargo check --all", "cargo build --target t0"]
 
 
 def test_what_is_no_command_for_the_daily_work_is_left_out(tmp_path: Path) -> None:
@@ -388,6 +411,14 @@ def test_what_is_no_command_for_the_daily_work_is_left_out(tmp_path: Path) -> No
         ("# 短網址\n\n把標題轉換成簡短的網址。\n", "短網址", "把標題"),
         ("Slugs turns titles into addresses. It:\n\n* is small\n", "", "Slugs turns titles into addresses."),
         ("# Slugs\n\nTable of Contents\n\nThis repository contains the code of:\n\n- it\n", "Slugs", ""),
+        # Headings, badges and captions in HTML.
+        (
+            '<a href="x">\n  <img/>\n</a>\n<div>\n<h1 align="center">Slugs</h1><h3>Short titles for you and me.</h3>\n'
+            "<figure><figcaption>A picture of a slug, from above.</figcaption></figure>\n</div>\n\n"
+            "Slugs makes the titles short.\n",
+            "Slugs",
+            "Slugs makes",
+        ),
         # Badges over two lines come before the prose, and the heading of a section is no title.
         (
             "[![a](\nhttps://x/a.svg)](\nhttps://x/a)\n\n**Slugs** is a small library of titles.\n\n# Features\n\n-\n",
