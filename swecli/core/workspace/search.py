@@ -7,17 +7,18 @@ import json
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.workspace.command_output import Captured, capture
 from swecli.core.workspace.text_file import decode, read_bytes
 from swecli.core.workspace.walk import Entry, IgnoreRules, ignore_root
-from swecli.core.workspace.worker import MAX_COLUMNS, leaving_out
+from swecli.core.workspace.worker import COLUMNS_BEFORE, MAX_COLUMNS, leaving_out
 from swecli.lazy_pattern import lazy_pattern
 
 _BOOT = "import sys;sys.path[:0]={paths!r};from swecli.core.workspace.worker import main;sys.exit(main())"
@@ -161,7 +162,7 @@ async def search(request: SearchRequest, environment: Mapping[str, str]) -> Sear
         done = None if left_out is None else await _ripgrep(ripgrep, request, environment, left_out)
     if ripgrep is None or left_out is None or done is None:
         return _result(request, await _worker(request, environment), len(left_out or ()))
-    result = _result(request, done, len(left_out))
+    result = await _around_matches(_result(request, done, len(left_out)), ripgrep, request, environment)
     if request.pattern.isascii():
         return result
     # ripgrep takes files without a byte order mark for UTF-8, in which their other letters match nothing.
@@ -169,6 +170,39 @@ async def search(request: SearchRequest, environment: Mapping[str, str]) -> Sear
     if again is None or not again.output:
         return result
     return await asyncio.to_thread(_with_single_byte_files, result, _result(request, again, 0))
+
+
+async def _around_matches(
+    result: SearchResult, program: str, request: SearchRequest, environment: Mapping[str, str]
+) -> SearchResult:
+    """``result`` with the surroundings of the match in place of the beginning of a long line. Only the first
+    ``_MOST_LONG`` files with such lines are read again."""
+    long = dict.fromkeys(line.path for line in result.lines if line.matched and line.text.endswith(_CUT))
+    paths = list(long)[:_MOST_LONG]
+    if not paths:
+        return result
+    before, after = COLUMNS_BEFORE, MAX_COLUMNS - COLUMNS_BEFORE
+    around = replace(request, pattern=f".{{0,{before}}}(?:{request.pattern}).{{0,{after}}}", context=0)
+    try:
+        done = await _ripgrep(program, around, environment, (), "--only-matching", paths=paths)
+    except SearchError:  # for the larger expression only: the lines stay as they are
+        return result
+    pieces: dict[tuple[Path, int], str] = {}
+    for line in _result(request, done, 0).lines if done else ():
+        pieces.setdefault((line.path, line.number), _CUT_PIECE.sub("", line.text))
+
+    def shown(line: Line) -> Line:
+        piece = pieces.get((line.path, line.number), "") if line.matched and line.text.endswith(_CUT) else ""
+        return line if line.text.startswith(piece) else replace(line, text=f"[…] {piece} […]")
+
+    return replace(result, lines=tuple(map(shown, result.lines)))
+
+
+_CUT = " [... omitted end of long line]"
+"""What ripgrep puts at the end of a line that it cut."""
+_CUT_PIECE = lazy_pattern(r" \[\.{3} (?:omitted end of long line|\d+ more match(?:es)?)\]\Z")
+"""The same where it shows only the match."""
+_MOST_LONG = 20
 
 
 def _with_single_byte_files(result: SearchResult, decoded: SearchResult) -> SearchResult:
@@ -226,10 +260,15 @@ _MAX_LEFT_OUT = 500
 
 
 async def _ripgrep(
-    program: str, request: SearchRequest, environment: Mapping[str, str], left_out: Collection[str], *options: str
+    program: str,
+    request: SearchRequest,
+    environment: Mapping[str, str],
+    left_out: Collection[str],
+    *options: str,
+    paths: Sequence[Path] = (),
 ) -> Captured | None:
     """Result of ripgrep; None if this version lacks our options, or ripgrep an element of the expression, such as
-    look-around: then the worker searches."""
+    look-around: then the worker searches. ``paths`` below the start are searched instead of all."""
     if len(left_out) > _MAX_LEFT_OUT:
         return None
     argv = [program, *_REACH, "--color=never", "--no-heading", "--with-filename", "--line-number", "--null", "--crlf"]
@@ -239,7 +278,8 @@ async def _ripgrep(
     argv += [word for name in left_out for word in ("--glob", f"!/{_literal(name)}")]
     argv += ["--glob", "!.git", "--regexp", request.pattern, "--"]
     folder = request.start if request.start.is_dir() else request.start.parent
-    argv.append("." if folder == request.start else f"./{request.start.name}")
+    names = [f"./{path.relative_to(folder)}" for path in paths]
+    argv += names or ["." if folder == request.start else f"./{request.start.name}"]
     try:
         done = await capture(argv, cwd=folder, environment=environment, timeout=request.seconds, limit=_BYTES)
     except OSError:

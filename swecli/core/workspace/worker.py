@@ -19,6 +19,8 @@ from swecli.core.workspace.walk import Glob, walk
 
 _MAX_FILE = 32_000_000
 MAX_COLUMNS = 400
+COLUMNS_BEFORE = 150
+"""Characters of a long line that are shown before a match."""
 """Characters of a line that are shown."""
 
 
@@ -93,21 +95,27 @@ def _search(path: Path, name: str, pattern: re.Pattern[str], context: int, write
     lines = file.text.split("\n")
     if file.final_newline:
         lines.pop()
-    hits = [number for number, line in enumerate(lines) if pattern.search(line.removesuffix("\r"))]
+    found = ((number, pattern.search(line.removesuffix("\r"))) for number, line in enumerate(lines))
+    hits = {number: match.start() for number, match in found if match}
     wanted = {near for hit in hits for near in range(max(0, hit - context), min(len(lines), hit + context + 1))}
-    matched = set(hits)
     if hits:
         write(
             "".join(
-                f"{name}\0{number + 1}{':' if number in matched else '-'}{cut(lines[number])}\n"
+                f"{name}\0{number + 1}{':' if number in hits else '-'}{cut(lines[number], hits.get(number, 0))}\n"
                 for number in sorted(wanted)
             )
         )
 
 
-def cut(line: str) -> str:
+def cut(line: str, at: int = 0) -> str:
+    """The line, or the part of a long one that is around ``at``."""
     line = line.removesuffix("\r")
-    return line if len(line) <= MAX_COLUMNS else f"{line[:MAX_COLUMNS]} [… {len(line) - MAX_COLUMNS:,} more characters]"
+    if len(line) <= MAX_COLUMNS:
+        return line
+    first = 0 if at <= COLUMNS_BEFORE else at - COLUMNS_BEFORE
+    before = f"[… {first:,} characters] " if first else ""
+    rest = len(line) - first - MAX_COLUMNS
+    return f"{before}{line[first : first + MAX_COLUMNS]}" + (f" [… {rest:,} more characters]" if rest > 0 else "")
 
 
 _MAX_ENTRIES = 200_000

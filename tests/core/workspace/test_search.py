@@ -89,6 +89,19 @@ async def test_options(root: Path, environment: dict[str, str]) -> None:
     assert (await found(root, environment, "--needle")).lines == ()
 
 
+async def test_of_a_long_line_the_part_around_the_match_is_shown(root: Path, environment: dict[str, str]) -> None:
+    (root / "small.js").write_bytes(
+        b"a=1;" * 3_000 + b"the_needle(1);" + b"b=2;" * 3_000 + b"the_needle(2)\nthe_needle\n"
+    )
+    (line, short) = (await found(root, environment, "^.*the_needle|the_needle", glob="small.js")).lines
+    assert (line.number, line.text[:4], short.text) == (1, "a=1;", "the_needle")  # a match from the beginning
+    (line, short) = (await found(root, environment, "the_needle", glob="small.js")).lines
+    assert "a=1;the_needle(1);b=2;" in line.text
+    assert (line.text.startswith("[…"), line.text.endswith("]"), len(line.text) < 500) == (True, True, True)
+    (line,) = (await found(root, environment, "^a=1", glob="small.js")).lines
+    assert line.text.removeprefix("[…] ").startswith("a=1;a=1;")
+
+
 async def test_letters_beyond_ascii_are_found_in_every_encoding(root: Path, environment: dict[str, str]) -> None:
     (root / "old.c").write_bytes("/* Größe */\nint café;\n".encode("latin-1"))
     (root / "quoted.txt").write_bytes("“Größe”\n".encode("cp1252"))
