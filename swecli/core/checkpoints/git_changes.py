@@ -12,7 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders, is_below
-from swecli.core.git import GitFailedError, read_git, repository_of
+from swecli.core.git import GitFailedError, git_facts, head_commit, read_git, repository_of
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.git_facts import git_problem
 from swecli.core.protocol.blocks import DiffBlock
@@ -76,11 +76,13 @@ class _Git(Struct, frozen=True):
 
 
 class _Changed(Struct, frozen=True):
-    """A changed path. ``mode`` and ``blob`` are the revision's; empty if it lacks the file."""
+    """A changed path. ``mode`` and ``blob`` are the revision's; empty if it lacks the file. ``module``: it is or was a
+    submodule, and ``blob`` its commit."""
 
     path: str
     mode: str = ""
     blob: str = ""
+    module: bool = False
 
 
 def _git(cwd: str, roots: Sequence[str], environment: Mapping[str, str]) -> _Git:
@@ -118,7 +120,7 @@ def against(
     listed, generated = GeneratedFolders((*roots, top)).split([os.path.join(top, one.path) for one in chosen], below)
     kept = set(listed)
     shown = [one for one in chosen if os.path.join(top, one.path) in kept]
-    old = _blobs(git, [one.blob for one in shown[:MOST_FILES] if one.blob])
+    old = _blobs(git, [one.blob for one in shown[:MOST_FILES] if one.blob and not one.module])
     files = [block for one in shown[:MOST_FILES] if (block := _block(one, top, old)) is not None]
     return GitChanges(tuple(files), max(0, len(shown) - MOST_FILES), generated, tuple(nested))
 
@@ -145,12 +147,14 @@ def _tree(git: _Git, revision: str) -> str:
 
 
 def _tracked(git: _Git, tree: str) -> Iterator[_Changed]:
-    options = ("--raw", "--no-renames", "--no-abbrev", "--ignore-submodules=all", "--no-ext-diff", "--no-textconv")
+    options = ("--raw", "--no-renames", "--no-abbrev", "--ignore-submodules=dirty", "--no-ext-diff", "--no-textconv")
     fields = _names(git.ask("diff", *options, "-z", tree, "--"))
     # Each entry is ":MODE MODE BLOB BLOB STATUS", then the path.
     for head, path in zip(fields[::2], fields[1::2], strict=False):
         mode, new, blob, *_ = head.removeprefix(":").split(" ")
-        if _MODULE not in (mode, new):
+        if _MODULE in (mode, new):
+            yield _Changed(path, mode, blob if mode == _MODULE else "", module=True)
+        else:
             yield _Changed(path, mode, blob) if mode != "000000" else _Changed(path)
 
 
@@ -190,6 +194,8 @@ def _blobs(git: _Git, names: Sequence[str]) -> dict[str, bytes | int]:
 
 def _block(one: _Changed, top: str, blobs: Mapping[str, bytes | int]) -> DiffBlock | None:
     path = os.path.join(top, one.path)
+    if one.module:
+        return DiffBlock(path, _subproject(one.blob), _subproject(_commit_of(path)))
     before: str | None = None
     why_old = ""
     if one.blob:
@@ -206,6 +212,17 @@ def _block(one: _Changed, top: str, blobs: Mapping[str, bytes | int]) -> DiffBlo
     if before == after:
         return DiffBlock(path, before, after, f"mode {one.mode[-3:]} -> {mode or 0:o}" if mode is not None else "")
     return DiffBlock(path, before, after)
+
+
+def _subproject(commit: str) -> str | None:
+    """A submodule as git shows it in a diff."""
+    return f"Subproject commit {commit}\n" if commit else None
+
+
+def _commit_of(path: str) -> str:
+    """The commit of the submodule at ``path``; empty if there is none now."""
+    facts = git_facts(Path(path)) if os.path.lexists(os.path.join(path, ".git")) else None
+    return head_commit(facts) if facts else ""
 
 
 def _present(path: str) -> tuple[str | None, str, int | None]:

@@ -146,7 +146,35 @@ def test_an_untracked_repository_is_named(work: Path) -> None:
     assert differs(work, below=str(work / "build"))[1].nested == ()
 
 
-def test_a_submodule_is_passed_over(work: Path) -> None:
-    git(work, "update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},sub")
+def test_a_sparse_checkout_is_compared(work: Path) -> None:
+    (work / "far").mkdir()
+    (work / "far" / "b.py").write_text("b\n")
+    git(work, "add", "-A")
+    git(work, "commit", "-m", "second")
+    git(work, "sparse-checkout", "set", "--sparse-index", "build")
+    assert not (work / "far").exists()
+    assert differs(work)[0] == {}
     (work / "a.py").write_text("two\n")
     assert differs(work)[0] == {"a.py": ("one\n", "two\n")}
+
+
+def test_of_a_submodule_only_the_commit_is_compared(work: Path) -> None:
+    sub = work / "sub"
+    sub.mkdir()
+    git(sub, "init", "-q")
+    (sub / "x.py").write_text("one\n")
+    git(sub, "add", "x.py")
+    git(sub, "commit", "-qm", "one")
+    first = (sub / ".git" / "refs" / "heads" / "main").read_text()
+    git(work, "add", "sub")  # as a gitlink
+    assert differs(work)[0] == {"sub": (None, f"Subproject commit {first}")}
+    git(work, "commit", "-qm", "sub")
+    (sub / "x.py").write_text("two\n")
+    assert differs(work)[0] == {}
+    git(sub, "commit", "-qam", "two")
+    second = (sub / ".git" / "refs" / "heads" / "main").read_text()
+    assert differs(work)[0] == {"sub": (f"Subproject commit {first}", f"Subproject commit {second}")}
+    shutil.rmtree(sub)
+    assert differs(work)[0] == {"sub": (f"Subproject commit {first}", None)}
+    sub.mkdir()
+    assert differs(work)[0] == {}  # one that was never fetched
