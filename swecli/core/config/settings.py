@@ -294,7 +294,7 @@ class DialectSettings(Section):
     """How a server deviates from its protocol. Unset: as usual for servers of its kind."""
 
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = None
-    system_role: Literal["system", "developer"] | None = None
+    system_role: Literal["system", "developer", "user"] | None = None
     include_usage: bool | None = None
     reasoning_field: Word | None = None
     echo_reasoning: Literal["must", "may", "never"] | None = None
@@ -318,6 +318,7 @@ class DialectSettings(Section):
     tool_ids: Literal["any", "alnum9", "token40", "token64"] | None = None
     tool_result_name: bool | None = None
     assistant_after_tool: bool | None = None
+    merge_roles: bool | None = None
     think_tags: Literal["keep", "split", "opened"] | None = None
     tool_calls: Literal["native", "auto", "text"] | None = None
     body: dict[str, Any] | None = None

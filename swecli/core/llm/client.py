@@ -21,6 +21,7 @@ from swecli.core.llm.json_values import JsonObject, as_list, as_object, compact,
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.remedies import ErrorContext, KeySource
+from swecli.core.llm.role_complaints import suitable_dialect
 from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
 from swecli.core.llm.text_tools import TextCallStream, as_text
@@ -54,6 +55,8 @@ _REFUSED = lazy_pattern(
 _NO_TOOLS = lazy_pattern(
     r"(?:does not|doesn't) support (?:the use of )?(?:tools?|(?:tool|function)[- ](?:calls?|calling|use))\b"
     r"|(?:\btools?|(?:tool|function)[- ](?:calls?|calling|use))[`'\"]? (?:is|are) not (?:supported|enabled|available)"
+    r"|(?:\bfunctions|function calling) (?:(?:is|are) )?(?:unsupported|not support)"
+    r"|(?:unsupported|unrecognized|unknown) (?:request )?(?:param|argument|field)[^\n]{0,20}[:'\"` ]tools\b(?!\.)"
     r"|support tool use|tool choice requires --enable-auto-tool-choice|tools param requires --jinja",
     re.IGNORECASE,
 )
@@ -99,14 +102,14 @@ class Adjustment(Struct, frozen=True):
 
 def refuses_tools(error: WireError) -> bool:
     """Whether the server reports that the model, as configured, can't be given tools."""
-    return error.kind in ("bad_request", "not_found", "server") and _NO_TOOLS.search(error.message) is not None
+    return error.kind in ("bad_request", "not_found", "server") and _NO_TOOLS.search(error.words) is not None
 
 
 def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None:
     """The change that makes the server accept the request, if the error is about an optional parameter."""
     if error.kind != "bad_request" or error.status not in (400, 422):
         return None
-    text = f"{error.parameter} {error.message} {error.code or ''}"
+    text = f"{error.parameter} {error.words} {error.code or ''}"
     if not _REFUSED.search(text):
         return None
     if field := _item_field(text, request.body):
@@ -189,7 +192,8 @@ _PLACE = lazy_pattern(
 """Matches ``messages.5.content.0``, ``input[5]``, ``contents[5].parts[0]``, ``'messages', 5, 'content', 0`` and
 similar."""
 _THOUGHTS = lazy_pattern(
-    r"signature|encrypted[_ ]content|without its required|`?(?:redacted_)?thinking`? blocks?|Item 'rs_",
+    r"signature|encrypted[_ ]content|without its required|`?(?:redacted_)?thinking`? blocks?"
+    r"|Item (?:with id )?'rs_",
     re.IGNORECASE,
 )
 _ARGUMENTS = lazy_pattern(
@@ -230,7 +234,7 @@ class Quarantine:
     def take(self, error: WireError, request: ModelRequest, build: Build) -> str:
         """Quarantine the parts of a server's complaint. ``request`` is as sent. Returns a sentence for the user; empty
         if no part can be left out."""
-        if error.kind in ("bad_request", "server", "unknown") and _ARGUMENTS.search(error.message):
+        if error.kind in ("bad_request", "server", "unknown") and _ARGUMENTS.search(error.words):
             calls = _suspects(request, everything=self._read_arguments)
             if calls:
                 self._read_arguments = True
@@ -238,13 +242,13 @@ class Quarantine:
                 sentence = error.message[:200]
                 return f"The server cannot read the arguments of earlier calls; swecli no longer sends them: {sentence}"
             return ""
-        if error.kind != "bad_request" or error.status not in (400, 422):
-            return ""
-        text = f"{error.parameter} {error.message}"
+        text = f"{error.parameter} {error.words}"
         thinking = {item.id for item in request.messages if _has_thoughts(item)} - self._thoughtless
-        if thinking and _THOUGHTS.search(text):
+        if error.kind in ("bad_request", "not_found") and thinking and _THOUGHTS.search(text):
             self._thoughtless |= thinking
             return "The server rejected the model's earlier reasoning; swecli no longer sends it."
+        if error.kind != "bad_request" or error.status not in (400, 422):
+            return ""
         place = _place(text)
         refused = _parts_at(place, request, build) if place is not None else []
         if not refused:
@@ -367,7 +371,7 @@ NOTICE = "The model does not support images; swecli sends a sentence in place of
 
 
 def refuses_images(error: WireError) -> bool:
-    return error.kind in ("bad_request", "not_found", "server") and _NO_IMAGES.search(error.message) is not None
+    return error.kind in ("bad_request", "not_found", "server") and _NO_IMAGES.search(error.words) is not None
 
 
 def has_images(request: ModelRequest) -> bool:
@@ -561,6 +565,12 @@ class HttpModelClient:
         if has_images(request) and not self._is_blind and refuses_images(error):
             self._no_images = self._told_blind = True
             return NOTICE
+        dialect = suitable_dialect(error, self._config.target.dialect)
+        if dialect is not None:
+            self._config = replace(self._config, target=replace(self._config.target, dialect=dialect))
+            return (
+                f"The server rejected the roles of messages; swecli now sends other ones: {error.words[:200].strip()}"
+            )
         adjustment = find_adjustment(error, wire)
         if adjustment is not None:
             self._adjustments.append(adjustment)

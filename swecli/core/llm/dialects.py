@@ -26,7 +26,8 @@ class Dialect(Struct, frozen=True):
     """The quirks of one host and model. The defaults apply to an unknown host."""
 
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    system_role: Literal["system", "developer"] = "system"
+    system_role: Literal["system", "developer", "user"] = "system"
+    """``user``: the model has no system message, so its text begins the first user message."""
     include_usage: bool = True
     """Ask for usage with ``stream_options``."""
     reasoning_field: str = "reasoning_content"
@@ -47,6 +48,8 @@ class Dialect(Struct, frozen=True):
     tool_result_name: bool = False
     assistant_after_tool: bool = False
     """A user message must not follow a tool result directly."""
+    merge_roles: bool = False
+    """Adjacent messages of one role become one message."""
     tool_references: bool = False
     """A tool result can define tools instead of the start of the request, so that tools found later preserve the
     cache."""

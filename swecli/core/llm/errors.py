@@ -128,9 +128,16 @@ def innermost_sentence(message: str) -> str:
     wrapped = _json_in(message)
     if not is_object(wrapped):
         return message
-    sentences = [text for layer in layers(wrapped) for key in _WORDS if (text := as_text(layer.get(key)))]
-    plain = [text for text in sentences if _json_in(text) is None]
-    return plain[-1] if plain else message
+    found = ""
+    for layer in layers(wrapped):
+        words = [text for key in _WORDS if (text := as_text(layer.get(key))) and _json_in(text) is None]
+        found = next((text for text in words if not _is_word(text)), found or next(iter(words), ""))
+    return found or message
+
+
+def _is_word(text: str) -> bool:
+    """Whether this is a code such as ``INVALID_REQUEST_BODY``, not a sentence."""
+    return text.isascii() and " " not in text
 
 
 def _routed_sentence(value: object) -> str:
@@ -210,15 +217,16 @@ def is_per_minute(value: object) -> bool:
 
 
 def delay_of(value: object, evidence: str) -> float | None:
-    """Seconds to wait according to the body: Google's details, OpenRouter's time, or words."""
+    """Seconds to wait according to the body: Google's details, the fields of several hosts, or words."""
     for detail in _details(value):
         delay = as_text(detail.get("retryDelay"))
         if delay.endswith("s") and (seconds := number_of(delay[:-1])) is not None:
             return seconds
     for layer in layers(value):
-        seconds = layer.get("retry_after", as_object(layer.get("metadata")).get("retry_after_seconds"))
-        if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < _LONGEST_DELAY:
-            return float(seconds)
+        fields = {**as_object(layer.get("metadata")), **layer}
+        for seconds in (fields.get(name) for name in ("retry_after", "retry_after_seconds", "resets_in_seconds")):
+            if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < _LONGEST_DELAY:
+                return float(seconds)
         reset = as_text(as_object(as_object(layer.get("metadata")).get("headers")).get("X-RateLimit-Reset"))
         if (milliseconds := number_of(reset, 1e15)) is not None:
             return max(0.0, milliseconds / 1000 - datetime.now(UTC).timestamp())
@@ -540,7 +548,7 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
             r"|balance is (?:insufficient|not enough)|not[ _]enough[ _](?:balance|credits?)|billing_hard_limit"
             r"|requires more credits|more credits are required|(?:out of|no) credits(?! (?:were|was|have))"
             r"|used all available credits|usage limit reached|reached your[^\n]{0,30} usage limits?"
-            r"|extra usage is required"
+            r"|extra usage is required|usage_limit_reached|usage limit has been reached"
             r"|(?:exceeded|reached) your monthly included credits|spending limit|arrearage|overdue ?(?:balance|error)"
             r"|budget[_ ](?:has been )?exceeded|exceededbudget|free tier of the model has been exhausted"
             r"|exceeded_current_quota|key limit exceeded"
@@ -552,7 +560,7 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
         "too_large",
         lazy_pattern(
             r"request_too_large|request too large for|payload ?too ?large|request entity too large"
-            r"|request body too large|content too large",
+            r"|request body too large|content too large|payload size exceeds",
             re.I,
         ),
     ),
@@ -583,7 +591,8 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
         lazy_pattern(
             r"not_found_error|model_not_(?:found|exist|available)|modelnotfound|model (?:does )?not exist"
             r"|model(?:s/| [^\n]{1,80} )?(?:is )?not found|not a valid model id|unknown model\b|no such model"
-            r"|invalid[ _]model\b|model_decommissioned|model_not_supported|model identifier is invalid"
+            r"|invalid[ _]model\b|unsupported model\b|supported (?:api )?model names are"
+            r"|model_decommissioned|model_not_supported|model identifier is invalid"
             r"|deploymentnotfound|the model [^\n]{1,120}(?:does not exist|has been deprecated)"
             r"|模型不存在",
             re.I,
@@ -641,6 +650,11 @@ class WireError(Struct, frozen=True):
     """The server refused the request's content."""
     sentence: str = ""
     """The sentence for the user, if ``message`` does not contain it."""
+
+    @property
+    def words(self) -> str:
+        """All sentences: a router's own one says nothing of the cause."""
+        return f"{self.message}\n{self.sentence}"
 
 
 def read_body(status: int, headers: Mapping[str, str], body: bytes, *, host: str = "") -> WireError:
@@ -767,6 +781,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
 def _overflow(evidence: str, value: object) -> tuple[int | None, int | None, bool]:
     """Prompt size, window, and whether the error is about the context window at all."""
     sent, window = first_number(value, "n_prompt_tokens"), first_number(value, "n_ctx")
+    evidence = _THOUSANDS.sub("", evidence)
     for pattern in _patterns():
         if match := pattern.search(evidence):
             groups = match.groupdict()
@@ -775,6 +790,8 @@ def _overflow(evidence: str, value: object) -> tuple[int | None, int | None, boo
     return sent, window, False
 
 
-def _digits(text: str | None) -> int | None:
-    digits = (text or "").replace(",", "")
+_THOUSANDS = lazy_pattern(r"(?<=\d),(?=\d{3}(?!\d))")
+
+
+def _digits(digits: str | None) -> int | None:
     return int(digits) if digits and len(digits) < 16 else None

@@ -229,6 +229,17 @@ def test_the_advice_fits_the_cause_that_the_server_names(status: int, message: s
             {"detail": [{"type": "extra_forbidden", "loc": ["body", "n"], "msg": "Extra inputs are not permitted"}]},
             "Extra inputs are not permitted (body.n)",
         ),
+        (
+            err(
+                "Provider returned error",
+                code=400,
+                metadata={
+                    "raw": json.dumps({"code": 400, "reason": "INVALID_BODY", "message": "no such thing here"}),
+                    "provider_name": "P",
+                },
+            ),
+            "P: no such thing here",
+        ),
         (err('The schema {"message": "x"} is not valid here'), 'The schema {"message": "x"} is not valid here'),
     ],
 )

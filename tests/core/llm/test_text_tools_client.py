@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.client import HttpModelClient, refuses_tools
+from swecli.core.llm.errors import read_body
 from swecli.core.llm.providers import ProviderConfig, resolve
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent, StreamNotice, TextDelta, ToolSchema
 from swecli.core.protocol.messages import Message, ReasoningPart, TextPart, ToolCallPart
@@ -141,3 +142,37 @@ async def test_channels_of_gpt_oss_are_reasoning_text_and_calls() -> None:
         assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "I look."
         assert [part.text for part in last.message.parts if isinstance(part, ReasoningPart)] == ["plan"]
         await client.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "Function calling is not enabled for models/gemma-3-12b-it"}},
+        {"error": {"message": "Tool use with function calling is unsupported"}},
+        {"error": {"message": "Functions are not supported for this API version or this model version."}},
+        {"error": {"message": "Unsupported param: tools", "code": 500}},
+        {
+            "error": {
+                "message": "Provider returned error",
+                "metadata": {"raw": '{"message":"m does not support tools"}'},
+            }
+        },
+        {
+            "error": {
+                "message": "Provider returned error",
+                "metadata": {"raw": '{"reason":"INVALID","message":"model features function calling not support"}'},
+            }
+        },
+    ],
+)
+def test_a_refusal_of_tools_in_many_words(body: dict[str, Any]) -> None:
+    status = body["error"].get("code", 400)
+    assert refuses_tools(read_body(status, {}, json.dumps(body).encode()))
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["Unknown parameter: tools.0.function.strict", "tools.0.name: invalid", "Function calling limits were exceeded"],
+)
+def test_a_complaint_about_one_tool_is_no_refusal_of_tools(message: str) -> None:
+    assert not refuses_tools(read_body(400, {}, json.dumps({"error": {"message": message}}).encode()))

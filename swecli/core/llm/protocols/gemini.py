@@ -37,7 +37,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     """The request body; adjacent messages of one role form one content, as the API requires."""
     body: JsonObject = {}
     system = [{"text": block.text} for block in request.system if block.text]
-    if system:
+    if system and target.dialect.system_role != "user":
         body["systemInstruction"] = {"parts": system}
     if request.tools:
         body["tools"] = [
@@ -60,6 +60,8 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if config:
         body["generationConfig"] = config
     contents = _contents(request, target)
+    if system and target.dialect.system_role == "user":
+        contents[:1] = [{"role": "user", "parts": [*system, *as_list(contents[0]["parts"] if contents else ())]}]
     if request.tail:
         if contents and contents[-1]["role"] == "user":
             contents[-1]["parts"] = [*as_list(contents[-1]["parts"]), {"text": request.tail}]

@@ -99,8 +99,27 @@ def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
         elif (assistant := _assistant(message, target)) is not None:
             out.append(assistant)
         index += 1
+    if target.dialect.merge_roles or target.dialect.system_role == "user":
+        out = _merged(out)
     if request.tail:
         _append_tail(out, request.tail)
+    return out
+
+
+def _merged(messages: list[JsonObject]) -> list[JsonObject]:
+    """The messages with adjacent ones of the user or the assistant in one. Calls end a message: results follow them."""
+    out: list[JsonObject] = []
+    for message in messages:
+        last = out[-1] if out else {}
+        if last.get("role") != message["role"] or message["role"] == "tool" or "tool_calls" in last:
+            out.append(message)
+            continue
+        contents = [item["content"] for item in (last, message) if item.get("content")]
+        if all(isinstance(content, str) for content in contents):
+            content: object = "\n\n".join(map(as_text, contents)) or None
+        else:
+            content = [part for item in contents for part in (item if is_list(item) else [_text_part(as_text(item))])]
+        out[-1] = {**last, **message, "content": content}
     return out
 
 
