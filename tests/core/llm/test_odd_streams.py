@@ -451,3 +451,123 @@ def test_an_answer_whose_call_its_server_could_not_read_is_incomplete(protocol: 
     assert "could not read" in last.error.message
     assert last.message is not None
     assert (last.message.text, last.message.response and last.message.response.complete) == ("I read.", False)
+
+
+def args(text: str, **more: Any) -> dict[str, Any]:
+    name = {"name": more.pop("name")} if "name" in more else {}
+    return {"tool_calls": [{"index": 0, "function": {"arguments": text, **name}, **more}]}
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [
+            args("", id="a", name="f"),
+            args('{"c'),
+            args('{"command": '),
+            args('{"command": "ls'),
+            args('{"command": "ls"}'),
+        ],
+        [args(text, id="a", name="f") for text in ('{"command"', '{"command": "ls', '{"command": "ls"}')],
+        [args("", id="a", name="f"), args('{"command'), args('": "ls"}'), args('{"command":"ls"}')],
+        [args("", id="a", name="f"), args('{"command": "ls"'), args('}{"command": "ls"}{"command": "ls"}')],
+        [args('{"command": "ls"}', name="f"), args('{"command": "ls"}', name="f")],
+    ],
+    ids=["cumulative", "cumulative with ids", "whole at the end", "glued", "all of it twice"],
+)
+def test_arguments_that_come_more_than_once(deltas: list[dict[str, Any]]) -> None:
+    got = outcome("openai-chat", "\n".join(map(chunk, deltas)) + "\n" + chunk({}, "tool_calls") + "\n")
+    assert [(call["name"], call["arguments"]) for call in got["tool_calls"]] == [("f", {"command": "ls"})]
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [args("", id="a", name="f"), args('{"a":1}'), args('{"a":2}')],
+        [args("", id="a", name="f"), args('{"a":1}'), args('{"a":1')],
+    ],
+    ids=["two objects", "cut"],
+)
+def test_arguments_that_differ_are_not_guessed(deltas: list[dict[str, Any]]) -> None:
+    got = outcome("openai-chat", "\n".join(map(chunk, deltas)) + "\n" + chunk({}, "tool_calls") + "\n")
+    assert [call["arguments"] for call in got["tool_calls"]] == [None]
+
+
+@pytest.mark.parametrize("reason", ["error_finish", "server_error", "ERROR"])
+def test_a_reason_that_is_an_error(reason: str) -> None:
+    got = outcome("openai-chat", chunk({"content": '{"message":"Too many tokens"}'}, reason) + "\n")
+    assert (got["outcome"], got["stop"]["kind"]) == ("error", "error")
+
+
+def anthropic(*events: dict[str, Any]) -> str:
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+
+
+def begun(name: str) -> dict[str, Any]:
+    return {"type": "message_start", "message": {"id": name, "role": "assistant", "model": "m", "usage": {}}}
+
+
+RUN: list[dict[str, Any]] = [
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "f"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
+]
+
+
+def test_an_answer_that_a_gateway_begins_again_does_not_mix_with_the_first() -> None:
+    done = [{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}, {"type": "message_stop"}]
+    again = outcome("anthropic-messages", anthropic(begun("m1"), *RUN, begun("m2"), *RUN, *done))
+    assert (again["outcome"], again["error"]["kind"], len(again["tool_calls"])) == ("error", "server", 1)
+    for first in ([begun("m1")], []):
+        same = outcome("anthropic-messages", anthropic(*first, begun("m2"), *RUN, *done))
+        assert (same["outcome"], len(same["tool_calls"])) == ("completed", 1), "nothing had arrived"
+    created = [{"type": "response.created", "response": {"id": name}} for name in ("r1", "r2")]
+    text = {"type": "response.output_text.delta", "output_index": 0, "delta": "half"}
+    events = [created[0], text, created[1], text]
+    got = outcome("openai-responses", "".join(f"data: {json.dumps(event)}\n\n" for event in events))
+    assert (got["outcome"], got["error"]["kind"], got["text"]) == ("error", "server", "half")
+
+
+ITEM = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": '{"a":1}', "status": "completed"}
+SAID = {"type": "message", "id": "x", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}
+
+
+@pytest.mark.parametrize("text", ["", "hi"])
+@pytest.mark.parametrize("announced", [False, True])
+def test_a_gateway_that_gives_two_items_one_place_runs_the_call_once(text: str, announced: bool) -> None:
+    message = {**SAID, "content": [{"type": "output_text", "text": text}]}
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r"}}]
+    if announced:
+        events.append({"type": "response.output_item.added", "output_index": 0, "item": {**message, "content": []}})
+        events.append({"type": "response.output_text.delta", "output_index": 0, "delta": text})
+    events += [
+        {"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "arguments": ""}},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"a":1}'},
+        {"type": "response.output_text.done", "output_index": 0, "text": text},
+        {"type": "response.output_item.done", "output_index": 0, "item": message},
+        {"type": "response.output_item.done", "output_index": 0, "item": ITEM},
+        {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [message, ITEM]}},
+    ]
+    got = outcome("openai-responses", "".join(f"data: {json.dumps(event)}\n\n" for event in events))
+    assert [(call["id"], call["arguments"]) for call in got["tool_calls"]] == [("c", {"a": 1})]
+    assert (got["outcome"], got["text"]) == ("completed", text)
+
+
+def test_a_cancelled_response_is_no_answer() -> None:
+    decoder = decoder_for("openai-responses", Origin("openai-responses", "h", "m"))
+    event = {"type": "response.cancelled", "response": {"id": "r", "status": "cancelled"}}
+    assert isinstance(decoder.feed(WireEvent(json.dumps(event)))[-1], Failed)
+
+
+def test_a_stop_reason_before_all_content_says_nothing_of_the_end() -> None:
+    """A gateway that writes one into each event without text, such as those of the upstream's reasoning."""
+    decoder = decoder_for("gemini-generate", Origin("gemini-generate", "h", "m"))
+
+    def feed(parts: list[dict[str, Any]], reason: str | None) -> bool:
+        candidate = {"content": {"parts": parts}, **({"finishReason": reason} if reason else {})}
+        decoder.feed(WireEvent(json.dumps({"candidates": [candidate]})))
+        return decoder.stopped
+
+    assert not feed([], "STOP")
+    assert not feed([{"text": "a"}], None)
+    assert not feed([], "STOP")
+    assert isinstance(decoder.end()[-1], Finished)

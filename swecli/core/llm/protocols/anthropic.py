@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_object, parse_object
 from swecli.core.llm.protocols.arguments import arguments_object, rewrite_id
 from swecli.core.llm.protocols.base import (
+    OTHER_ANSWER,
     USUAL_OUTPUT,
     CallDraft,
     Decoder,
@@ -268,7 +269,9 @@ class AnthropicDecoder(Decoder):
 
     def on_message(self, message: JsonObject, name: str) -> bool:
         kind = as_text(message.get("type")) or name
-        if kind == "message_start":
+        if kind == "message_start" and self.is_another(as_text(as_object(message.get("message")).get("id"))):
+            self.fail("server", OTHER_ANSWER)
+        elif kind == "message_start":
             self._start(as_object(message.get("message")))
         elif kind == "content_block_start":
             self._block_start(as_int(message.get("index")) or 0, as_object(message.get("content_block")))

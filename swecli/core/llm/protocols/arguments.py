@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
+from itertools import pairwise
+from json import JSONDecoder
 from typing import Literal
 
 from msgspec import Struct
@@ -51,6 +54,24 @@ def parse_arguments(raw: str) -> ParsedArguments:
 def is_whole(raw: str) -> bool:
     """Whether ``raw`` is a complete JSON object, so that more text would begin another call."""
     return raw.rstrip().endswith("}") and parse_arguments(raw).ok
+
+
+def once(pieces: Sequence[str]) -> str:
+    """The arguments that a stream contains several times, if the pieces together are no JSON object: the last piece, if
+    each piece repeats the ones before it, or the first of several equal objects. Empty if the arguments are others."""
+    if all(later.startswith(earlier) for earlier, later in pairwise(pieces)) and is_whole(pieces[-1]):
+        return pieces[-1]
+    rest = "".join(pieces).strip()
+    first: object = None
+    while rest:
+        try:
+            value, end = JSONDecoder().raw_decode(rest)
+        except (ValueError, RecursionError):
+            return ""
+        if not is_object(value) or first not in (None, value):
+            return ""
+        first, rest = value, rest[end:].lstrip()
+    return compact(first) if first is not None else ""
 
 
 def arguments_object(raw: str, message: Message) -> JsonObject:

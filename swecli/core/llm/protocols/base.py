@@ -24,6 +24,7 @@ from swecli.core.llm.json_values import (
     parse_event,
     parse_object,
 )
+from swecli.core.llm.protocols.arguments import is_whole, once
 from swecli.core.llm.remedies import OTHER_MODEL, ErrorContext
 from swecli.core.llm.text import SurrogateJoiner, ThinkSplitter, ThinkTags, clean
 from swecli.core.llm.types import (
@@ -252,6 +253,8 @@ class Transcript:
         self.call_text(call, "")
         if rest := call.joiner.end():
             self.call_text(call, rest)
+        if len(call.chunks) > 1 and not is_whole(call.raw) and (whole := once(call.chunks)):
+            call.chunks = [whole]
         if not call.started:
             self._announce(call)
 
@@ -412,6 +415,8 @@ def _possible(usage: Usage) -> Usage:
 
 
 _DONE = "[DONE]"
+OTHER_ANSWER = "the server began another answer before the end of this one"
+"""What a gateway does that repeats a request of its own after some of the answer."""
 _GATEWAY_PAGE = lazy_pattern(r"<title>[^<]*\b(429|5\d\d)\b", re.IGNORECASE)
 
 USUAL_OUTPUT: Mapping[str, int] = {"anthropic-messages": 8_192}
@@ -461,6 +466,8 @@ class Decoder(ABC):
         self._recognised = False
         self._seen = False
         self._strange = ""
+        self._goes_on = False
+        """Whether all content has followed a stop reason, which then says nothing of the end."""
         self._complaint: object = None
         """The newest event that may be an error in no known form; it counts as one if the answer stays incomplete."""
 
@@ -470,6 +477,7 @@ class Decoder(ABC):
 
     def feed(self, event: WireEvent) -> list[StreamEvent]:
         data = event.data.strip()
+        early = self.answer.stop_raw is not None and not self.answer.drafts
         while data.startswith("data:"):  # a proxy has wrapped events in events
             data = data.removeprefix("data:").lstrip()
         try:
@@ -477,6 +485,7 @@ class Decoder(ABC):
         except ValueError:
             if not self._take_lines(data, event.name):
                 self._on_unreadable(event, data)
+        self._goes_on = self._goes_on or (early and bool(self.answer.drafts))
         return self.answer.take_events()
 
     def _take(self, data: str, name: str) -> None:
@@ -528,8 +537,9 @@ class Decoder(ABC):
 
     @property
     def stopped(self) -> bool:
-        """Whether the stop reason has arrived, so that only usage can follow."""
-        return not self.closed and self.answer.stop_raw is not None
+        """Whether the stop reason has arrived, so that only usage can follow. One before all content is a mistake of
+        gateways that write one into every event without text."""
+        return not self.closed and self.answer.stop_raw is not None and bool(self.answer.drafts) and not self._goes_on
 
     def end_open(self) -> list[StreamEvent]:
         """Complete the answer although the server leaves the stream open after the stop reason."""
@@ -592,6 +602,11 @@ class Decoder(ABC):
         if self.answer.calls:
             return "The partial answer is kept; its tool calls were not run."
         return "The partial answer is kept." if self.answer.drafts else "No part of the answer had arrived."
+
+    def is_another(self, response_id: str) -> bool:
+        """Whether this id belongs to an answer other than the one that has begun. Their parts must not mix."""
+        known = self.answer.response_id
+        return bool(self.answer.drafts and response_id and known and response_id != known)
 
     def fail_wire(self, wire: WireError) -> None:
         self.answer.fail("error", to_provider_error(wire, self._context), wire)

@@ -155,6 +155,7 @@ _STOPS: dict[str, WireStop] = {
     "MAX_TOKENS": "length",
     "MALFORMED_FUNCTION_CALL": "malformed_tool_call",
     "UNEXPECTED_TOOL_CALL": "malformed_tool_call",
+    "MALFORMED_TOOL_CALL": "malformed_tool_call",
     "MALFORMED_RESPONSE": "error",
     "CONTINUATION": "pause",
     **dict.fromkeys(

@@ -294,12 +294,10 @@ _STOPS: dict[str, WireStop] = {
     "model_context_window_exceeded": "context",
     "malformed_function_call": "malformed_tool_call",
     "function_call_filter: malformed_function_call": "malformed_tool_call",
-    "error": "error",
-    "network_error": "error",
     "abort": "error",
     "insufficient_system_resource": "error",
 }
-"""Reasons in lower case."""
+"""Reasons in lower case. Any other with the word "error" is one."""
 _NO_REASON = ("", "null", "none")
 """Some gateways write a missing reason as text."""
 _PLAIN_REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content", "thought")
@@ -365,7 +363,8 @@ class ChatDecoder(Decoder):
             tracker.feed({"index": 0, "function": legacy})
         reason = as_text(choice.get("finish_reason"))
         if reason.lower() not in _NO_REASON:
-            self.answer.stop(reason, _STOPS.get(reason.lower(), "unknown"))
+            word = reason.lower()
+            self.answer.stop(reason, _STOPS.get(word, "error" if "error" in word else "unknown"))
 
     def _signed_text(self, extra: JsonObject) -> None:
         """Store Gemini's signature of the text so far, which is returned with the message."""
@@ -472,7 +471,7 @@ class _CallTracker:
         if not (call_id or name or text or is_object(arguments) or is_list(arguments) or extra):
             return  # some servers send all fields of a call, empty, with each piece of text
         call = self._find(index, call_id, name, text, is_object(arguments), first)
-        if (call_id or not name) and _repeats(call, text):
+        if (call_id or not name or index is not None) and _repeats(call, text):
             return
         if call.wire_id is None and call_id:
             call.wire_id = call_id
@@ -500,13 +499,13 @@ class _CallTracker:
                 known = self._last  # some servers give each piece an id of its own
         else:
             known = self._last if first or not name else None
-        if known is None or self._begins_another(known, call_id, name, text, whole):
+        if known is None or self._begins_another(known, call_id, name, text, whole, index is not None):
             return self._answer.add(CallDraft())
         return known
 
-    def _begins_another(self, known: CallDraft, call_id: str, name: str, text: str, whole: bool) -> bool:
+    def _begins_another(self, known: CallDraft, call_id: str, name: str, text: str, whole: bool, placed: bool) -> bool:
         """Whether a piece with a reused or missing index begins another call: another id with a name, or a name and
-        arguments after a complete call, even with the id of that one."""
+        arguments after a complete call, even with the id of that one. The same piece at the same place does not."""
         if not name:
             return False
         if call_id and known.wire_id:
@@ -515,6 +514,8 @@ class _CallTracker:
             return (
                 text.lstrip().startswith("{") and _is_ended(known) and not _repeats(known, text) and known.raw != "{}"
             )
+        if placed and known.name == name and _repeats(known, text):
+            return False
         return (bool(text) or whole) and (known.value is not None or _is_ended(known))
 
 

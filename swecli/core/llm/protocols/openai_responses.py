@@ -9,6 +9,7 @@ from swecli.core.llm.errors import read_error
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
 from swecli.core.llm.protocols.arguments import arguments_object, arguments_text, rewrite_id
 from swecli.core.llm.protocols.base import (
+    OTHER_ANSWER,
     SEARCH,
     CallDraft,
     Decoder,
@@ -221,6 +222,9 @@ _INCOMPLETE: dict[str, WireStop] = {
     "max_messages": "length",
     "steered": "pause",
 }
+_STATUSES: dict[str, WireStop] = {"completed": "end", "complete": "end", "cancelled": "error"}
+_KINDS = frozenset(("message", "reasoning", "function_call"))
+"""Kinds of items that arrive in pieces."""
 _TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done")
 
 
@@ -244,6 +248,10 @@ class _Item:
             return True
         return known.get("id") != final.get("id") and known.get("content") != final.get("content")
 
+    def repeats(self, final: JsonObject) -> bool:
+        """Whether ``final`` is the call of this finished item once more."""
+        return all(self.final.get(key) == final.get(key) for key in ("name", "arguments"))
+
     @property
     def draft(self) -> Draft | None:
         return self.drafts[-1] if self.drafts else None
@@ -253,6 +261,8 @@ class ResponsesDecoder(Decoder):
     """Decoder of a streamed response's typed events, or one whole ``response``."""
 
     _items: dict[int, _Item] | None = None
+    """The newest item at each place."""
+    _every: list[_Item] | None = None
 
     def on_message(self, message: JsonObject, name: str) -> bool:
         kind = as_text(message.get("type")) or name
@@ -262,6 +272,9 @@ class ResponsesDecoder(Decoder):
         if not kind.startswith("response."):
             return kind == "error"
         response = as_object(message.get("response"))
+        if kind == "response.created" and self.is_another(as_text(response.get("id"))):
+            self.fail("server", OTHER_ANSWER)
+            return True
         if response:
             self.answer.start(as_text(response.get("model")), as_text(response.get("id")))
         index = as_int(message.get("output_index"))
@@ -291,15 +304,27 @@ class ResponsesDecoder(Decoder):
         return index if index is not None else max(self._known(), default=0)
 
     def _item(self, index: int | None, kind: str) -> _Item:
+        """The item that an event of this kind continues. Some gateways give items of several kinds one place."""
         place = self._place(index)
         item = self._known().get(place)
-        if item is None:
-            item = self._known()[place] = _Item({"type": kind})
+        if item is not None and item.kind in _KINDS and item.kind != kind:
+            item = next((other for other in reversed(self._all()) if other.kind == kind and not other.done), None)
+            place = max(self._known()) + 1
+        return item if item is not None else self._new(place, {"type": kind})
+
+    def _all(self) -> list[_Item]:
+        if self._every is None:
+            self._every = []
+        return self._every
+
+    def _new(self, place: int, start: JsonObject) -> _Item:
+        item = self._known()[place] = _Item(start)
+        self._all().append(item)
         return item
 
     def _added(self, index: int | None, start: JsonObject) -> None:
         place = index if index is not None else max(self._known(), default=-1) + 1
-        item = self._known()[place] = _Item(start)
+        item = self._new(place, start)
         if item.kind == "function_call" or _is_search(start):
             self._call(item)
         elif item.kind == "reasoning":
@@ -391,14 +416,20 @@ class ResponsesDecoder(Decoder):
             call.chunks = [whole]
 
     def _done(self, place: int, final: JsonObject) -> None:
-        item = self._known().get(place)
+        item = self._announced(final) or self._known().get(place)
+        kind = as_text(final.get("type"))
+        if item is not None and item.kind != kind and {item.kind, kind} <= _KINDS:
+            nameless = (
+                other for other in self._all() if other.kind == kind and not (other.done or "id" in other.start)
+            )
+            item, place = next(nameless, None), max(self._known()) + 1
         if item is None or (item.done and item.is_other(final)):
             self._added(place, {key: value for key, value in final.items() if key != "arguments"})
             item = self._known()[place]
         if item.done:
             return
         item.done, item.final = True, final
-        kind = as_text(final.get("type")) or item.kind
+        kind = kind or item.kind
         if kind == "message":
             self._done_message(item, final)
         elif kind == "reasoning":
@@ -408,6 +439,16 @@ class ResponsesDecoder(Decoder):
         elif isinstance(item.draft, OpaqueDraft):
             item.draft.data["item"] = dict(final)
             self.answer.changes += 1
+
+    def _announced(self, final: JsonObject) -> _Item | None:
+        """The item with the identity of this finished one: an open one, or the same call, which must not run twice."""
+        for name in ("call_id", "id"):
+            if wanted := as_text(final.get(name)):
+                for item in self._all():
+                    same = item.start.get(name) == wanted and item.kind == final.get("type")
+                    if same and (not item.done or (name == "call_id" and item.repeats(final))):
+                        return item
+        return None
 
     def _done_message(self, item: _Item, final: JsonObject) -> None:
         for whole, refusal in zip(_message_texts(final), (False, True), strict=True):
@@ -465,7 +506,7 @@ class ResponsesDecoder(Decoder):
             self.answer.stop(reason or status, _INCOMPLETE.get(reason, "unknown"), "incomplete")
             self.answer.complete()
         else:
-            self.answer.stop(status, "end" if status == "completed" else "unknown")
+            self.answer.stop(status, _STATUSES.get(status, "unknown"))
             self.answer.complete()
 
     def _add_missing_calls(self, output: Sequence[JsonObject]) -> None:
