@@ -17,7 +17,7 @@ from swecli.core.llm.addresses import without_password
 from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
-from swecli.core.llm.json_values import JsonObject, as_list, as_object, compact, is_list
+from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, compact, is_list
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.remedies import ErrorContext, KeySource
@@ -80,19 +80,23 @@ _ITEM_FIELDS = (
 _ITEM_LISTS = ("messages", "input", "contents", "system", "tools")
 _TWINS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """Two names for one parameter: if one is refused and the other is mentioned, the other is meant."""
-_WORDS = {"think": "thinking"}
+_WORDS = {"think": "thinking", "output_config": "effort level"}
 """What servers call a parameter in their sentences, if not by its name."""
 
 
 class Adjustment(Struct, frozen=True):
-    """Omit ``parameter``, or send it as ``renamed``. ``in_items``: it is a field of the conversation's items."""
+    """Omit ``parameter``, send it as ``renamed``, or send at most ``limit``. ``in_items``: it is a field of the
+    conversation's items."""
 
     parameter: str
     renamed: str | None = None
     in_items: bool = False
+    limit: int | None = None
 
     @property
     def notice(self) -> str:
+        if self.limit is not None:
+            return f"The server allows {self.parameter} of at most {self.limit:,}; swecli now sends that."
         if self.renamed is not None:
             return f"The server wants {self.renamed} instead of {self.parameter}; swecli now sends that."
         if self.in_items:
@@ -105,11 +109,36 @@ def refuses_tools(error: WireError) -> bool:
     return error.kind in ("bad_request", "not_found", "server") and _NO_TOOLS.search(error.words) is not None
 
 
+_OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "generationConfig.maxOutputTokens")
+_ABOUT_OUTPUT = lazy_pattern(r"max(?:imum)?[_ ]?(?:completion|output)?[_ ]?tokens|completion tokens", re.IGNORECASE)
+_NUMBER = lazy_pattern(r"(?<![\w.-])\d[\d,]*\b(?![.-]\d)")
+_EXCLUSIVE = lazy_pattern(r"exclusive|(?:lower|less|smaller) than \d", re.IGNORECASE)
+SHORTEST_ANSWER = 600
+"""Tokens. A smaller number in a complaint is no limit for answers, but a status, say."""
+
+
+def _output_limit(text: str, body: JsonObject) -> Adjustment | None:
+    """A smaller limit for the answer, if the text is about the requested one and names the largest allowed."""
+    name = next((path for path in _OUTPUT_LIMITS if _has(body, path)), "")
+    outer, _, inner = name.partition(".")
+    sent = as_int(as_object(body.get(outer)).get(inner) if inner else body.get(outer))
+    if sent is None or not _ABOUT_OUTPUT.search(text):
+        return None
+    numbers = (int(match.replace(",", "")) for match in _NUMBER.findall(text) if len(match) < 12)
+    allowed = max((number for number in numbers if SHORTEST_ANSWER <= number < sent), default=None)
+    if allowed is None:
+        return None
+    return Adjustment(name, limit=allowed - 1 if _EXCLUSIVE.search(text) else allowed)
+
+
 def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None:
-    """The change that makes the server accept the request, if the error is about an optional parameter."""
+    """The change that makes the server accept the request, if the error is about an optional parameter or the length of
+    the answer."""
     if error.kind != "bad_request" or error.status not in (400, 422):
         return None
     text = f"{error.parameter} {error.words} {error.code or ''}"
+    if (lower := _output_limit(text, request.body)) is not None:
+        return lower
     if not _REFUSED.search(text):
         return None
     if field := _item_field(text, request.body):
@@ -125,12 +154,20 @@ def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None
 def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireRequest:
     if not adjustments:
         return request
-    changes = {item.parameter: item.renamed for item in adjustments if not item.in_items}
+    changes = {item.parameter: item.renamed for item in adjustments if not item.in_items and item.limit is None}
     body: JsonObject = {}
     for key, value in request.body.items():
         name = changes.get(key, key)
         if name is not None:
             body[name] = value
+    for item in adjustments:
+        outer, _, inner = (changes.get(item.parameter) or item.parameter).partition(".")
+        if item.limit is not None and outer in body:
+            body[outer] = (
+                {**as_object(body[outer]), inner: _at_most(as_object(body[outer]).get(inner), item.limit)}
+                if inner
+                else _at_most(body[outer], item.limit)
+            )
     for path in changes:
         outer, dot, inner = path.partition(".")
         if dot and outer in body:
@@ -139,6 +176,11 @@ def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireReq
         body.update({name: _without(body[name], unwanted) for name in _ITEM_LISTS if name in body})
     optional = tuple(name for key in request.optional if (name := changes.get(key, key)) is not None)
     return replace(request, body=body, optional=optional)
+
+
+def _at_most(value: object, limit: int) -> int:
+    number = as_int(value)
+    return limit if number is None else min(number, limit)
 
 
 def _item_field(text: str, body: JsonObject) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from swecli.core.llm.client import Adjustment, adjust, find_adjustment
@@ -42,6 +44,10 @@ def test_optional_parameters_are_found(message: str, parameter: str) -> None:
     ("body", "message"),
     [
         ({"reasoning_effort": "high"}, "Argument not supported on this model: reasoningEffort"),
+        (
+            {"output_config": {"effort": "xhigh"}},
+            "This model does not support effort level 'xhigh'. Supported: high, low.",
+        ),
         ({"think": True}, '\\"qwen2.5\\" does not support thinking'),
     ],
 )
@@ -130,3 +136,84 @@ def test_other_complaints_change_nothing(message: str) -> None:
 def test_only_bad_requests_count() -> None:
     assert find("Unknown parameter: 'stream_options'", 500) is None
     assert adjust(REQUEST, []) is REQUEST
+
+
+@pytest.mark.parametrize(
+    ("name", "sent", "message", "limit"),
+    [
+        (
+            "max_tokens",
+            20000,
+            "max_tokens: 20000 > 8192, which is the maximum allowed number of output tokens for claude-3-haiku-20240307",
+            8192,
+        ),
+        (
+            "max_completion_tokens",
+            100000,
+            "max_tokens is too large: 100000. This model supports at most 16,384 completion tokens, whereas you "
+            "provided 100000.",
+            16384,
+        ),
+        ("max_tokens", 65536, "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 8192),
+        (
+            "max_tokens",
+            65536,
+            "<400> InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]",
+            8192,
+        ),
+        (
+            "max_tokens",
+            50000,
+            "The parameter `max_tokens` specified in the request is not valid: integer above maximum value, expected a "
+            "value <= 32768, but got 50000 instead.",
+            32768,
+        ),
+        (
+            "max_tokens",
+            131072,
+            "`max_tokens` must be less than or equal to `40960`, the maximum value for `max_tokens` is less than the "
+            "`context_window` for this model",
+            40960,
+        ),
+        (
+            "max_tokens",
+            8192,
+            "The maximum tokens you requested exceed the model limit of 4096. Try again with a maximum tokens value "
+            "lower than 4096.",
+            4095,
+        ),
+        (
+            "generationConfig.maxOutputTokens",
+            100000,
+            "Unable to submit request because it has a maxOutputTokens value of 100000 but the supported range is from "
+            "1 (inclusive) to 65537 (exclusive). Update the value and try again.",
+            65536,
+        ),
+    ],
+)
+def test_an_answer_longer_than_the_model_can_give(name: str, sent: int, message: str, limit: int) -> None:
+    outer, _, inner = name.partition(".")
+    wire = WireRequest("/x", {"model": "m", outer: {inner: sent, "kept": 1} if inner else sent, "messages": []})
+    error = read_body(400, {}, json.dumps({"error": {"message": message}}).encode())
+    found = find_adjustment(error, wire)
+    assert found == Adjustment(name, limit=limit)
+    changed = adjust(wire, [found])
+    assert changed.body[outer] == ({inner: limit, "kept": 1} if inner else limit)
+    assert list(changed.body) == list(wire.body)
+    assert f"{limit:,}" in found.notice
+    smaller = WireRequest("/x", {outer: {inner: 300} if inner else 300})
+    assert adjust(smaller, [found]).body == smaller.body
+    assert find_adjustment(error, changed) is None, "the same complaint again has no other remedy"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens must be greater than thinking.budget_tokens (8192)",
+        "temperature must be at most 2 with 300 examples",
+        "max_tokens must be at least 1",
+    ],
+)
+def test_a_complaint_that_names_no_smaller_limit(message: str) -> None:
+    wire = WireRequest("/x", {"max_tokens": 4096, "messages": []})
+    assert find_adjustment(read_body(400, {}, json.dumps({"error": {"message": message}}).encode()), wire) is None
