@@ -285,8 +285,29 @@ _WINDOW_FIELDS = (
     "max_context_length",
     "max_input_tokens",
     "inputTokenLimit",
+    "context_size",
+    "availableContextTokens",
+    "max_prompt_tokens",
+    "max_context_window_tokens",
+    "max_seq_len",
 )
-_OUTPUT_FIELDS = ("max_completion_tokens", "max_output_tokens", "outputTokenLimit")
+_OUTPUT_FIELDS = ("max_completion_tokens", "max_output_tokens", "outputTokenLimit", "maxCompletionTokens")
+_NESTS = ("limits", "model_spec", "model_info", "metadata", "context_window", "parameters", "capabilities")
+"""Keys under which some hosts put sizes and abilities: GitHub, Copilot, Venice, LiteLLM, DeepInfra, Poe, TabbyAPI."""
+
+
+def _nests(item: JsonObject) -> list[JsonObject]:
+    """The model's description and the parts of it that describe the same."""
+    found = [item]
+    for outer in found[:1] + [as_object(item.get(key)) for key in _NESTS]:
+        found += [inner for key in _NESTS if (inner := as_object(outer.get(key)))]
+    return found
+
+
+def _live(item: JsonObject) -> list[JsonObject]:
+    """Hugging Face: the hosts that serve a model. Its router may choose any."""
+    hosts = [as_object(host) for host in as_list(item.get("providers"))]
+    return [host for host in hosts if host.get("status", "live") == "live"]
 
 
 class EndpointModel(Struct, frozen=True):
@@ -333,7 +354,8 @@ def read_model(value: object, where: str) -> EndpointModel | None:
     windows = [
         *(tokens(item.get("context_length")) for item in loaded),
         tokens(meta.get("n_ctx")),
-        *(tokens(value.get(key)) for key in _WINDOW_FIELDS),
+        *(tokens(nest.get(key)) for nest in _nests(value) for key in _WINDOW_FIELDS),
+        min((size for host in _live(value) if (size := tokens(host.get("context_length")))), default=None),
     ]
     maximum = tokens(value.get("max_context_length")) or tokens(meta.get("n_ctx_train"))
     if _is_lm_studio(value):
@@ -342,7 +364,10 @@ def read_model(value: object, where: str) -> EndpointModel | None:
     smaller = tokens(top.get("context_length"))
     if window is not None and smaller is not None:
         window = min(window, smaller)
-    outputs = [tokens(top.get("max_completion_tokens")), *(tokens(value.get(key)) for key in _OUTPUT_FIELDS)]
+    outputs = [
+        tokens(top.get("max_completion_tokens")),
+        *(tokens(nest.get(key)) for nest in _nests(value) for key in _OUTPUT_FIELDS),
+    ]
     if tokens(value.get("max_input_tokens")) is not None:
         outputs.append(tokens(value.get("max_tokens")))
     return EndpointModel(
@@ -461,29 +486,34 @@ def _parameter(text: str, name: str) -> int | None:
 
 
 def _images(item: JsonObject) -> bool | None:
-    modalities = as_object(item.get("architecture")).get("input_modalities")
-    if is_list(modalities):
-        return "image" in modalities
+    inner = as_object(item.get("architecture"))
+    for kinds in (inner.get("input_modalities"), item.get("input_modalities"), item.get("supported_input_modalities")):
+        if is_list(kinds):
+            return "image" in kinds
     if as_text(item.get("type")) == "vlm":
         return True
-    return _first(item, ("supports_image_input",), ("vision", "image_input"))
+    return _first(item, ("supports_image_input", "supports_vision", "supportsVision"), ("vision", "image_input"))
 
 
 def _tools(item: JsonObject) -> bool | None:
     for key in ("supported_parameters", "supported_features"):
         if is_list(words := item.get(key)):
             return "tools" in words
-    return _first(item, ("supports_tools",), ("function_calling", "tools", "tool_use", "trained_for_tool_use"))
+    if hosts := [flag for host in _live(item) if isinstance(flag := host.get("supports_tools"), bool)]:
+        return any(hosts)
+    flags = ("supports_tools", "supports_function_calling", "supportsFunctionCalling", "supports_tool_calling")
+    words = ("function_calling", "tools", "tool_use", "trained_for_tool_use", "tool_calls", "tool-calling")
+    return _first(item, flags, words)
 
 
 def _reasoning(item: JsonObject) -> bool | None:
     for key in ("supported_parameters", "supported_features"):
         if is_list(words := item.get(key)):
             return "reasoning" in words
-    return _first(item, ("thinking",), ("thinking", "reasoning"))
+    return _first(item, ("thinking", "supports_reasoning", "supportsReasoning"), ("thinking", "reasoning"))
 
 
-_CHATTING = ("chat", "language", "code", "llm", "vlm")
+_CHATTING = ("chat", "text", "language", "code", "llm", "vlm")
 _NOT_CHATTING = ("embedding", "embeddings", "image", "audio", "transcribe", "moderation", "rerank", "video")
 
 
@@ -500,16 +530,17 @@ def _chats(item: JsonObject) -> bool | None:
         return False  # models of images and speech have this method as well
     if as_text(as_object(item.get("details")).get("family")).endswith("bert"):
         return False
-    kind = as_text(item.get("type"))
+    kind = as_text(as_object(item.get("capabilities")).get("type")) or as_text(item.get("type"))
     return True if kind in _CHATTING else False if kind in _NOT_CHATTING else None
 
 
 def _first(item: JsonObject, flags: Iterable[str], capabilities: Iterable[str]) -> bool | None:
     """A flag of the model, or one of its capabilities, which are a list of words or an object."""
-    for name in flags:
-        if isinstance(value := item.get(name), bool):
+    for value in (nest.get(name) for nest in _nests(item) for name in flags):
+        if isinstance(value, bool):
             return value
     words = item.get("capabilities")
+    words = as_object(words).get("supports", words)
     answers = [_word(words, name) for name in capabilities]
     return True if True in answers else next((answer for answer in answers if answer is not None), None)
 

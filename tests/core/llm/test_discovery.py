@@ -213,6 +213,71 @@ HOSTS = [
         (1048576, 65536, None, None, True),
     ),
     ({"id": "gpt-x", "object": "model", "owned_by": "openai"}, (None, None, None, None, None)),
+    (
+        {
+            "id": "gpt-5",
+            "capabilities": {
+                "type": "chat",
+                "limits": {
+                    "max_context_window_tokens": 264000,
+                    "max_prompt_tokens": 128000,
+                    "max_output_tokens": 64000,
+                },
+                "supports": {"tool_calls": True, "vision": True, "streaming": True},
+            },
+        },
+        (128000, 64000, True, True, None),
+    ),
+    (
+        {
+            "id": "openai/gpt-4.1",
+            "capabilities": ["streaming", "tool-calling"],
+            "supported_input_modalities": ["text", "image"],
+            "limits": {"max_input_tokens": 1048576, "max_output_tokens": 32768},
+        },
+        (1048576, 32768, True, True, False),
+    ),
+    (
+        {
+            "id": "venice-uncensored",
+            "type": "text",
+            "model_spec": {
+                "availableContextTokens": 32768,
+                "capabilities": {
+                    "supportsFunctionCalling": False,
+                    "supportsReasoning": False,
+                    "supportsVision": False,
+                },
+            },
+        },
+        (32768, None, False, False, False),
+    ),
+    (
+        {
+            "id": "zai-org/GLM-5",
+            "architecture": {"input_modalities": ["text"], "output_modalities": ["text"]},
+            "providers": [
+                {"provider": "a", "status": "live", "context_length": 202752, "supports_tools": True},
+                {"provider": "b", "status": "live", "context_length": 131072, "supports_tools": False},
+                {"provider": "c", "status": "staging", "context_length": 8192},
+            ],
+        },
+        (131072, None, False, True, None),
+    ),
+    ({"id": "n", "context_size": 163840, "max_output_tokens": 65536}, (163840, 65536, None, None, None)),
+    (
+        {"id": "d", "metadata": {"context_length": 131072, "max_tokens": 16384, "tags": ["vision"]}},
+        (131072, None, None, None, None),
+    ),
+    (
+        {
+            "id": "p",
+            "context_window": {"context_length": 400000, "max_output_tokens": 128000},
+            "architecture": {"input_modalities": ["text", "image"]},
+        },
+        (400000, 128000, True, None, None),
+    ),
+    ({"id": "tabby", "parameters": {"max_seq_len": 32768}}, (32768, None, None, None, None)),
 ]
 
 
@@ -373,6 +438,9 @@ def test_any_document_can_be_read(one: Any, other: Any) -> None:
         ({"details": {"family": "nomic-bert"}}, False),
         ({"type": "llm"}, True),
         ({"type": "embeddings"}, False),
+        ({"type": "text"}, True),
+        ({"type": "model", "capabilities": {"type": "embeddings"}}, False),
+        ({"object": "model", "capabilities": {"type": "chat"}}, True),
         ({"type": "model"}, None),
         ({}, None),
     ],

@@ -144,7 +144,7 @@ def test_only_bad_requests_count() -> None:
         (
             "max_tokens",
             20000,
-            "max_tokens: 20000 > 8192, which is the maximum allowed number of output tokens for claude-3-haiku-20240307",
+            "max_tokens: 20000 > 8192, which is the maximum allowed number of output tokens for claude-3-haiku-2024",
             8192,
         ),
         (
