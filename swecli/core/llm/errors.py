@@ -346,7 +346,7 @@ def read_model(value: object, where: str) -> EndpointModel | None:
     """One model of a listing, or a model requested by name."""
     if not is_object(value):
         return None
-    name = next((text for key in ("id", "key", "model", "name") if (text := as_text(value.get(key)))), "")
+    name = next((text for key in ("id", "key", "model", "name", "model_name") if (text := as_text(value.get(key)))), "")
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         return None
     meta, top = as_object(value.get("meta")), as_object(value.get("top_provider"))

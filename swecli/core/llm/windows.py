@@ -278,6 +278,7 @@ async def _ask_local(endpoint: Endpoint, model: str, seconds: float) -> Endpoint
                 _ask_list(fetcher, "/api/v0/models", model),
                 _ask_ollama(fetcher, model),
                 _ask_list(fetcher, "/v1/models", model, only_one=True),
+                _ask_list(fetcher, "/v1/model/info", model),  # LiteLLM
             )
         )
     finally:

@@ -116,6 +116,31 @@ async def test_vllm_and_sglang_tell_it_in_their_list(owner: str) -> None:
     assert (by_name.window, by_end.window, by_name.server) == (40960, 40960, owner)
 
 
+async def test_litellm_tells_it_apart_from_its_list() -> None:
+    paths = {
+        "/v1/models": {"object": "list", "data": [{"id": name, "object": "model"} for name in ("a", "b")]},
+        "/v1/model/info": {
+            "data": [
+                {
+                    "model_name": "b",
+                    "litellm_params": {"model": "anthropic/claude"},
+                    "model_info": {
+                        "id": "6452bb1f",
+                        "max_input_tokens": 200000,
+                        "max_output_tokens": 64000,
+                        "supports_function_calling": True,
+                        "supports_vision": True,
+                    },
+                }
+            ]
+        },
+    }
+    async with serve_json(paths) as server:
+        found = await ask_model(Endpoint("openai-chat", server.url + "/v1"), "b", PATIENCE)
+    assert found is not None
+    assert (found.id, found.window, found.max_output, found.tools, found.images) == ("b", 200000, 64000, True, True)
+
+
 async def test_lm_studio_tells_the_window_that_the_model_was_loaded_with() -> None:
     async with serve_json(LM_STUDIO_0) as server:
         loaded = await ask_model(chat(server), "qwen3-vl")
