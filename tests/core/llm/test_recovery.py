@@ -28,6 +28,7 @@ def find(message: str, status: int = 400) -> Adjustment | None:
         ("Unrecognized request argument supplied: stream_options", "stream_options"),
         ("body.stream_options: Extra inputs are not permitted", "stream_options"),
         ("property 'prompt_cache_key' is unsupported", "prompt_cache_key"),
+        ("Unsupported model parameter: stream_options", "stream_options"),
     ],
 )
 def test_optional_parameters_are_found(message: str, parameter: str) -> None:
