@@ -51,7 +51,7 @@ _WORDS = (
 _HOLDERS = ("error", "errors", "detail", "details", "message", "body", "base_resp", "response", "cause", "innererror")
 """Keys that may wrap another error."""
 _AGAIN = lazy_pattern(
-    r"(?:try again|retry|retry-after|wait)\W+(?:in|after|for)?\W*(?=\d)"
+    r"(?:(?:try again|retry|retry-after|wait)\W+(?:in|after|for)?|resets? (?:in|after))\W*(?=\d)"
     r"(?:(?P<h>\d+) ?h(?:ours?)?)?\W*(?:(?P<m>\d+) ?m(?:in(?:ute)?s?)?(?![a-z]))?\W*"
     r"(?:(?P<n>\d+(?:\.\d+)?) ?(?P<unit>ms|milliseconds?|s|sec(?:ond)?s?)(?![a-z]))?",
     re.IGNORECASE,
