@@ -108,9 +108,14 @@ class SlashCommand(Struct, frozen=True):
     """Whether it is the user's or the project's rather than swecli's."""
     waits: Callable[[str], bool] = lambda arguments: False
 
+    def takes(self, arguments: str) -> bool:
+        """Whether it may be called with these words; one without a hint for arguments takes none. The user's own
+        commands take what their text makes of it."""
+        return self.own or bool(self.arguments) or not arguments
+
     def needs_rest(self, arguments: str) -> bool:
         """Whether it cannot run during a turn with these arguments."""
-        return not self.while_busy or self.waits(arguments)
+        return self.takes(arguments) and (not self.while_busy or self.waits(arguments))
 
 
 def opens(screen: Screen, instead: str = "") -> Run:
@@ -162,6 +167,8 @@ async def run_command(
 ) -> CommandResult:
     """Run a command; an internal failure is logged and shown as an error. ``screens``: the front-end has them, so what
     they replace is not needed."""
+    if not command.takes(arguments):
+        return CommandResult.text(f"/{command.name} takes no words. Nothing was done.", "error")
     try:
         result = await command.run(session, arguments)
         if screens or result.slow is None:

@@ -287,9 +287,9 @@ async def _run_context(session: Session, arguments: str) -> CommandResult:
         case word if word in VERBS or word == "show":
             return CommandResult.text(f"/context {word} needs an id; /context items lists them.", "warning")
         case _:
-            return CommandResult(
-                screen="context", argument=arguments.strip(), instead=(TextBlock(whole_text(session)),)
-            )
+            words = arguments.split()
+            instead = _items(session, words) if words else TextBlock(whole_text(session))
+            return CommandResult(screen="context", argument=arguments.strip(), instead=(instead,))
 
 
 CONTEXT = SlashCommand(

@@ -91,9 +91,6 @@ def _count(number: int, one: str, several: str) -> str:
 
 
 async def _run_redo(session: Session, arguments: str) -> CommandResult:
-    if arguments:
-        text = "/redo takes no words: it reapplies what the newest /undo reverted. Nothing was changed."
-        return CommandResult.text(text, "error")
     return await restored_result(session, await session.files.redo())
 
 
@@ -230,6 +227,7 @@ USAGE = "/undo reverts the newest edit or command; also: turn, turn 3, t12 (a ca
 _SHOWN = 20
 _NAMED_FILES = 6
 _CALL = lazy_pattern(r"t\d+")
+_WORDS = ("turn", "list", "ls", "last")
 _TURN = lazy_pattern(r"turn(?:\s+(\d+))?", re.IGNORECASE)
 
 
@@ -239,11 +237,13 @@ async def _run_undo(session: Session, arguments: str) -> CommandResult:
         return await _listed(session, await session.files.changes())
     if wanted in ("help", "?", "-h", "--help"):
         return CommandResult.text(USAGE)
+    if wanted.partition(" ")[0].lower() in _WORDS and " " in wanted and not _TURN.fullmatch(wanted):
+        return CommandResult.text(f"{USAGE} Nothing was changed; a file of that name is ./{wanted}", "error")
     return await restored_result(session, await session.files.undo(target(wanted, session.view.cwd)))
 
 
 def target(wanted: str, cwd: Path) -> Target:
-    """Parse the words after /undo. A file named like a call is written ./t12."""
+    """Parse the words after /undo. A file named like a call, or like "turn 3", is written ./t12."""
     from swecli.core.checkpoints.restore import Target
 
     if wanted.lower() in ("", "last"):

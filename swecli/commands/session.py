@@ -214,6 +214,8 @@ async def _run_usage(session: Session, arguments: str) -> CommandResult:
     first, _, rest = arguments.partition(" ")
     if first == "price":
         return await _run_price(session, rest.strip())
+    if arguments:
+        return CommandResult.text(f"/usage shows the usage; /usage price sets a price: {PRICE_FORM}.", "error")
     unpriced = session.offers.unpriced
     spending = session.view.spending
     turns = [(str(number) if number else "-", tally) for number, tally in spending.by_turn.items()]

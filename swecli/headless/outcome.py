@@ -77,7 +77,14 @@ async def run_slash(session: Session, invocation: CommandCall, screens: Screens 
 
 def _instead_of(result: CommandResult, session: Session) -> tuple[DisplayBlock, ...]:
     """Content in place of a screen that can't be shown here."""
-    return (command_table(commands_of(session)),) if result.screen == "help" else ()
+    if result.screen == "clear":
+        return (TextBlock("Nothing to clear: swecli -p starts a new conversation, unless -c or -r continues one."),)
+    if result.screen != "help":
+        return ()
+    table = command_table(commands_of(session))
+    words = result.argument.casefold().split()
+    rows = tuple(row for row in table.rows if all(word in " ".join(row).casefold() for word in words))
+    return (replace(table, rows=rows),) if rows else (TextBlock("No command matches; /help lists all."),)
 
 
 Status = Literal["done", "interrupted", "blocked", "limit", "error"]

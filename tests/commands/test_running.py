@@ -1,8 +1,11 @@
-"""A slash command that fails internally."""
+"""Slash commands that fail internally, or get words that they do not take."""
 
 from __future__ import annotations
 
+import pytest
+
 from swecli.commands.base import CommandResult, SlashCommand, run_command
+from swecli.commands.registry import COMMANDS, find
 from swecli.core.engine.session import Session
 from swecli.core.protocol.blocks import TextBlock
 from tests.support.fake_session import FakeSession
@@ -20,3 +23,20 @@ async def test_a_defect_of_a_command_is_reported_and_shown_and_ends_nothing() ->
     assert "/broken failed inside swecli (KeyError: 'nothing\\nhere')" in block.text
     assert [type(error) for error in session.defects] == [KeyError]
     assert not session.closed
+
+
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS if not command.arguments])
+async def test_a_command_without_arguments_refuses_words_even_during_a_turn(name: str) -> None:
+    command = find(name)
+    assert command is not None
+    (block,) = (await run_command(command, FakeSession(), "something else")).blocks
+    assert block == TextBlock(f"/{name} takes no words. Nothing was done.", "error")
+    assert not command.needs_rest("something else")
+
+
+async def test_an_own_command_gets_its_words() -> None:
+    async def echo(_session: Session, words: str) -> CommandResult:
+        return CommandResult.text(words)
+
+    own = SlashCommand("own", "", echo, own=True)
+    assert (await run_command(own, FakeSession(), "some words")).blocks == (TextBlock("some words"),)

@@ -86,9 +86,17 @@ async def test_files_left_alone_for_the_same_reason_share_a_line() -> None:
 async def test_redo_and_nothing_to_do() -> None:
     session = UndoSession(FilesRestored("redo", reason="Nothing was undone."))
     assert await session.lines("/redo") == "Nothing was undone."
-    assert "takes no words" in await session.lines("/redo a.py")
     session.files.done = FilesRestored("undo", ("t1 x",), conflicts=(LeftFile("/proj/a", "no longer exists"),))
     assert "Nothing was changed. /undo list shows what else can be undone." in await session.lines("/undo turn")
+
+
+@pytest.mark.parametrize("words", ["turn x", "Turn 3 x", "list a.py", "last one"])
+async def test_a_known_word_followed_by_others_is_not_a_path(words: str) -> None:
+    session = UndoSession()
+    assert f"Nothing was changed; a file of that name is ./{words}" in await session.lines(f"/undo {words}")
+    assert session.files.targets == []
+    await session.lines(f"/undo ./{words}")
+    assert session.files.targets == [Target("path", name=f"/proj/{words}")]
 
 
 async def test_thousands_of_files_are_listed_in_part() -> None:

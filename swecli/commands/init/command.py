@@ -39,6 +39,9 @@ _REJECTED = (
 
 async def run(session: Session, arguments: str) -> CommandResult:
     """Write or improve the guide; with ``--dry-run`` only show the change."""
+    only_shown = arguments.strip().lstrip("-").lower() in ("dry-run", "dry", "preview", "plan")
+    if arguments.strip() and not only_shown:
+        return CommandResult.text("/init takes only --dry-run, which shows the change. Nothing was written.", "error")
     folder = session.view.cwd
     target = instructions_file(folder).relative_to(folder).as_posix()
     try:
@@ -64,7 +67,7 @@ async def run(session: Session, arguments: str) -> CommandResult:
             return CommandResult.text(f"{target} was not written. The model's answer to your note is the same. {_EDIT}")
         if guide.text == existing or (is_own and _same(existing, guide.text, project.commit)):
             return CommandResult.text("\n".join([f"{target} is up to date. Nothing was changed.", *doubts]))
-        if arguments.strip().lstrip("-").lower() in ("dry-run", "dry", "preview", "plan"):
+        if only_shown:
             change = DiffBlock(target, existing or None, guide.text)
             said = "\n".join([*doubts, f"Nothing was written; /init writes {target} once you agree."])
             return CommandResult((change, TextBlock(said)))
