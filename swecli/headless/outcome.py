@@ -49,6 +49,7 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
 
 if TYPE_CHECKING:
+    from swecli.core.engine.services import Kept
     from swecli.core.engine.session import Session
 
 Screens = Mapping[Screen, Callable[[str], tuple[DisplayBlock, ...]]]
@@ -133,6 +134,8 @@ class Outcome:
 
     def __init__(self) -> None:
         self.session = self.model = ""
+        self.kept: Kept = "nothing"
+        """What of the session can be continued after the run."""
         self.budget: Budget | None = None
         """The newest measure of the context."""
         self.turns = 0

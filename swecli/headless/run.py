@@ -67,6 +67,7 @@ def result_object(outcome: Outcome) -> dict[str, Any]:
         if stop is not None
         else None,
         "session": outcome.session,
+        "kept": outcome.kept,
         "model": outcome.model or None,
         "context": context_figures(outcome.budget),
         "turns": outcome.turns,
@@ -346,6 +347,7 @@ class HeadlessRun:
                 if self._request.commands is not None:
                     CommandInput(self._request.commands, self._receive).start()
             await self._follow(events)
+            self._outcome.kept = self._session.kept
             if not self._closed_output:
                 self._printer.finish(self._outcome)
             await self._delivered()
@@ -585,7 +587,8 @@ async def run(
     )
     code = await HeadlessRun(session, request, printer_for(options, out, err), err.note, writer, stop).run()
     if writer.waiting and takes_more(sys.stderr):
-        Output(sys.stderr).note("swecli: the output was not read in time; the rest is lost, the session is stored")
+        stored = ", the session is stored" if session.kept == "all" else ""
+        Output(sys.stderr).note(f"swecli: the output was not read in time; the rest is lost{stored}")
     return code
 
 

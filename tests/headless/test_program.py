@@ -96,6 +96,7 @@ def test_json_is_one_object_with_figures(project: Path) -> None:
     assert (result["status"], result["text"], result["steps"], result["turns"]) == ("done", ANSWER, 5, 1)
     assert result["usage"]["input_total"] > result["usage"]["cache_read"] > 0
     assert result["denials"] == []
+    assert result["kept"] == "all"
     assert result["session"]
 
 
@@ -389,8 +390,9 @@ def test_an_unwritable_data_directory_is_told_and_the_work_is_done(project: Path
     blocked = project.parent / "blocked"
     blocked.write_text("a file where a folder should be")
     with server(HELLO) as provider:
-        ended = program(project, provider, SWECLI_HOME=str(blocked)).run("-p", "x", "-m", "openai/m")
-    assert (ended.code, ended.stdout) == (0, "Hello there.\n")
+        run = program(project, provider, SWECLI_HOME=str(blocked))
+        ended = run.run("-p", "x", "-m", "openai/m", "--output-format", "json")
+    assert (ended.code, ended.result["text"], ended.result["kept"]) == (0, "Hello there.", "nothing")
     assert "kept in memory only" in ended.stderr
     assert silent(ended)
 
