@@ -331,8 +331,9 @@ class ModelSupply:
             self._remark(
                 f"No model selected; using {self._main}, the default for {source}. /model or -m selects another."
             )
-        elif (self._options.headless and self._options.needs_model) or self._options.plain:
-            return self._only_model()
+        elif self._options.headless or self._options.plain:
+            problem = self._only_model()
+            return problem if self._options.needs_model else ""
         return ""
 
     def _only_model(self) -> str:

@@ -39,3 +39,16 @@ def test_a_call_in_text_runs_after_approval_only(tmp_path: Path, allowed: bool) 
     assert ended.code == (0 if allowed else 62)
     assert ended.result["text"] == "Written."
     assert ended.result["cost"] == "0"
+
+
+@pytest.mark.parametrize(("message", "shown"), [("/status", "Model         openai/"), ("/own", "Hello.")])
+def test_a_command_uses_the_only_model_of_the_users_server(tmp_path: Path, message: str, shown: str) -> None:
+    project, commands = tmp_path / "project", tmp_path / "home" / "commands"
+    project.mkdir()
+    commands.mkdir(parents=True)
+    (commands / "own.md").write_text("Say hello.", encoding="utf-8")
+    with LoopbackServer(parse_script('[[step]]\ntext = "Hello."', python=sys.executable)) as server:
+        environment = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": ""}
+        ended = Program(project, tmp_path / "home", environment).run("-p", message)
+    assert ended.code == 0, ended
+    assert shown in ended.stdout
