@@ -38,7 +38,7 @@ class LaunchOptions(Struct, frozen=True):
     prompt: str = ""
 
     needs_model: bool = True
-    """Headless only: whether the run is useless without a model; False for slash commands, which do with what is there."""
+    """Headless only: whether the run is useless without a model; a slash command is not."""
     mentions: tuple[str, ...] | None = None
     """Parts of the workspace that the prompt attaches; None: its mentions with ``@``. Piped text mentions nothing."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from swecli.assembly.startup import Startup, startup_of
 from swecli.assembly.storage import DATABASE
 from swecli.core.config.load import toml_text
 from swecli.core.config.paths import Paths
-from swecli.core.config.trust import GrantStore
+from swecli.core.config.trust import GrantStore, PendingItem
 from swecli.core.engine.state import FOR_THIS_TURN
 from swecli.core.permissions.check import COMMAND_TOOL, Match, command_call, matching_commands, void_reason
 from swecli.core.permissions.rules import RuleError, check_rules, rule_pattern
@@ -132,7 +132,8 @@ class FolderRules:
         return grants_of(startup, self.options.cwd)
 
     def rows(self, held: Sequence[Rule] = ()) -> list[RuleRow]:
-        """All active rules; ``held`` are those allowed by answers in a running session.
+        """All active rules, and the project's own that wait for consent; ``held`` are those allowed by answers in a
+        running session.
 
         Raises:
             StartError: a settings file is broken.
@@ -149,7 +150,7 @@ class FolderRules:
             origin = _origin(rule) if rule in held else rule.origin or rule.scope
             void = void_reason(rule, policy) or _trouble(rule)
             rows.append(RuleRow(grant, rule.effect, rule.text, rule.scope, origin, use.count, use.last, void))
-        return rows
+        return [*rows, *_waiting(startup.pending)]
 
     def matches(self, effect: RuleEffect, rule: str) -> tuple[Sequence[Match], int]:
         """The newest commands that a rule matches, and the number examined. Runs nothing.
@@ -162,6 +163,18 @@ class FolderRules:
         startup = self.startup()
         calls = newest_commands(startup.paths, self.options.cwd)
         return matching_commands(wanted, calls, self.policy(startup)), len(calls)
+
+
+def _waiting(pending: Sequence[PendingItem]) -> Iterator[RuleRow]:
+    """The allow rules of a trusted project that its user has not accepted yet."""
+    for item in pending:
+        if item.key == _ALLOW:
+            for rule in json.loads(item.value):
+                yield RuleRow("", "allow", str(rule), "project", item.origin, 0, None, _NOT_ACCEPTED)
+
+
+_ALLOW = "approval.allow"
+_NOT_ACCEPTED = f"not accepted: swecli permissions accept {_ALLOW}"
 
 
 def _origin(held: Rule) -> str:

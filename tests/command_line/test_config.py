@@ -87,6 +87,28 @@ def test_a_rule_for_an_unknown_tool_is_told_where_it_is_set(file: Path, capsys: 
     assert capsys.readouterr().out.count("unknown tool") == 2
 
 
+def test_allow_rules_of_a_project_are_listed_before_they_are_accepted(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text("")
+    project = tmp_path / "project"
+    (project / ".swecli").mkdir(parents=True)
+    own = project / ".swecli" / "config.toml"
+    own.write_text('[approval]\nallow = ["Bash(npm test)"]\ndeny = ["Bash(rm *)"]\n')
+    at = ("-C", str(project))
+
+    def effects() -> list[tuple[str, str]]:
+        assert main(["permissions", "list", "--json", *at]) == ExitCode.OK
+        rows = map(json.loads, capsys.readouterr().out.splitlines()[-2:])
+        return [(row["rule"], row["void"]) for row in rows]
+
+    assert main(["permissions", "trust", *at]) == ExitCode.OK
+    waiting = "not accepted: swecli permissions accept approval.allow"
+    assert effects() == [("Bash(rm *)", ""), ("Bash(npm test)", waiting)]
+    assert main(["permissions", "accept", "approval.allow", *at]) == ExitCode.OK
+    assert sorted(effects()) == [("Bash(npm test)", ""), ("Bash(rm *)", "")]
+
+
 def test_a_switch_is_set_with_the_usual_words(file: Path) -> None:
     assert main(["config", "set", "ui.mouse", "no"]) == ExitCode.OK
     assert tomllib.loads(file.read_text())["ui"]["mouse"] is False
