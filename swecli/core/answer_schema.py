@@ -19,6 +19,9 @@ MOST_PROBLEMS = 5
 _FENCED = lazy_pattern(r"^(`{3,}|~{3,})[^\n]*\n(.*?)\n\1\s*$", re.DOTALL | re.MULTILINE)
 
 
+_ELSEWHERE = "the schema refers to something it does not contain"
+
+
 class SchemaProblem(ValueError):
     """The schema is invalid. The message gives the reason."""
 
@@ -50,15 +53,19 @@ class AnswerSchema(Struct, frozen=True):
         return schema
 
     def check(self) -> None:
-        """Raises ``SchemaProblem`` if it is not a schema."""
+        """Raises ``SchemaProblem`` if it is not a schema, or refers to something that it does not contain."""
         from jsonschema.exceptions import SchemaError
         from jsonschema.validators import validator_for
+        from referencing.exceptions import Unresolvable
 
         try:
             validator_for(self.schema, default=_latest()).check_schema(dict(self.schema))
+            _resolve_references(self.schema)
         except SchemaError as error:
             where = "/".join(str(part) for part in error.absolute_path)
             raise SchemaProblem(f"not a JSON Schema: {error.message}{f' (at {where})' if where else ''}") from None
+        except Unresolvable as error:
+            raise SchemaProblem(f"{_ELSEWHERE}: {error}") from None
         except RecursionError:
             raise SchemaProblem("not a JSON Schema: nested too deeply") from None
 
@@ -97,7 +104,7 @@ class AnswerSchema(Struct, frozen=True):
             found = cast("Iterable[ValidationError]", validator.iter_errors(value))
             errors = sorted(found, key=lambda error: [str(part) for part in error.absolute_path])
         except Unresolvable as error:
-            raise Mismatch(f"the schema refers to something it does not contain: {error}") from None
+            raise Mismatch(f"{_ELSEWHERE}: {error}") from None
         except RecursionError:
             raise Mismatch("it is nested too deeply") from None
         if errors:
@@ -110,6 +117,27 @@ def _latest() -> Any:
     from jsonschema import Draft202012Validator
 
     return Draft202012Validator
+
+
+def _resolve_references(schema: Mapping[str, Any]) -> None:
+    """Raises ``Unresolvable`` for the first reference without a target. Fetches nothing."""
+    from jsonschema_specifications import REGISTRY  # pyright: ignore[reportMissingTypeStubs]
+    from referencing import Resource
+    from referencing.jsonschema import DRAFT202012, specification_with
+
+    dialect: Any = specification_with(str(schema.get("$schema", "")), default=DRAFT202012)
+    root: Resource[Any] = Resource(schema, dialect)
+    waiting, seen = [(root, REGISTRY.resolver_with_root(root))], set[int]()
+    while waiting:
+        resource, resolver = waiting.pop()
+        part = resource.contents
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, dict) and isinstance(reference := cast("dict[str, Any]", part).get("$ref"), str):
+            found = resolver.lookup(reference)
+            waiting.append((Resource(found.contents, dialect), found.resolver))
+        waiting += [(inner, resolver.in_subresource(inner)) for inner in resource.subresources()]
 
 
 def _multiple(validator: Any, step: float, value: object, schema: object) -> Iterator[ValidationError]:

@@ -55,8 +55,37 @@ def test_many_problems_are_counted_and_nothing_is_fetched() -> None:
     schema = AnswerSchema.read('{"type": "array", "items": {"type": "string"}}')
     with pytest.raises(Mismatch, match="and 3 more"):
         schema.value("[1, 2, 3, 4, 5, 6, 7, 8]")
-    with pytest.raises(Mismatch, match="refers to something"):
-        AnswerSchema.read('{"$ref": "http://127.0.0.1:1/schema.json"}').value("1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"$ref": "http://127.0.0.1:1/schema.json"}',
+        '{"properties": {"a": {"items": {"$ref": "#/$defs/nothing"}}}}',
+        '{"$ref": "#/parts/a", "parts": {"a": {"anyOf": [{"$ref": "#/parts/b"}]}}}',
+    ],
+)
+def test_a_reference_to_what_the_schema_does_not_contain_is_found_at_the_start(text: str) -> None:
+    with pytest.raises(SchemaProblem, match="refers to something it does not contain"):
+        AnswerSchema.read(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"$ref": "#/$defs/node", "$defs": {"node": {"items": {"$ref": "#/$defs/node"}, "maxItems": 1}}}',
+        '{"$id": "http://x/y", "$ref": "z#a", "$defs": {"z": {"$id": "z", "items": {"$anchor": "a", "maxItems": 1}}}}',
+        '{"$schema": "http://json-schema.org/draft-04/schema#", "definitions": {"a": {"id": "#b", "maxItems": 1}},'
+        ' "$ref": "#b"}',
+        '{"maxItems": 1, "properties": {"s": {"$ref": "https://json-schema.org/draft/2020-12/schema"}}}',
+        '{"maxItems": 1, "properties": {"$ref": {"const": "#/nowhere"}}, "default": {"$ref": "#/nowhere"}}',
+    ],
+)
+def test_references_within_the_schema_are_followed(text: str) -> None:
+    schema = AnswerSchema.read(text)
+    assert schema.value("[[]]") == [[]]
+    with pytest.raises(Mismatch, match="too long|expected at most"):
+        schema.value("[1, 2]")
 
 
 def test_null_is_a_value_too() -> None:
