@@ -6,6 +6,7 @@ import re
 import runpy
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from swecli.commands.registry import COMMANDS
@@ -60,7 +61,7 @@ def test_every_key_of_the_result_is_documented() -> None:
     rows = re.findall(
         r"^\| (`[^|]*`) \|", text.partition("## The result object")[2].partition("\n## ")[0], re.MULTILINE
     )
-    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(result_object(Outcome()))
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(msgspec.to_builtins(result_object(Outcome())))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)

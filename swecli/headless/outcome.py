@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,6 +44,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import Part, Stop, TextPart, Usage, plus
+from swecli.core.protocol.result import Status
 from swecli.event_lines import REDONE, UNDONE, rewind_lines
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
@@ -87,8 +88,6 @@ def _instead_of(result: CommandResult, session: Session) -> tuple[DisplayBlock, 
     rows = tuple(row for row in table.rows if all(word in " ".join(row).casefold() for word in words))
     return (replace(table, rows=rows),) if rows else (TextBlock("No command matches; /help lists all."),)
 
-
-Status = Literal["done", "interrupted", "blocked", "limit", "error"]
 
 _ERRORS: Mapping[str, ExitCode] = {
     "auth": ExitCode.AUTH,

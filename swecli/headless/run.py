@@ -23,6 +23,7 @@ from swecli.core.protocol.codec import CodecError, decode_command, encode_event,
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import Event, PermissionRequested, QuestionAsked
 from swecli.core.protocol.messages import usage_words
+from swecli.core.protocol.result import RefusedCall, Result, ResultContext, ResultError, ResultStop, ResultUsage
 from swecli.core.workspace.mentions import mentioned
 from swecli.event_lines import EventLines, Silence, trouble_line
 from swecli.exit_codes import ExitCode
@@ -48,57 +49,42 @@ class Printer(Protocol):
     def finish(self, outcome: Outcome) -> None: ...
 
 
-def result_object(outcome: Outcome) -> dict[str, Any]:
+def result_object(outcome: Outcome) -> Result:
     """The result of the run for json and for the last line of stream-json."""
     usage, error, stop, ended = outcome.usage, outcome.error, outcome.stop, outcome.ended
-    return {
-        "type": "result",
-        "status": outcome.status,
-        "exit_code": int(outcome.exit_code),
-        "text": outcome.text,
-        "structured_output": outcome.structured,
-        "error": {"kind": error[0], "message": error[1]} if error else None,
-        "stop": {
-            "kind": stop.kind,
-            "reason": ended.reason if ended is not None else "",
-            "raw": stop.raw,
-            "detail": stop.detail,
-        }
-        if stop is not None
-        else None,
-        "session": outcome.session,
-        "kept": outcome.kept,
-        "model": outcome.model or None,
-        "context": context_figures(outcome.budget),
-        "turns": outcome.turns,
-        "steps": outcome.steps,
-        "usage": {
-            "input_total": usage.input_total,
-            "cache_read": usage.cache_read,
-            "cache_write": usage.cache_write,
-            "output_total": usage.output_total,
-            "reasoning": usage.reasoning,
-        },
-        "cost": None if outcome.cost is None else str(outcome.cost),
-        "denials": [
-            {"tool": denial.tool, "title": denial.title, "reason": denial.reason, "approval_needed": denial.asked}
-            for denial in outcome.denials
-        ],
-    }
+    return Result(
+        status=outcome.status,
+        exit_code=int(outcome.exit_code),
+        text=outcome.text,
+        structured_output=outcome.structured,
+        error=ResultError(*error) if error else None,
+        stop=ResultStop(stop.kind, ended.reason if ended is not None else "", stop.raw, stop.detail) if stop else None,
+        session=outcome.session,
+        kept=outcome.kept,
+        model=outcome.model or None,
+        context=context_figures(outcome.budget),
+        turns=outcome.turns,
+        steps=outcome.steps,
+        usage=ResultUsage(usage.input_total, usage.cache_read, usage.cache_write, usage.output_total, usage.reasoning),
+        cost=None if outcome.cost is None else str(outcome.cost),
+        denials=tuple(
+            RefusedCall(denial.tool, denial.title, denial.reason, denial.asked) for denial in outcome.denials
+        ),
+    )
 
 
-def context_figures(budget: Budget | None) -> dict[str, Any] | None:
-    """The figures of ``/context``, in tokens; None before the first measure."""
+def context_figures(budget: Budget | None) -> ResultContext | None:
+    """The figures of ``/context``; None before the first measure."""
     if budget is None:
         return None
-    return {
-        "used": budget.used,
-        "effective": budget.effective,
-        "window": budget.window,
-        "window_source": budget.window_source,
-        "share": round(budget.share, 6),
-        "shown": budget.shown,
-    }
+    return ResultContext(
+        used=budget.used,
+        effective=budget.effective,
+        window=budget.window,
+        window_source=budget.window_source,
+        share=round(budget.share, 6),
+        shown=budget.shown,
+    )
 
 
 class ResultPrinter:

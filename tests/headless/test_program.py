@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from swecli.core.llm.scripted import parse_script
 from swecli.core.protocol.codec import encode_command
@@ -107,6 +108,10 @@ def test_stream_json_lines_are_events_and_a_result(project: Path) -> None:
         )
     assert ended.code == 0
     *lines, last = ended.stdout.splitlines()
+    published = json.loads((ROOT / "docs" / "protocol.schema.json").read_text(encoding="utf-8"))
+    validator = Draft202012Validator(published)
+    assert not [error.message for line in (*lines, last) for error in validator.iter_errors(json.loads(line))]
+    assert not validator.is_valid({**json.loads(last), "status": "unknown"})
     events = [decode_event(line) for line in lines]
     assert [event.seq for event in events] == sorted({event.seq for event in events})
     assert ended.events[0]["type"] == "session_started"

@@ -7,6 +7,7 @@ import subprocess
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from swecli.commands.context import context_document, context_text
@@ -49,7 +50,7 @@ def test_every_surface_has_the_same_figures(case: str, resumed: bool) -> None:
     bodies = (SessionStarted("/proj", ref, "default", "0", resumed), TurnStarted("u1"), ContextMeasured(budget))
     for number, body in enumerate(bodies, 1):
         outcome.apply(Event(number, 0.0, "fake", 1, body))
-    result, document = result_object(outcome), context_document(session)  # type: ignore[arg-type]
+    result, document = msgspec.to_builtins(result_object(outcome)), context_document(session)  # type: ignore[arg-type]
     status, context = status_text(session.view), context_text(session.view)
     bar = "".join(piece.text for piece in line(Facts("default", ref, budget), 200))
 
@@ -64,7 +65,7 @@ def test_every_surface_has_the_same_figures(case: str, resumed: bool) -> None:
     assert f"Context {percentage}: " in context
     assert f"of {effective:,} tokens" in context
     assert f"{percentage} of {tokens(effective)}" in bar
-    assert result["context"] == context_figures(budget)
+    assert result["context"] == msgspec.to_builtins(context_figures(budget))
     assert result["context"]["shown"] == percentage
     assert result["context"]["share"] == document["share"]
     for figure in ("used", "effective", "window", "window_source"):

@@ -128,8 +128,12 @@ def decode_command(text: str) -> Command:
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema of the event envelope (``$defs/Event``) and of commands (``$defs/Command``)."""
-    (body, command), definitions = msgspec.json.schema_components((Body, Command), ref_template="#/$defs/{name}")
+    """JSON Schema of a line of the format stream-json: an event (``$defs/Event``) or the result of the run. The one of
+    commands is ``$defs/Command``."""
+    from swecli.core.protocol.result import Result
+
+    wanted = (Body, Command, Result)
+    (body, command, result), definitions = msgspec.json.schema_components(wanted, ref_template="#/$defs/{name}")
     definitions["Body"], definitions["Command"] = body, command
     definitions["Event"] = {
         "type": "object",
@@ -148,6 +152,7 @@ def json_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "swecli protocol",
         "version": PROTOCOL_VERSION,
+        "anyOf": [{"$ref": "#/$defs/Event"}, result],
         "$defs": dict(sorted(definitions.items())),
     }
 
