@@ -235,6 +235,11 @@ class PreparedCall(Struct, frozen=True):
         given = self.params.given()
         return ToolUse(self.part.call_id, self.tool.name, given, str(self.ctx.cwd), self.effects.writes, self.effects)
 
+    def as_look(self) -> PreparedCall:
+        """The call as one that only reads its files: it may tell the model what they contain."""
+        reads = (*self.effects.reads, *self.effects.writes)
+        return replace(self, effects=replace(self.effects, reads=reads, writes=(), unread=()))
+
     def with_note(self, text: str) -> str:
         """Text for the model, preceded by the user's changes to the call."""
         return f"{self.amended}\n{text}" if self.amended else text
@@ -516,6 +521,8 @@ class Consents:
                 return await self._allowed(call, decision)
             decision = counted if counted.outcome == decision.outcome else decision
             shown = self._bind(call, preview.state)
+            if preview.unchanged and self.decide(call.as_look()).outcome == "allow":
+                return self._consented(call, decision, shown)
             if answer is not None and _covers(answer, decision):
                 return self._consented(call, decision, shown)
             answer = await self._asked(call, preview, decision, shown, refused)

@@ -86,6 +86,8 @@ class Preview(Struct, frozen=True):
     """Changes of the blocks that can be accepted one by one."""
     facts: tuple[str, ...] = ()
     """Short phrases to show prominently: "creates a file, 41 bytes"."""
+    unchanged: bool = False
+    """Whether every file already is as the call would leave it."""
 
 
 class Choice(Struct, frozen=True):

@@ -235,7 +235,8 @@ def preview_of(changes: Sequence[FileChange], ctx: ToolContext) -> Preview:
     blocks = tuple(change.block(ctx) for change in changes)
     facts = tuple(filter(None, (change.fact for change in changes)))
     shown = facts if len(facts) < 4 else (_summary(changes),)
-    return Preview(blocks, _state(changes), _hunks(changes), shown)
+    unchanged = bool(changes) and all(change.changes_nothing for change in changes)
+    return Preview(blocks, _state(changes), _hunks(changes), shown, unchanged)
 
 
 def chosen(changes: Sequence[FileChange], ctx: ToolContext) -> list[FileChange]:

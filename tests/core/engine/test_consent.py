@@ -413,14 +413,30 @@ async def test_a_diff_asks_only_if_git_names_a_secret_in_it(tmp_path: Path, name
         assert bool(b.bodies(PermissionRequested)) == asks
 
 
-async def test_writing_what_a_file_already_contains_says_so_once(tmp_path: Path) -> None:
+async def test_writing_what_a_file_already_contains_is_no_question(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("same\n")
     async with bench(script("write_file", path="a", content="same\n"), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        b.send(Submit("go"))
+        await ended(b)
+        assert not b.bodies(PermissionRequested)
+        assert [body.status for body in b.bodies(ItemCompleted) if body.item.startswith("t")] == ["ok"]
+
+
+@pytest.mark.parametrize("why", ["a rule", "outside"])
+async def test_what_needs_a_question_to_read_needs_one_for_a_write_without_effect(tmp_path: Path, why: str) -> None:
+    """Otherwise the model could try what a file contains."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    path = folder / "a" if why == "a rule" else tmp_path / "a"
+    path.write_text("same\n")
+    rules = (Rule("ask", "write_file", "user"),) if why == "a rule" else ()
+    policy, call = replace(POLICY, rules=rules), script("write_file", path=str(path), content="same\n")
+    async with bench(call, folder, tools=TOOLS, policy=policy) as b:
         asked = await started(b)
         assert asked.facts == ()
         (block,) = asked.blocks
         assert isinstance(block, DiffBlock)
-        assert block.note == "already has this content, 5 bytes"
+        assert block.note.startswith("already has this content, 5 bytes")
         b.allow(asked)
         await ended(b)
 
