@@ -29,15 +29,17 @@ _NEXT_CHILD = lazy_pattern(r"\s*(?:<\w{1,60}>|\Z)")
 _MAX_ENDS = 50
 """Candidate ends of a value that are tried, because it may contain similar text."""
 _TOOL_CODE = lazy_pattern(r"^```(?:tool_code|tool_call)[ \t]*\n(.*)\n```\s*\Z", re.MULTILINE | re.DOTALL)
+_ACTION = lazy_pattern(r"^Action:[ \t]*([\w.:-]{1,100})[ \t]*\n\s*Action Input:\s*(?=\{)", re.MULTILINE)
+_THOUGHT = lazy_pattern(r"^Thought:", re.MULTILINE)
 _PYTHON = lazy_pattern(r"^[ \t]*\[[A-Za-z_]\w*\(.*\)\]\s*\Z", re.MULTILINE | re.DOTALL)
 
 
 def spelled_calls(text: str, tools: Collection[str]) -> Split | None:
-    """The calls at the end of an answer as XML (Cline, Roo) or Python (Gemma, Llama), or the one call in tags that
-    can't be read; None if there is none."""
+    """The calls at the end of an answer as XML (Cline, Roo), Python (Gemma, Llama) or an action (ReAct), or the one
+    call in tags that can't be read; None if there is none."""
     if len(text) > _LONGEST:
         return None
-    return _as_xml(text, tools) or _as_python(text, tools) or _unreadable(text, tools)
+    return _as_xml(text, tools) or _as_python(text, tools) or _as_action(text, tools) or _unreadable(text, tools)
 
 
 def cut_call(text: str, tools: Collection[str]) -> Split | None:
@@ -118,6 +120,23 @@ def _python_call(value: ast.expr, tools: Collection[str]) -> TextCall | None:
         return TextCall(name, compact(given)) if "" not in given else None
     except (TypeError, ValueError):
         return None
+
+
+def _as_action(text: str, tools: Collection[str]) -> Split | None:
+    """The action that ends a ReAct answer. A thought or nothing precedes it, and no earlier action or observation: an
+    explanation of the form, or made-up results, would have those."""
+    match = _ACTION.search(text) if text.count("Action Input:") == 1 else None
+    name = known_name(match[1], tools) if match is not None else ""
+    if match is None or not name:
+        return None
+    before, given = text[: match.start()].rstrip(), text[match.end() :].strip().removesuffix("Observation:").rstrip()
+    if (before and not _THOUGHT.search(before)) or "Observation:" in before or before.count("```") % 2:
+        return None
+    try:
+        value = parse_loose(given)
+    except ValueError:
+        return None
+    return Split(before, (TextCall(name, compact(value)),)) if is_object(value) else None
 
 
 def _unreadable(text: str, tools: Collection[str]) -> Split | None:

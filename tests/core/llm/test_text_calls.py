@@ -368,6 +368,15 @@ def test_an_answer_that_ends_with_a_malformed_call_is_not_over(text: str, call: 
     assert "".join(shown).startswith("I look.")
 
 
+@pytest.mark.parametrize("before", ["", "Thought: I look at it.", "I look.\n\nThought: It is short."])
+@pytest.mark.parametrize("after", ["", "\n", "\nObservation:", "\n\nObservation:\n"])
+@pytest.mark.parametrize("name", ["read_file", "Read"])
+def test_an_action_of_react_is_a_call(before: str, after: str, name: str) -> None:
+    made = with_calls(message(f'{before}\nAction: {name}\nAction Input: {{"path": "a"}}{after}'), TOOLS)
+    assert [(call.name, call.arguments) for call in made.tool_calls] == [("read_file", '{"path":"a"}')]
+    assert made.text == before
+
+
 def test_a_part_that_was_shown_keeps_its_place() -> None:
     """Otherwise the call would take the place of a text that has begun."""
     _, last = stream("<read_file>\n<path>a</path>\n</read_file>", [5])
@@ -396,6 +405,17 @@ def test_a_call_cut_at_the_output_limit_is_a_call_without_arguments() -> None:
         "[see](https://x.org)",
         "```python\nread_file(path='a')\n```",
         "<read_file>\n<path>a</path>" * 2_000,
+        'Thought: x\nAction: read_file\nAction Input: {"path": "a"}\nThen it sees the result.',
+        'Thought: x\nAction: read_file\nAction Input: {"path": "a"}\nObservation: made up\nFinal Answer: 5',
+        'Thought: x\nAction: read_file\nAction Input: {"path": "a"}\nObservation: made up\n'
+        'Thought: y\nAction: read_file\nAction Input: {"path": "b"}',
+        'ReAct models write:\nAction: read_file\nAction Input: {"path": "a"}',
+        'So:\n```\nThought: x\nAction: read_file\nAction Input: {"path": "a"}\n```',
+        'So:\n```\nThought: x\nAction: read_file\nAction Input: {"path": "a"}',
+        '- Thought: x\n  Action: read_file\n  Action Input: {"path": "a"}',
+        'Thought: x\nAction: Browse\nAction Input: {"path": "a"}',
+        "Thought: x\nAction: read_file\nAction Input: a",
+        "Action: a\nAction Input: {" * 5_000,
         "[a(" * 5_000,
         "[a(b)\n" * 20_000,
     ],
