@@ -180,9 +180,11 @@ class Transport:
         if isinstance(error, ProxySettingError):
             return _final(f"cannot use the proxy settings: {words}", _PROXY_HINT)
         near = is_local(self._base_url)
-        hint = _THROUGH_PROXY_HINT if proxy_of(self._base_url) else _SERVER_HINT if near else _NETWORK_HINT
+        proxy = proxy_of(self._base_url)
+        hint = _THROUGH_PROXY_HINT if proxy else _SERVER_HINT if near else _NETWORK_HINT
         if isinstance(error, httpcore.ConnectTimeout):
-            return ProviderError("network", f"no connection to {server} in time", hint=hint)
+            through = f" through the proxy {_server(proxy)}" if proxy else ""
+            return ProviderError("network", f"no connection to {server}{through} in time", hint=hint)
         if isinstance(error, httpcore.ProxyError) and words.startswith("407"):
             return _final(f"the proxy refused: {words}", PROXY_LOGIN_HINT)
         if isinstance(error, httpcore.ProxyError):
@@ -193,7 +195,9 @@ class Transport:
         if isinstance(error, CertificateSettingError):
             return _final(str(error), "Correct it or unset it.")
         if isinstance(error, httpcore.ConnectError):
-            return ProviderError("network", f"no connection to {server}: {words}", hint=hint)
+            # Behind a proxy, only TLS is spoken with the server itself.
+            other = f"the proxy {_server(proxy)}" if proxy and "SSL" not in words else server
+            return ProviderError("network", f"no connection to {other}: {words}", hint=hint)
         if isinstance(error, EncodingError):
             text = f"the answer of {server} has an encoding swecli did not request: {words}"
             return ProviderError("protocol", text, hint=ENCODING_HINT)

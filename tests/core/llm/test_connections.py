@@ -105,6 +105,7 @@ async def test_a_proxy_that_does_not_run_is_named_without_its_password(monkeypat
     only(monkeypatch, HTTP_PROXY="http://name:canary@127.0.0.1:9")
     error = await unreached("http://llm.invalid/v1")
     assert error.retryable
+    assert error.message.startswith("no connection to the proxy 127.0.0.1:9: ")
     assert "uses a proxy" in error.hint
     assert "canary" not in error.message + error.hint
 
