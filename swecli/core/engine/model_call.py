@@ -56,6 +56,7 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     Usage,
     added,
+    target_of,
 )
 
 CHECKPOINT_SECONDS = 0.5
@@ -67,6 +68,8 @@ _PAUSE_GAPS = 3.0
 delta."""
 _CLOCK = 0.001
 """Seconds by which a timer may fire early."""
+_TITLE = 1_000
+"""Characters of the target of an incomplete call that are stored."""
 _GAP_WEIGHT = 0.2
 """Weight of the newest gap between two deltas in the average."""
 
@@ -206,7 +209,9 @@ class Answer:
                 self._recorder.emit(ItemCompleted(running.item, "interrupted", detail=f"not executed{why}"))
             else:
                 whole = index != newest and status == "error"  # a later part proves that it is complete
-                ended = ItemCompleted(running.item, "ok" if whole else status, (part,) if part else ())
+                title = target_of("".join(running.pieces))[:_TITLE] if running.kind == "tool" else ""
+                parts = (part,) if part else ()
+                ended = ItemCompleted(running.item, "ok" if whole else status, parts, title=title)
                 self._recorder.emit(ended if whole else replace(ended, detail=reason))
             if part is not None:
                 items.append(running.item)

@@ -261,7 +261,8 @@ class ItemCompleted(Tagged, frozen=True, tag="item_completed"):
     ``TerminalBlock`` and the text that joins the context. One named "command" calls a Markdown command or skill; its
     title is the typed line. Text and reasoning items have one part; ``detail`` is the reason if they broke off. Tool
     calls have one ``ToolResultPart`` (the call itself is in the checkpoint). ``blocks`` are shown to the user;
-    ``detail`` is a short result ("15 matches in 4 files", "+3 -1", "exit 1").
+    ``detail`` is a short result ("15 matches in 4 files", "+3 -1", "exit 1"). ``title`` is the target of a call that
+    never arrived completely, and so has no checkpoint.
     """
 
     item: str
@@ -270,6 +271,7 @@ class ItemCompleted(Tagged, frozen=True, tag="item_completed"):
     blocks: tuple[DisplayBlock, ...] = ()
     detail: str = ""
     duration: float | None = None
+    title: str = ""
 
 
 class Hunk(Struct, frozen=True):

@@ -6,10 +6,13 @@ origin, and is replayed only to that origin.
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
+
+from swecli.lazy_pattern import lazy_pattern
 
 
 class Tagged(Struct, frozen=True):
@@ -204,3 +207,25 @@ class Message(Struct, frozen=True):
     @property
     def tool_results(self) -> tuple[ToolResultPart, ...]:
         return tuple(part for part in self.parts if isinstance(part, ToolResultPart))
+
+
+_TARGETS: Final = ("command", "path", "pattern", "query", "url", "question", "ref_id", "id", "name")
+"""Arguments that best describe a call, in order of preference."""
+_PARTIAL: Final = lazy_pattern(r'"(' + "|".join(_TARGETS) + r')"\s*:\s*("(?:[^"\\]|\\.)*"?)')
+MAX_PARSED: Final = 100_000
+
+
+def target_of(arguments: str) -> str:
+    """Subject of a call, from its arguments' JSON text, which may be incomplete or invalid."""
+    head = arguments[:MAX_PARSED]
+    found: dict[str, str] = {}
+    for match in _PARTIAL.finditer(head):
+        value = match[2] if len(match[2]) > 1 and match[2].endswith('"') else match[2] + '"'
+        try:
+            found.setdefault(match[1], str(json.loads(value)))
+        except ValueError:
+            continue
+    for key in _TARGETS:
+        if found.get(key):
+            return found[key]
+    return ""

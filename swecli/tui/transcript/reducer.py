@@ -343,6 +343,7 @@ def _completed(reducer: Reducer, event: Event, body: ItemCompleted) -> None:
             reducer.put(
                 replace(
                     block,
+                    title=block.title or body.title,
                     status=body.status,
                     blocks=(*body.blocks, *_hint(block, body)) or (block.preview if body.status == "rejected" else ()),
                     preview=(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -24,9 +23,9 @@ from swecli.core.protocol.blocks import (
     TextBlock,
     TodoBlock,
 )
+from swecli.core.protocol.messages import target_of
 from swecli.core.workspace.command_output import COLOURS, last_states
 from swecli.figures import BAR, duration, narrowed_bars, plural
-from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
 from swecli.tui.tool_words import words_for
 from swecli.tui.transcript.blocks import AgentFigures, ToolBlock
@@ -332,28 +331,6 @@ def fold(rows: list[Row], head: int, tail: int, width: int, palette: Palette, gu
         return rows
     text = SafeText(f"… {hidden:,} lines hidden, {ENTER_SHOWS_ALL}")
     return [*rows[:head], *Styled(text, palette.dim).rows(width, gutter), *rows[len(rows) - tail :]]
-
-
-_TARGETS: Final = ("command", "path", "pattern", "query", "url", "question", "ref_id", "id", "name")
-"""Arguments that best describe a call, in order of preference."""
-_PARTIAL: Final = lazy_pattern(r'"(' + "|".join(_TARGETS) + r')"\s*:\s*("(?:[^"\\]|\\.)*"?)')
-MAX_PARSED: Final = 100_000
-
-
-def target_of(arguments: str) -> str:
-    """Subject of a call, from its arguments' JSON text, which may be incomplete or invalid."""
-    head = arguments[:MAX_PARSED]
-    found: dict[str, str] = {}
-    for match in _PARTIAL.finditer(head):
-        value = match[2] if len(match[2]) > 1 and match[2].endswith('"') else match[2] + '"'
-        try:
-            found.setdefault(match[1], str(json.loads(value)))
-        except ValueError:
-            continue
-    for key in _TARGETS:
-        if found.get(key):
-            return found[key]
-    return ""
 
 
 LIVE_LINES: Final = 8

@@ -10,8 +10,8 @@ import pytest
 from swecli.core.engine import model_call
 from swecli.core.engine.model_call import CHECKPOINT_SECONDS, PAUSE_SECONDS, Answer
 from swecli.core.engine.recorder import Recorder
-from swecli.core.llm.types import TextDelta
-from swecli.core.protocol.events import Event, ItemCheckpointed
+from swecli.core.llm.types import TextDelta, ToolArgsDelta, ToolCallStarted
+from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted
 from swecli.core.protocol.messages import Origin, TextPart
 
 
@@ -54,8 +54,10 @@ class Loop:
 class Log:
     def __init__(self) -> None:
         self.stored: list[str] = []
+        self.ended: list[ItemCompleted] = []
 
     def append(self, event: Event) -> None:
+        self.ended += [event.body] if isinstance(event.body, ItemCompleted) else []
         if isinstance(event.body, ItemCheckpointed):
             assert isinstance(event.body.part, TextPart)
             self.stored.append(event.body.part.text)
@@ -103,3 +105,14 @@ def test_what_ended_is_not_stored_again(loop: Loop) -> None:
     loop.advance(10)
     assert stored == ["x" * 5]
     assert [timer for timer in loop.timers if not timer.cancelled] == []
+
+
+def test_an_interrupted_call_keeps_its_target_without_its_arguments(loop: Loop) -> None:
+    log = Log()
+    recorder = Recorder("s", (), lambda publish: log, loop.time)  # type: ignore[arg-type, return-value]
+    running = Answer(recorder, Origin("", "", "fake/m"), loop.time)
+    running.feed(ToolCallStarted(0, "c", "write_file"))
+    for text in ('{"path": "a', '.txt", "content": "some te'):
+        running.feed(ToolArgsDelta(0, text))
+    running.cut("interrupted", "interrupted")
+    assert [(ended.status, ended.title, ended.parts) for ended in log.ended] == [("interrupted", "a.txt", ())]

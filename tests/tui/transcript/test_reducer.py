@@ -197,6 +197,14 @@ def test_consent_moves_a_call_through_its_states() -> None:
     assert status() == "ok"
 
 
+def test_a_call_that_never_arrived_completely_has_its_target() -> None:
+    reducer = Reducer()
+    reducer.reduce(stream(ItemStarted("t", "tool", "write_file"), ItemCompleted("t", "interrupted", title="a.py")))
+    block = reducer.blocks["t"]
+    assert isinstance(block, ToolBlock)
+    assert (block.status, block.title) == ("interrupted", "a.py")
+
+
 def test_a_rejected_call_keeps_what_was_proposed_and_the_word_to_the_model() -> None:
     diff = DiffBlock("a.py", "a\n", "b\n")
     reducer = Reducer()
