@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import aclosing
 
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import note, read_prompt
-from swecli.core.engine.model_call import gateway_of
+from swecli.core.engine.model_call import gateway_of, retry_delay
 from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
-from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, SystemBlock
+from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, ProviderError, SystemBlock
 from swecli.core.protocol.events import Notice, SideAnswered
 from swecli.core.protocol.messages import Message, TextPart
 
 
 class SideQuestions:
-    """Asks without a place in the conversation. A failure is reported in a Notice; the price of an answer is
-    recorded."""
+    """Asks without a place in the conversation, with the retries of a turn's requests. A failure is reported in a
+    Notice; the price of an answer is recorded."""
 
     def __init__(self, services: Services, recorder: Recorder, connection: Connection, models: ModelChoice) -> None:
         self._services = services
@@ -57,15 +58,28 @@ class SideQuestions:
         return await self._answer(request, client)
 
     async def _answer(self, request: ModelRequest, client: ModelClient) -> str | None:
+        services, recorder = self._services, self._recorder
+        for attempt in itertools.count(1):
+            result = await self._asked(request, client)
+            if isinstance(result, Message):
+                usage = result.response.usage if result.response else None
+                cost = services.price(client.info.ref, usage) if usage is not None else None
+                recorder.emit(SideAnswered("question", client.info.ref, usage, cost))
+                return result.text or None
+            delay = retry_delay(result, attempt, services.limits.max_retries, services.jitter())
+            if delay is None:
+                text = f"{client.info.ref} could not answer: {result.message}"
+                recorder.emit(Notice(text, "warning", "model", result.hint))
+                return None
+            await services.sleep(delay)
+        return None
+
+    async def _asked(self, request: ModelRequest, client: ModelClient) -> Message | ProviderError:
+        """One attempt. A partial answer is dropped: none of it was shown."""
         async with aclosing(gateway_of(self._services, self._recorder).send(client, request)) as events:
             async for event in events:
                 if isinstance(event, Finished):
-                    usage = event.message.response.usage if event.message.response else None
-                    cost = self._services.price(client.info.ref, usage) if usage is not None else None
-                    self._recorder.emit(SideAnswered("question", client.info.ref, usage, cost))
-                    return event.message.text or None
+                    return event.message
                 if isinstance(event, Failed):
-                    text = f"The model could not answer: {event.error.message}"
-                    self._recorder.emit(Notice(text, "warning", "model"))
-                    return None
-        return None
+                    return event.error
+        return ProviderError("truncated", "the answer ended without its end marker")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swecli.core.protocol.events import SideAnswered
+from swecli.core.engine.services import TurnLimits
+from swecli.core.protocol.events import Notice, SideAnswered
 from tests.core.engine.support import bench, until
 
 SCRIPT = '[[step]]\ntext = "The first answer."\n[[step]]\ntext = "Four."\n[[step]]\ntext = "The next answer."'
@@ -29,3 +30,34 @@ async def test_without_a_model_it_says_so(tmp_path: Path) -> None:
     async with bench(SCRIPT, tmp_path, name="") as b:
         assert await b.session.questions.ask_aside("What?") is None
         await until(lambda: any("No model is connected" in str(event.body) for event in b.events))
+
+
+OVERLOADED = '[[step]]\nfault = { kind = "overloaded" }\n'
+
+
+async def test_a_passing_failure_of_its_server_is_outlived(tmp_path: Path) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    limited = '[[step]]\nfault = { kind = "rate_limit", retry_after = 7 }\n'
+    cut = '[[step]]\ntext = "half an answer that is cut"\nfault = { kind = "network", after = 4 }\n'
+    script = f'{limited}{cut}{OVERLOADED}[[step]]\ntext = "Four."'
+    async with bench(script, tmp_path, sleep=sleep, jitter=lambda: 1.0) as b:
+        assert await b.session.questions.ask_aside("What is 2 + 2?") == "Four."
+        assert waits == [7.0, 1.0, 2.0]
+        assert b.bodies(Notice) == []
+
+
+async def test_a_lasting_failure_names_the_model_and_a_remedy(tmp_path: Path) -> None:
+    async def sleep(_seconds: float) -> None:
+        return None
+
+    async with bench(OVERLOADED * 9, tmp_path, sleep=sleep) as b:
+        assert await b.session.questions.ask_aside("What is 2 + 2?") is None
+        await until(lambda: len(b.bodies(Notice)) == 1)
+        (told,) = b.bodies(Notice)
+        assert told.text.startswith("scripted/")
+        assert "could not answer: the model is overloaded" in told.text
+        assert len(b.model.requests) == 1 + TurnLimits().max_retries
