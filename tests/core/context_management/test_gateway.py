@@ -103,6 +103,23 @@ async def test_a_refused_summary_is_told_only_if_none_is_usable(usable: bool) ->
     assert summary.notes == (() if usable else ('no usable summary: it was only "No."',))
 
 
+@pytest.mark.parametrize(("asked", "waits"), [(None, [1.0]), (20, [20.0]), (600, [])])
+async def test_a_summary_waits_as_long_as_its_server_asks(asked: float | None, waits: list[float]) -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    after = "" if asked is None else f", retry_after = {asked}"
+    limited = f'[[step]]\nfault = {{ kind = "rate_limit"{after} }}\n'
+    client = ScriptedModel(parse_script(f"window = 26000\n{limited}{ANSWER}"))
+    summary = await Summarizer(RequestGateway(ContextManager(())), client, None, sleep).summarize(
+        request("hello", "hi", "go on"), "", 300, 20_000
+    )
+    assert waited == waits
+    assert bool(summary.text) == bool(waits)
+
+
 async def test_without_room_for_any_part_no_model_is_asked() -> None:
     client = model(300)
     summary = await Summarizer(RequestGateway(ContextManager(())), client, None, no_sleep).summarize(

@@ -118,7 +118,9 @@ TOO_SMALL = f"no summary was requested: {NO_PART_FITS}"
 LONGEST = 1.25
 """Accepted multiple of the requested length: servers count with their own vocabularies, and some ignore limits."""
 PAUSE = 1.0
-"""Seconds before a failed call is repeated."""
+"""Seconds before a failed call is repeated, if the server names no time."""
+LONGEST_PAUSE = 60.0
+"""Longest time in seconds that a server may name; above it the record replaces the summary at once."""
 
 
 class Summary(Struct, frozen=True):
@@ -191,7 +193,10 @@ class Summarizer:
             if error is not None and not error.retryable and not overflow:
                 break
             if error is not None and error.retryable:
-                await self._sleep(PAUSE)
+                pause = PAUSE if error.retry_after is None else error.retry_after
+                if not left or pause > LONGEST_PAUSE:
+                    break
+                await self._sleep(pause)
             elif overflow or not texts:
                 # The server decides: texts too long for it are split into shorter ones.
                 characters = characters // 2 if texts else characters
