@@ -384,18 +384,18 @@ class Turn:
             self._account.broke_off(result.fragment)
         else:
             self._account.refused()
-        if await self._can_retry(prepared, result):
+        if await self._can_retry(result):
             return None
         self._models.note_failure(result.error)
         raise self._failure(result.error)
 
-    async def _can_retry(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
+    async def _can_retry(self, result: AnswerInterrupted | AnswerFailed) -> bool:
         """Remove the obstacle to a new request, if possible."""
         error = result.error
         if error.kind == "context_overflow":
             await self._models.learn(error)
             self._overflows += 1
-            return self._overflows == 1 and await self._compactions.after_overflow(prepared, self._client)
+            return self._overflows == 1 and await self._compactions.after_overflow(self._prepare(), self._client)
         if isinstance(result, AnswerInterrupted):
             self._cuts += 1
             if await self._asking.wait(error, self._cuts, CUT_LIMIT):

@@ -20,6 +20,7 @@ from swecli.core.protocol.commands import Compact, Interrupt, SetEffort, SetMode
 from swecli.core.protocol.events import (
     CacheBreak,
     CompactionCompleted,
+    CompactionStarted,
     ContextMeasured,
     ModelChanged,
     Notice,
@@ -196,6 +197,28 @@ class SlowWindows:
 
     async def learn(self, client: ModelClient, error: ProviderError) -> str:
         return ""
+
+
+class LearningWindows(SlowWindows):
+    """Adopts the window that an overflow error states."""
+
+    async def learn(self, client: ModelClient, error: ProviderError) -> str:
+        assert isinstance(client, ScriptedModel)
+        client._info = replace(client.info, window=9_000, window_source="learned")
+        return "The window is smaller."
+
+
+async def test_a_compaction_after_an_overflow_is_measured_by_the_stated_window(tmp_path: Path) -> None:
+    overflow = '[[step]]\nfault = { kind = "overflow", tokens = 40000, window = 9000 }\n'
+    first = f'[[step]]\ntext = "{"word " * 3_000}"\n'
+    fits = '[[step]]\ntext = "It fits now."\n' * 3
+    script = f"window = 200000\n{first}{overflow}{fits}"
+    async with bench(script, tmp_path, windows=LearningWindows()) as b:
+        await b.say("hi")
+        await b.say("again")
+        (begun,), (done,) = b.bodies(CompactionStarted), b.bodies(CompactionCompleted)
+        assert begun.effective == done.effective < 9_000
+        assert b.bodies(ContextMeasured)[-1].budget.effective == done.effective
 
 
 async def test_the_first_request_waits_for_the_window_but_not_for_long(
