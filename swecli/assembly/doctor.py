@@ -265,6 +265,7 @@ _REPAIRS: Mapping[Repair, Callable[[Paths, Path], Repaired]] = {
 
 
 HEADERS = ("Model", "What is known")
+_NONE_LISTED = "no models listed, see below"
 
 
 class Report(Struct, frozen=True):
@@ -348,7 +349,7 @@ async def _look(
         place, problem = without_password(account.address), account.problem
         if online and account.elsewhere and account.key != "missing":
             offers, problem = await supply.offered_by(account)
-            place = f"{place}: {_reached(len(offers)) if offers else 'not contacted'}"
+            place = f"{place}: {_NONE_LISTED if problem else _reached(len(offers))}"
         return _Known(name, (_key(account), place), problem)
     try:
         client = supply.make(ref)
@@ -369,7 +370,7 @@ async def _look(
 async def _reach(supply: ModelSupply, client: HttpModelClient) -> tuple[str, str]:
     models, _ = await asyncio.gather(list_models(endpoint_of(client.config)), supply.windows.ask(client))
     if models.problem:
-        return "not contacted", models.problem
+        return _NONE_LISTED, models.problem
     ids = {model.id for model in models.models}
     name = client.info.name
     listed = any(one in (name, f"{name}:latest") or one.endswith(f"/{name}") for one in ids)

@@ -221,3 +221,6 @@ async def test_online_each_provider_is_asked(tmp_path: Path) -> None:
         text, healthy = await report(models, "vllm/qwen", online=True)
         assert not healthy
         assert "status 503" in text
+        assert f"{server.url}/v1: no models listed, see below" in text
+        text, _ = await report(models, None, online=True)
+        assert f"{server.url}/v1: no models listed, see below" in text
