@@ -634,7 +634,8 @@ class Connection:
             if self._client is client and not self._is_over and said != _CLOSED[0]:  # only this answer was cut
                 return ServerError("the connection ended before the answer, so its effect is unknown")
             reason = await self._refusal(error)
-            return ServerError(f"{reason} while the call ran, so its effect is unknown; swecli restarts it")
+            after = "swecli restarts it" if self._server is not None else "swecli connects again"
+            return ServerError(f"{reason} while the call ran, so its effect is unknown; {after}")
         if self._status == 401:
             self._leave(client, LOGIN)
             return LoginNeeded(LOGIN)
