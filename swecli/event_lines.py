@@ -351,13 +351,19 @@ def trouble_line(event: Event) -> str:
             return f"{level}: {notice.line}"
         case HookRan(outcome="problem"):
             return f"warning: {hook_line(event.body)}"
-        case RetryScheduled(unreached=server, delay=delay) if server:
-            return f"can't reach {server}; next try in {duration(delay)}"
-        case RetryScheduled(attempt=attempt, limit=limit, delay=delay, reason=reason):
-            number = f"{attempt} of {limit}" if limit else f"{attempt}"
-            return f"retry {number} in {duration(delay)}: {reason}"
+        case RetryScheduled() as retry:
+            return retry_line(retry)
         case _:
             return ""
+
+
+def retry_line(retry: RetryScheduled) -> str:
+    """What the model's server is waited for, and how long, as of the beginning of the wait."""
+    delay = duration(retry.delay)
+    if retry.unreached:
+        return f"can't reach {retry.unreached}; next try in {delay}"
+    number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
+    return f"retry {number} in {delay}: {retry.reason}"
 
 
 # --- undo and rewind, equal in every front-end -----------------------------------------------------------------

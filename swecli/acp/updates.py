@@ -69,8 +69,7 @@ from swecli.core.protocol.events import (
     TodosChanged,
 )
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from swecli.event_lines import CLEARING, completed_line, rewind_lines, started_words
-from swecli.figures import duration
+from swecli.event_lines import CLEARING, completed_line, retry_line, rewind_lines, started_words
 
 Update = (
     AgentMessageChunk
@@ -194,11 +193,9 @@ class Updates:
                 return [CurrentModeUpdate(session_update="current_mode_update", current_mode_id=mode)]
             case StepStarted(budget=budget) | ContextMeasured(budget=budget):
                 return self._measured(budget)
-            case RetryScheduled(unreached=server, delay=delay) if server:
-                return [thought(f"\nCan't reach {server}; next try in {duration(delay)}\n")]
             case RetryScheduled() as retry:
-                number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
-                return [thought(f"\nRetry {number} in {duration(retry.delay)}: {retry.reason}\n")]
+                line = retry_line(retry)
+                return [thought(f"\n{line[:1].upper()}{line[1:]}\n")]
             case CompactionStarted() | CompactionCompleted() | CompactionFailed():
                 return self._compaction(event.body)
             case Rewound() | RewindUndone():

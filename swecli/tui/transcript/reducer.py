@@ -52,7 +52,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart, ToolCallPart
-from swecli.event_lines import CLEARING, completed_line, edited_line, started_words
+from swecli.event_lines import CLEARING, completed_line, edited_line, retry_line, started_words
 from swecli.figures import plural
 from swecli.tui.tool_words import OWN_COMMAND, call_title
 from swecli.tui.transcript.blocks import (
@@ -543,8 +543,8 @@ def _figures_after(figures: AgentFigures, body: Body | Unknown) -> AgentFigures:
             return replace(figures, doing="writing")
         case ItemCheckpointed(part=ToolCallPart(name=name), title=title, running=False, awaits="") if title:
             return figures.with_call(call_title(name, title))
-        case RetryScheduled(reason=reason):
-            return replace(figures, doing=reason)
+        case RetryScheduled():
+            return replace(figures, doing=retry_line(body))
         case PermissionRequested(request=request, tool=tool, title=title):
             return replace(figures, open=(*figures.open, (request, call_title(tool, title))))
         case QuestionAsked(request=request, questions=questions):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
+    AgentStarted,
     ContextMeasured,
     ItemCheckpointed,
     ItemCompleted,
@@ -240,6 +241,22 @@ def test_a_server_that_is_not_reached_is_named_by_the_line_above_the_prompt_alon
     assert reducer.reduce(stream(unreached)) == []
     reducer.reduce(stream(RetryScheduled(1, 5, 4.0, "rate_limit", "Too many requests")))
     assert [type(o) for o in reducer.reduce(stream(unreached))] == [Remove]
+
+
+def test_a_subagent_that_waits_for_its_server_says_how_long() -> None:
+    reducer = Reducer()
+    reducer.reduce(stream(ItemStarted("t", "tool", "task"), AgentStarted("agent-1", "t", "Look", "general", "m")))
+
+    def doing(body: RetryScheduled) -> str:
+        reducer.reduce(stream(body, agent="agent-1"))
+        block = reducer.blocks["t"]
+        assert isinstance(block, ToolBlock)
+        assert block.agent is not None
+        return block.agent.doing
+
+    assert doing(RetryScheduled(2, 5, 4.0, "overloaded", "Too busy")) == "retry 2 of 5 in 4 s: Too busy"
+    gone = RetryScheduled(2, 0, 8.0, "network", "no connection", "h:1")
+    assert doing(gone) == "can't reach h:1; next try in 8 s"
 
 
 def test_an_answer_that_broke_off_says_why() -> None:
