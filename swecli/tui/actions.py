@@ -437,9 +437,12 @@ class Actions:
         if not picker.is_attached:
             return
         picker.offer(choices(offers))
-        told = (*port.offers.unlisted, omitted(port.offers.omitted)) if port is not None else ()
-        if any(told):
-            self.flash(" ".join(filter(None, told)))
+        if port is None:
+            return
+        for trouble in port.offers.unlisted:  # whole sentences with a remedy, longer than the line above the list
+            self._notice(trouble, "warning")
+        if left_out := omitted(port.offers.omitted):
+            self.flash(left_out)
 
     def pick_effort(self) -> None:
         """Pick the reasoning effort if the model has levels."""

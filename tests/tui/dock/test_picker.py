@@ -108,6 +108,20 @@ async def test_words_behind_the_command_are_for_the_list_of_models() -> None:
         assert it.text == ""
 
 
+async def test_a_server_without_a_list_is_named_with_its_remedy_in_a_narrow_window() -> None:
+    session = Session()
+    session.offers.unlisted = (
+        "openai at http://127.0.0.1:18411/v1: no connection to 127.0.0.1:18411: connection refused. "
+        "Start the server and use /model, or type openai/NAME.",
+    )
+    async with running(session=session, models=lambda: MODELS, size=(60, 24)) as it:
+        await models(it)
+        await it.shows("connection refused", "or type openai/NAME.")
+        await it.press("escape")
+        await it.hides("Model: select")
+        await it.shows("or type openai/NAME.")
+
+
 async def test_the_servers_are_asked_once() -> None:
     session, asked = Session(), 0
 
