@@ -176,24 +176,24 @@ class Compactions:
     async def apply_plan(self, client: ModelClient, wish: ApplyPlan) -> None:
         """Carry out the user's plan; an event says why if nothing changes."""
         recorder = self._recorder
-        summary = wish.summary
-        if summary is None:
-            summary = (await self.draft_summary(client, "")).text
         draft = await asyncio.to_thread(self.draft, client)
         refused = draft.place(wish.summarise, wish.offload)
         if refused:
             self._notice(f"Nothing was changed: {refused}", "warning")
             return
         item = recorder.new_item("k")
+        recorder.emit(ItemStarted(item, "compaction"))
+        recorder.emit(CompactionStarted(item, "manual", "plan", draft.before.used, draft.before.effective))
+        try:
+            summary = (await self.draft_summary(client, "")).text if wish.summary is None else wish.summary
+        except asyncio.CancelledError:
+            self._end(item, "interrupted", "interrupted; nothing was changed")
+            raise
         arranged = draft.arranged(summary, item)
         if not arranged.view or arranged.after >= arranged.before:
-            self._notice(
-                f"Nothing was changed: the plan would leave {arranged.after:,} of {arranged.before:,} tokens.",
-                "warning",
-            )
+            left = f"the plan would leave {arranged.after:,} of {arranged.before:,} tokens"
+            self._end(item, "error", f"nothing was changed: {left}")
             return
-        recorder.emit(ItemStarted(item, "compaction"))
-        recorder.emit(CompactionStarted(item, "manual", "plan", arranged.before, draft.before.effective))
         messages = len(project(recorder.ledger)), len(project(recorder.ledger, arranged.view))
         steps = ("summary",) if summary else ("record",) if wish.summarise else ("clearing",)
         result = CompactResult(arranged.before, arranged.after, *messages, steps, summary)

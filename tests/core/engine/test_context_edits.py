@@ -16,6 +16,7 @@ from swecli.core.protocol.commands import (
     ApplyPlan,
     ChangeContext,
     Compact,
+    Interrupt,
     RedoCompaction,
     Rewind,
     SetModel,
@@ -24,6 +25,8 @@ from swecli.core.protocol.commands import (
 )
 from swecli.core.protocol.events import (
     CompactionCompleted,
+    CompactionFailed,
+    CompactionStarted,
     CompactionUndone,
     ContextChange,
     ContextEdited,
@@ -283,6 +286,34 @@ async def test_a_plan_is_applied_as_it_was_arranged_and_taken_back(tmp_path: Pat
             now = b.session.inspection.wire()
             assert now is not None
             assert now.body == wanted.body
+
+
+async def test_a_plan_whose_summary_the_model_writes_is_seen_and_can_be_interrupted(tmp_path: Path) -> None:
+    async with bench(script(6, '[[step]]\nfault = { kind = "stall" }', window=200_000), tmp_path) as b:
+        await filled(b, 6)
+        before = tuple(b.session.view.messages)
+        draft = b.session.draft_compaction()
+        assert draft is not None
+        b.send(ApplyPlan(tuple(item.id for item in draft.items if item.id[0] != "u"), (), None))
+        await until(lambda: "Write the summary" in b.model.requests[-1].messages[-1].text)
+        await until(lambda: bool(b.bodies(CompactionStarted)))
+        (begun,) = b.bodies(CompactionStarted)
+        b.send(Interrupt())
+        await until(lambda: bool(b.bodies(CompactionFailed)) and not b.session.view.busy)
+        (failed,) = b.bodies(CompactionFailed)
+        assert (failed.item, failed.reason) == (begun.item, "interrupted; nothing was changed")
+        assert tuple(b.session.view.messages) == before
+
+
+async def test_a_plan_that_frees_nothing_ends_with_the_figures(tmp_path: Path) -> None:
+    async with bench(script(6, window=200_000), tmp_path) as b:
+        await filled(b, 6)
+        draft = b.session.draft_compaction()
+        assert draft is not None
+        b.send(ApplyPlan(tuple(item.id for item in draft.items if item.id[0] != "u"), (), "word " * 40_000))
+        await until(lambda: bool(b.bodies(CompactionFailed)) and not b.session.view.busy)
+        assert "nothing was changed: the plan would leave" in b.bodies(CompactionFailed)[0].reason
+        assert not b.bodies(CompactionCompleted)
 
 
 async def test_an_empty_summary_leaves_the_record(tmp_path: Path) -> None:
