@@ -170,7 +170,8 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     """The activity as ``(what, how to stop)``; both empty if idle. ``now`` is Unix seconds."""
     if not state.busy and not state.running:
         return "", ""
-    seconds = duration(max(0, int(now - state.turn_since - state.waited))) if state.busy else ""
+    since = state.turn_since + state.waited if state.busy else min(item.since for item in state.running.values())
+    seconds = duration(max(0, int(now - since)))
     stop = "esc to skip it" if state.hooks else "esc to continue without" if state.awaits else "esc to interrupt"
     if state.interrupting:
         return "Interrupting…", ""
@@ -187,7 +188,7 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
     doing = _doing(state)
     if (first := _first_executing(state)) is not None and not state.hooks:
         seconds = duration(max(0, int(now - first.since)))  # same time as on its transcript line
-    what = f"{doing}{' ' if doing.endswith('…') else ' · '}{seconds}" if seconds else doing
+    what = f"{doing}{' ' if doing.endswith('…') else ' · '}{seconds}"
     silence = now - state.heard
     model_works = (
         state.busy

@@ -204,6 +204,7 @@ BEGUN = (TurnStarted("u"),)
         ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",))), "Running the Stop hook a.sh · 59 s"),
         ((*BEGUN, HooksRunning(1, "Stop", ("/w/a.sh",)), HooksRunning(1, "Stop")), "Waiting for the model… 59 s"),
         ((*BEGUN, CompactionStarted("k", "auto", "s", 5)), "Compacting the context… 59 s"),
+        ((CompactionStarted("k", "manual", "s", 5),), "Compacting the context… 59 s"),
         ((*BEGUN, CompactionStarted("k", "auto", "s", 5), CompactionFailed("k", "no")), "Waiting for the model… 59 s"),
         (
             (
