@@ -339,7 +339,8 @@ def _other_lines(event: Event) -> list[str]:
             wait = f" (waited {duration(waited)} for you)" if waited >= 1 else ""
             took = f" in {duration(ended.duration - waited)}" if ended.duration else ""  # of a killed run it is unknown
             took += f"{wait}{f', {tokens}' if tokens else ''}"
-            return [f"Turn {outcome}{took}{f': {reason}' if reason else ''}."]
+            why = f": {reason.rstrip('.')}" if reason else ""
+            return [f"Turn {outcome}{took}{why}."]
         case _:
             return []
 
@@ -357,13 +358,17 @@ def trouble_line(event: Event) -> str:
             return ""
 
 
+_SOON: Final = 0.1
+"""Shortest delay in seconds that is worth stating."""
+
+
 def retry_line(retry: RetryScheduled) -> str:
     """What the model's server is waited for, and how long, as of the beginning of the wait."""
     delay = duration(retry.delay)
     if retry.unreached:
         return f"can't reach {retry.unreached}; next try in {delay}"
     number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
-    return f"retry {number} in {delay}: {retry.reason}"
+    return f"retry {number} {f'in {delay}' if retry.delay >= _SOON else 'now'}: {retry.reason}"
 
 
 # --- undo and rewind, equal in every front-end -----------------------------------------------------------------

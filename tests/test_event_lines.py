@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.protocol.events import Event, Notice
-from swecli.event_lines import trouble_line
+from swecli.core.protocol.events import Event, Notice, RetryScheduled, TurnEnded
+from swecli.event_lines import EventLines, trouble_line
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,17 @@ from swecli.event_lines import trouble_line
 )
 def test_a_notice_and_what_to_do_are_separate_sentences(text: str, line: str) -> None:
     assert trouble_line(Event(1, 0.0, "s", 0, Notice(text, "warning", "", "See /mcp."))) == f"warning: {line}"
+
+
+@pytest.mark.parametrize(("delay", "when"), [(0.02, "now"), (7.0, "in 7 s")])
+def test_a_retry_says_when(delay: float, when: str) -> None:
+    retry = RetryScheduled(1, 5, delay, "overloaded", "Too busy")
+    assert trouble_line(Event(1, 0.0, "s", 0, retry)) == f"retry 1 of 5 {when}: Too busy"
+
+
+@pytest.mark.parametrize("reason", ["The server broke off. Try again.", "The server broke off. Try again"])
+def test_the_line_of_a_turns_end_has_one_full_stop(reason: str) -> None:
+    said: list[str] = []
+    lines = EventLines(said.append)
+    lines.event(Event(1, 0.0, "s", 0, TurnEnded("error", reason)))
+    assert said == ["Turn error: The server broke off. Try again."]
