@@ -229,7 +229,7 @@ def render_block(
 def answer_ending(block: AnswerBlock, width: int, palette: Palette) -> list[Row]:
     """Note below an answer that was cut off, unless the turn's end reports it."""
     if block.status in ("interrupted", "error") and block.detail:
-        return Styled(safe_line(f"✗ stopped early: {block.detail}"), palette.warning).rows(width)
+        return hanging(Styled(safe_line(f"✗ stopped early: {block.detail}"), palette.warning), width, 2)
     return []
 
 
@@ -262,7 +262,7 @@ def _reasoning(block: ReasoningBlock, width: int, palette: Palette, *, expanded:
     text = block.text.strip()
     if expanded and text:
         body = plain_rows(sanitise(text), max(1, width - 2), palette.reasoning)
-        return head.rows(width) + indent(body, INDENT)
+        return hanging(head, width, 2) + indent(body, INDENT)
     room = width - cells(head.text) - 2
     if text and room > 4:
         preview = text[-_PREVIEW:] if live else text[:_PREVIEW]
@@ -270,7 +270,7 @@ def _reasoning(block: ReasoningBlock, width: int, palette: Palette, *, expanded:
         if len(text) > _PREVIEW and not live:
             line = SafeText(line + " …")
         head.add(SafeText("  ")).add(cut(line, room, "end" if live else "start"), palette.dim)
-    return head.rows(width)
+    return hanging(head, width, 2)
 
 
 def _notice(block: NoticeBlock, width: int, palette: Palette) -> list[Row]:

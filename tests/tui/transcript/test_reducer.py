@@ -265,6 +265,9 @@ def test_an_answer_that_broke_off_says_why() -> None:
     reducer.reduce(stream(ItemStarted("a", "text"), ItemCompleted("a", "error", (TextPart("It wor"),), detail=why)))
     rows = render_block(reducer.blocks["a"], 60, DARK)
     assert [row.body.rstrip() for row in rows] == ["It wor", "✗ stopped early: nothing more came for 6 s␛[31m"]
+    narrow = render_block(reducer.blocks["a"], 30, DARK)
+    lines = ["".join(part.text for part in row.gutter) + row.body.rstrip() for row in narrow]
+    assert lines == ["It wor", "✗ stopped early: nothing more", "  came for 6 s␛[31m"]
 
 
 def test_live_output_keeps_its_end_only() -> None:
