@@ -434,7 +434,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         for item in items:
             self.session.send(Background(item))
         if not items:
-            self.main.activity.flash("No running command to move to the background; /jobs lists background jobs")
+            self.main.activity.flash("No command to move to the background; /jobs lists all")
 
     def action_expand(self) -> None:
         if not self.main.dock.expand_panel():

@@ -21,6 +21,14 @@ async def test_a_short_message_leaves_the_way_to_stop_in_sight() -> None:
         await it.shows("xxxx", "… · esc to interrupt")
 
 
+async def test_without_a_command_to_move_the_way_to_the_jobs_fits_beside_the_way_to_stop() -> None:
+    async with running((WAIT_FOR_INTERRUPT,), size=(80, 24)) as it:
+        await it.say("go")
+        await it.shows("esc to interrupt")
+        await it.press("ctrl+b")
+        await it.shows("No command to move to the background; /jobs lists all · esc to interrupt")
+
+
 async def test_a_short_message_ends_with_the_next_key_but_not_while_the_user_types() -> None:
     async with running() as it:
         it.app.main.activity.flash("Theme: dark", 600.0)

@@ -19,7 +19,7 @@ async def test_the_key_sends_a_running_command_to_the_background() -> None:
     async with running((*RUNS, WAIT_FOR_INTERRUPT)) as it:
         await it.press("ctrl+b")
         assert it.session.sent(Background) == []
-        await it.shows("No running command to move")
+        await it.shows("No command to move")
         await it.say("go")
         await it.shows("npm start")
         await it.press("ctrl+b")
