@@ -90,6 +90,19 @@ Run: TypeAlias = "Callable[[Session, str], Awaitable[CommandResult]]"
 """Takes the session and the text after the command's name."""
 
 
+class Word(Struct, frozen=True):
+    """What a command's arguments may begin with, for completion; ``meaning`` is a phrase."""
+
+    text: str
+    meaning: str = ""
+
+
+def fixed_words(**meanings: str) -> Callable[[Session], Iterable[Word]]:
+    """The same words in every session, in this order."""
+    found = tuple(Word(text, meaning) for text, meaning in meanings.items())
+    return lambda session: found
+
+
 class SlashCommand(Struct, frozen=True):
     """One command. ``while_busy``: it may run during a turn, unless ``waits`` says otherwise for its arguments."""
 
@@ -107,6 +120,8 @@ class SlashCommand(Struct, frozen=True):
     own: bool = False
     """Whether it is the user's or the project's rather than swecli's."""
     waits: Callable[[str], bool] = lambda arguments: False
+    words: Callable[[Session], Iterable[Word]] = lambda session: ()
+    """What the arguments may begin with, as far as that is known at once; other arguments are as good."""
 
     def takes(self, arguments: str) -> bool:
         """Whether it may be called with these words; one without a hint for arguments takes none. The user's own

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from swecli.commands.base import CommandResult, Offer, SlashCommand
+from swecli.commands.base import CommandResult, Offer, SlashCommand, fixed_words
 from swecli.core.context_management.cache import CachedRequest, CacheHistory, RecordedMiss, miss_cost
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.compaction.policy import conversation_tokens
@@ -247,6 +247,14 @@ COMPACT = SlashCommand(
     _run_compact,
     aliases=("compress", "summarize"),
     arguments="[focus | now | free | plan | history | undo [ID] | redo [ID]]",
+    words=fixed_words(
+        now="compact without showing the plan",
+        free="move old output to disk, without a summary",
+        plan="show what a compaction would do",
+        history="list all compactions",
+        undo="restore what the last compaction replaced",
+        redo="reapply it",
+    ),
     waits=lambda words: words.strip().lower().lstrip("-") not in (*_PLANNING, "history"),
 )
 
@@ -298,6 +306,7 @@ CONTEXT = SlashCommand(
     _run_context,
     aliases=("tokens",),
     arguments="[words | items | text | ACTION ID]",
+    words=fixed_words(items="list the items with their ids", text="show the figures as text"),
     waits=lambda words: words.split(" ")[0].lower() in VERBS and len(words.split()) > 1,
     shows_tools=True,
 )
@@ -450,6 +459,7 @@ WIRE = SlashCommand(
     "Show the exact next request",
     _run_wire,
     arguments="[message | save [FILE]]",
+    words=fixed_words(save="write the request to a file"),
     shows_tools=True,
 )
 

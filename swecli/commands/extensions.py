@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, Run, SlashCommand, absent
+from swecli.commands.base import CommandResult, Run, SlashCommand, Word, absent
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Invoke
@@ -261,11 +261,17 @@ def _agent_details(files: ExtensionFiles, name: str) -> tuple[DisplayBlock, ...]
     return (TextBlock("\n".join(lines), "dim"), MarkdownBlock(profile.prompt))
 
 
+def _skill_words(session: Session) -> Iterable[Word]:
+    files = session.view.extension_files
+    skills = files.now.skills.values() if files is not None else ()
+    return [Word(skill.name, _short(skill.description)) for skill in skills if skill.for_user]
+
+
 _ARGUMENTS = "[name | approve]"
 SKILLS = SlashCommand(
     "skills", "List skills, their tokens and problems", _lists("skills", _skill_rows, _skill_details), (), _ARGUMENTS
 )
-SKILL = SlashCommand("skill", "Use a skill", _run_skill, (), "<name> [text]")
+SKILL = SlashCommand("skill", "Use a skill", _run_skill, (), "<name> [text]", words=_skill_words)
 CUSTOM = SlashCommand(
     "commands", "List your own commands", _lists("commands", _command_rows, _command_details), (), _ARGUMENTS
 )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.base import CommandResult, SlashCommand, fixed_words
 from swecli.core.checkpoints.generated import USUAL, GeneratedFiles, is_usual, named_folders
 from swecli.core.checkpoints.git_changes import GitRefused
 from swecli.core.git import repository_of
@@ -191,6 +191,7 @@ DIFF = SlashCommand(
     "Show what this session changed, or what differs from git HEAD",
     _run_diff,
     arguments="[path | HEAD [path]]",
+    words=fixed_words(HEAD="what differs from git HEAD"),
 )
 
 
@@ -304,5 +305,6 @@ UNDO = SlashCommand(
     "Undo file changes by edits and commands",
     _run_undo,
     arguments="[turn [n] | call | path | list]",
+    words=fixed_words(turn="all of the last turn", list="list what can be undone"),
     while_busy=False,
 )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand, absent, end_of
+from swecli.commands.base import CommandResult, SlashCommand, Word, absent, end_of
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
@@ -93,9 +94,17 @@ def _overview(session: Session, servers: LanguageServers) -> list[DisplayBlock]:
     return blocks
 
 
+def _words(session: Session) -> Iterable[Word]:
+    servers = _servers(session)
+    for server in servers.in_use.values() if servers is not None else ():
+        for verb in ("restart", "stop", "log"):
+            yield Word(f"{verb} {server.name}", server.state)
+
+
 LSP = SlashCommand(
     "lsp",
     "Show language servers: state, files, last error; restart, stop",
     _run,
     arguments="[restart|stop|log NAME]",
+    words=_words,
 )

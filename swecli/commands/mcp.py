@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import SAFE_MODE, CommandResult, SlashCommand, absent, end_of
+from swecli.commands.base import SAFE_MODE, CommandResult, SlashCommand, Word, absent, end_of
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.figures import plural
 
@@ -161,11 +161,20 @@ def _reads(tool: object) -> bool:
     return getattr(getattr(tool, "annotations", None), "read_only_hint", None) is True
 
 
+def _words(session: Session) -> Iterable[Word]:
+    servers = _servers(session)
+    for name, connection in servers.connections.items() if servers is not None else ():
+        yield Word(name, _state(connection))
+        for verb in _WITH_NAME:
+            yield Word(f"{verb} {name}")
+
+
 MCP = SlashCommand(
     "mcp",
     "Show MCP servers, their tools and token cost; enable, disable, reconnect",
     _run_mcp,
     arguments="[NAME | enable|disable|reconnect|login|log NAME]",
+    words=_words,
     shows_tools=True,
 )
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand, absent
+from swecli.commands.base import CommandResult, SlashCommand, absent, fixed_words
 from swecli.commands.context import aligned, number
 from swecli.core.atomic_text import make_private, write_whole
 from swecli.core.context_management.counter import PieceEstimator
@@ -60,6 +60,12 @@ MEMORY = SlashCommand(
     _run,
     aliases=("memories", "notes"),
     arguments="[path | edit | write | delete | undo | on]",
+    words=fixed_words(
+        edit="PATH: open it in your editor",
+        write="PATH TEXT: write a memory",
+        delete="PATH: delete a memory",
+        undo="remove this session's lines from the session notes",
+    ),
     waits=lambda words: words.split(" ")[0].lower() in ("edit", "write", "add", "delete", "undo", "on"),
 )
 

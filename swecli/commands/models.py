@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.base import CommandResult, SlashCommand, Word
 from swecli.core.config.key_store import KeyStore, KeyStoreError, StoredKey
 from swecli.core.config.paths import user_paths
 from swecli.core.llm.offers import ModelOffer
@@ -131,8 +131,19 @@ def choices(model: ModelInfo) -> str:
     return f"{model.ref} accepts {', '.join(model.efforts)}, or default."
 
 
+def _effort_words(session: Session) -> Iterable[Word]:
+    model = session.view.model
+    levels = words(model) if model is not None else ()
+    return map(Word, (*levels, DEFAULT)) if levels else ()
+
+
 EFFORT = SlashCommand(
-    "effort", "Show or set the reasoning effort", _run_effort, aliases=("thinking",), arguments="[word]"
+    "effort",
+    "Show or set the reasoning effort",
+    _run_effort,
+    aliases=("thinking",),
+    arguments="[word]",
+    words=_effort_words,
 )
 
 

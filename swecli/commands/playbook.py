@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand, absent
+from swecli.commands.base import CommandResult, SlashCommand, absent, fixed_words
 from swecli.commands.context import labelled
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 
@@ -44,6 +44,13 @@ PLAYBOOK = SlashCommand(
     "Show and change what swecli learned about this project",
     _run_playbook,
     arguments="[id | undo | add text | …]",
+    words=fixed_words(
+        add="TEXT: record a preference",
+        why="ID: the evidence of an entry",
+        undo="undo the last change",
+        off="switch the playbook off for this session",
+        on="switch it on again",
+    ),
 )
 
 

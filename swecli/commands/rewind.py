@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.base import CommandResult, SlashCommand, fixed_words
 from swecli.commands.files import left_alone
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Rewind, UndoRewind
@@ -73,6 +73,7 @@ REWIND = SlashCommand(
     _run_rewind,
     aliases=("checkpoint",),
     arguments="[N [both|conversation|files|preview] | undo]",
+    words=fixed_words(list="list your messages", undo="undo the last rewind"),
     while_busy=False,
 )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, get_args
 
-from swecli.commands.base import CommandResult, Offer, SlashCommand
+from swecli.commands.base import CommandResult, Offer, SlashCommand, Word
 from swecli.commands.context import labelled, number
 from swecli.core.context_management.rot import STALE_TURNS, command_of, undo_of
 from swecli.core.protocol.blocks import TableBlock
@@ -46,11 +46,21 @@ async def _run_sentinel(session: Session, arguments: str) -> CommandResult:
 
 
 WORDS = "take, silence [KIND], unsilence KIND or undo"
+
+
+def _words(session: Session) -> Iterable[Word]:
+    yield Word("take", "do what is suggested")
+    yield Word("undo", "undo what was taken")
+    for kind, meaning in KINDS.items():
+        yield Word(f"silence {kind}", meaning)
+
+
 SENTINEL = SlashCommand(
     "sentinel",
     "Suggest context improvements; take or silence them",
     _run_sentinel,
     arguments="[take | silence [KIND] | unsilence KIND | undo]",
+    words=_words,
     waits=lambda words: words.strip().lower() in ("take", "undo"),
 )
 

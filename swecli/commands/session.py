@@ -6,13 +6,13 @@ import asyncio
 import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from swecli import __version__
-from swecli.commands.base import Clip, CommandResult, SlashCommand
+from swecli.commands.base import Clip, CommandResult, SlashCommand, Word, fixed_words
 from swecli.commands.context import labelled, number
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES
 from swecli.core.engine.state import Tally
@@ -95,7 +95,12 @@ async def _run_mode(session: Session, arguments: str) -> CommandResult:
     return CommandResult.text(f"Mode {mode}: {mode_meaning(mode, session.view.sandbox, yolo=yolo)}.")
 
 
-MODE = SlashCommand("mode", "Show or set the permission mode", _run_mode, arguments="[mode]")
+def _mode_words(session: Session) -> Iterable[Word]:
+    view = session.view
+    return (Word(mode, mode_meaning(mode, view.sandbox, yolo=view.yolo)) for mode in modes_of(yolo=view.yolo))
+
+
+MODE = SlashCommand("mode", "Show or set the permission mode", _run_mode, arguments="[mode]", words=_mode_words)
 
 
 async def _run_status(session: Session, arguments: str) -> CommandResult:
@@ -307,7 +312,13 @@ async def _run_doctor(session: Session, arguments: str) -> CommandResult:
     return CommandResult(tuple(blocks)) if blocks else CommandResult.text("There is nothing to check here.")
 
 
-DOCTOR = SlashCommand("doctor", "Check models, keys, sandbox, storage and terminal", _run_doctor, arguments="[online]")
+DOCTOR = SlashCommand(
+    "doctor",
+    "Check models, keys, sandbox, storage and terminal",
+    _run_doctor,
+    arguments="[online]",
+    words=fixed_words(online="also contact each provider"),
+)
 
 
 async def _run_plan(session: Session, arguments: str) -> CommandResult:
@@ -356,6 +367,14 @@ PLAN = SlashCommand(
     "Plan mode (read-only); go: carry out the plan",
     _run_plan,
     arguments="[TASK | show | edit | go [accept-edits]]",
+    words=fixed_words(
+        **{
+            "show": "show the plan",
+            "edit": "change the plan in your editor",
+            "go": "carry it out",
+            "go accept-edits": "carry it out and accept edits",
+        }
+    ),
     waits=lambda words: words.strip() not in ("", "show", "edit"),
 )
 
@@ -437,11 +456,19 @@ async def _stopped(session: Session, name: str) -> CommandResult:
     return CommandResult.text("\n".join(f"{job.id} {status_of(job)}: {job.command}" for job in ended))
 
 
+def _job_words(session: Session) -> Iterable[Word]:
+    for job in session.view.jobs:
+        yield Word(job.id, job.command)
+        if job.status == "running":
+            yield Word(f"stop {job.id}", job.command)
+
+
 JOBS = SlashCommand(
     "jobs",
     "List background jobs, show their output, stop them",
     _run_jobs,
     arguments="[list | job | stop job]",
+    words=_job_words,
 )
 
 
@@ -552,6 +579,7 @@ EXPORT = SlashCommand(
     _run_export,
     aliases=("save",),
     arguments="[file | markdown | html | json]",
+    words=fixed_words(markdown="for reading", html="a page that needs nothing else", json="can be imported again"),
 )
 
 

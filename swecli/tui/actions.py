@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 from textual.message import Message
 
-from swecli.commands.base import Offer, Screen, SlashCommand
+from swecli.commands.base import Offer, Screen, SlashCommand, Word
 from swecli.core.protocol.commands import CarryOut, Rewind, SetEffort, SetMode, SetModel, Submit
 from swecli.core.protocol.events import Mode, NoticeLevel
 from swecli.safe_text import safe_line
@@ -80,6 +80,17 @@ class Actions:
         self.model_tried = asyncio.Event()
         """Clear while a picked model is being tried: messages wait until it is connected."""
         self.model_tried.set()
+
+    def words(self, name: str) -> Iterable[Word]:
+        """What the arguments of the command with this name may begin with."""
+        command = next((one for one in self.commands if name in (one.name, *one.aliases)), None)
+        if command is None or self._session.port is None:
+            return ()
+        if command.name == "theme":
+            return map(Word, (AUTO, *self._appearance.library.names))
+        if command.name == "model":
+            return map(Word, self._models.last)
+        return command.words(self._session.port)
 
     def open(self, name: Screen, words: str = "") -> None:
         """Open what a command asks for; ``words`` are the search or initial input of screens that take one."""

@@ -193,6 +193,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         """Open a session and show it until it ends. ``first`` is sent before anything typed meanwhile."""
         self.actions.builtin = await asyncio.to_thread(self._backend.commands)
         self.actions.commands = self.main.prompt.suggestions.commands = self.actions.builtin
+        self.main.prompt.suggestions.words = self.actions.words
         self.main.prompt.suggestions.mentionables = lambda: self.session.mentionable_words
         self.commands_loaded.set()
         told = await self._read_preferences()  # the questions about trust look as the user wants

@@ -33,6 +33,12 @@ class KnownModels:
         view = self._session.view
         return view.model.ref if view is not None and view.model is not None else None
 
+    @property
+    def last(self) -> Sequence[str]:
+        """Usable models of the newest answers, without a wait."""
+        of, _, offers = self._offered
+        return tuple(self.usable((), offers if of is self._session.port else ()))
+
     async def find(self, names: Sequence[str] | None = None, within: float = 0) -> dict[str, ModelOffer | None]:
         """Usable models; ``names`` are those of ``names()`` if they have been read. May take a moment."""
         with self._screen.activity.beside(LOOKING):

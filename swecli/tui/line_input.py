@@ -76,9 +76,10 @@ class Rows(Widget, can_focus=False):
         self.refresh(layout=taller)
 
     def move(self, step: int) -> None:
-        """Move the selection, wrapping around."""
+        """Move the selection, wrapping around; from no selection to the first or the last row."""
         if self._rows:
-            self.selected = (self.selected + step) % len(self._rows)
+            start = self.selected if self.selected >= 0 or step > 0 else 0
+            self.selected = (start + step) % len(self._rows)
             self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swecli.commands.registry import CommandCall, parse
+from swecli.commands.session import JOBS
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock
 from swecli.core.workspace.jobs import JobInfo
 from tests.support.fake_session import FakeSession
@@ -76,3 +77,8 @@ async def test_one_or_all_are_stopped() -> None:
     assert session.stopped == ["j1", "j3"]
     assert await text(session_with(BUILD), "/jobs stop all") == "No background jobs."
     assert "shows background jobs" in await text(session, "/jobs what is this")
+
+
+def test_jobs_and_what_stops_them_are_offered_as_words() -> None:
+    words = [(word.text, word.meaning) for word in JOBS.words(session_with(SERVER, BUILD))]
+    assert words == [("j1", "npm\nstart"), ("stop j1", "npm\nstart"), ("j2", "make")]

@@ -40,3 +40,13 @@ async def test_an_own_command_gets_its_words() -> None:
 
     own = SlashCommand("own", "", echo, own=True)
     assert (await run_command(own, FakeSession(), "some words")).blocks == (TextBlock("some words"),)
+
+
+def test_words_to_complete_belong_to_commands_with_arguments() -> None:
+    with_words = [command for command in COMMANDS if list(command.words(FakeSession()))]
+    assert {"mode", "compact", "export", "plan"} <= {command.name for command in with_words}
+    for command in with_words:
+        texts = [word.text for word in command.words(FakeSession())]
+        assert command.arguments
+        assert all(texts)
+        assert len(set(texts)) == len(texts)

@@ -179,6 +179,7 @@ class FakeSession:
         self.job_outputs: dict[str, str] = {}
         self.stopped: list[str] = []
         self.prompts: tuple[object, ...] = ()
+        self.extended = False
         self.closed = False
         self.kept = "all"
         self.called = ""

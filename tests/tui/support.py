@@ -11,7 +11,7 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
-from swecli.commands.base import CommandResult, Screen, SlashCommand
+from swecli.commands.base import CommandResult, Screen, SlashCommand, fixed_words
 from swecli.core.protocol.commands import Command, EditQueue, SetMode, Steer, Submit
 from swecli.core.protocol.events import ModeChanged, QueueChanged, Queued
 from swecli.tui.app import SwecliApp
@@ -64,8 +64,8 @@ COMMANDS = (
     _command("help", "help", aliases=("?",)),
     _command("init", busy=False),
     _command("model", "pick_model", arguments="[provider/name]"),
-    _command("mode", "pick_mode", arguments="[mode]"),
-    _command("context", aliases=("tokens",)),
+    _command("mode", "pick_mode", arguments="[mode]", words=fixed_words(default="asks", plan="only reads")),
+    _command("context", aliases=("tokens",), arguments="[words]"),
     _command("theme", "pick_theme", arguments="[name]"),
     _command("clear", "clear", busy=False, aliases=("new", "reset")),
     _command("jobs", "jobs", arguments="[job]"),

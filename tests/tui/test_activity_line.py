@@ -129,7 +129,8 @@ async def test_a_command_that_has_the_model_prepare_its_call_is_in_sight_and_can
     assert COMMIT.asks_model
     assert INIT.asks_model
     aside = Aside()
-    command = SlashCommand("commit", "Commit", aside.run, while_busy=False, asks_model=True)  # type: ignore[arg-type]
+    rest = {"arguments": "[hint]", "while_busy": False, "asks_model": True}
+    command = SlashCommand("commit", "Commit", aside.run, **rest)  # type: ignore[arg-type]
     async with running(commands=lambda: (command, *COMMANDS)) as it:
         await it.say("/commit")
         await it.shows("Preparing /commit", "esc to cancel")

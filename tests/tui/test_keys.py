@@ -559,6 +559,32 @@ async def test_slash_popup_completes_with_tab_and_runs_with_enter() -> None:
         assert it.text == ""
 
 
+async def test_arguments_complete_with_tab_and_run_with_enter_once_selected() -> None:
+    async with running() as it:
+        opened: list[tuple[str, ...]] = []
+        it.app.actions.open = lambda *asked: opened.append(asked)  # type: ignore[method-assign]
+        await it.press(*"/mode ")
+        await it.shows("  default  asks", "  plan     only reads")
+        await it.press("p", "tab")
+        assert it.text == "/mode plan"
+        await it.hides("only reads")
+        await it.press("ctrl+u", *"/mode ", "up")
+        await it.shows("› plan")
+        await it.press("enter")
+        await it.until(lambda: opened == [("pick_mode", "plan")])
+        assert it.text == ""
+
+
+async def test_enter_sends_arguments_as_typed_while_none_is_selected() -> None:
+    async with running() as it:
+        opened: list[tuple[str, ...]] = []
+        it.app.actions.open = lambda *asked: opened.append(asked)  # type: ignore[method-assign]
+        await it.press(*"/mode pl")
+        await it.shows("  plan  only reads")
+        await it.press("enter")
+        await it.until(lambda: opened == [("pick_mode", "pl")])
+
+
 async def test_file_completion_after_an_at_sign() -> None:
     async with running(files=lambda: ["src/app/main.py", "src/app/view.py", "README.md"]) as it:
         await it.press(*"see @view")

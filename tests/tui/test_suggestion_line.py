@@ -15,7 +15,7 @@ REASON = "52% is old and unused"
 TOLD = ContextSuggested(
     "stale", "", 31_000, REASON, "offload 14 stale outputs", 80_000, 49_000, (ContextChange("offload", "t1.result"),)
 )
-SHOWN = (*COMMANDS, _command("sentinel"))
+SHOWN = (*COMMANDS, _command("sentinel", arguments="[take | silence]"))
 
 
 def test_the_line_gives_way_in_order() -> None:

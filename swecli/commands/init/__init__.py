@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.base import CommandResult, SlashCommand, fixed_words
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -21,6 +21,7 @@ INIT = SlashCommand(
     "Write OPENCLI.md, a project guide for agents, or improve the existing one",
     _run,
     arguments="[--dry-run]",
+    words=fixed_words(**{"--dry-run": "show the change, write nothing"}),
     while_busy=False,
     asks_model=True,
 )

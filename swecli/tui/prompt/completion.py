@@ -1,4 +1,4 @@
-"""Completion in the prompt: slash commands and files, ranked and shown above the editor."""
+"""Completion in the prompt: slash commands, their arguments, and files, ranked and shown above the editor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from swecli.tui.line_input import Row, Rows
 from swecli.tui.prompt.editor import PromptEditor
 
 if TYPE_CHECKING:
-    from swecli.commands.base import SlashCommand
+    from swecli.commands.base import SlashCommand, Word
 
 
 def score(query: str, name: str) -> tuple[int, int, str] | None:
@@ -73,6 +73,7 @@ LIMIT = 8
 """Suggestions shown at once."""
 
 _SLASH = lazy_pattern(r"/([A-Za-z0-9_:?-]*)\Z")
+_ARGUMENT = lazy_pattern(r"/([A-Za-z0-9_:?-]+) +(.*)\Z")
 _MENTION = lazy_pattern(r"""(?:^|(?<=\s))@(?:"((?:[^"\\]|\\.)*\\?)(?:(?<=/)")?|((?:[^\s@"]|(?<=/)@)*))\Z""")
 """A quoted name may contain blanks; it goes on behind the quote that ends a folder."""
 
@@ -80,9 +81,11 @@ _MENTION = lazy_pattern(r"""(?:^|(?<=\s))@(?:"((?:[^"\\]|\\.)*\\?)(?:(?<=/)")?|(
 class Token(Struct, frozen=True):
     """The part before the cursor to complete; ``start`` is its column in the line."""
 
-    kind: Literal["command", "file"]
+    kind: Literal["command", "argument", "file"]
     query: str
     start: int
+    command: str = ""
+    """Name of the command whose argument it is."""
 
 
 class Suggestion(Struct, frozen=True):
@@ -106,6 +109,8 @@ def token_before(text: str, row: int, column: int) -> Token | None:
 
         quoted, plain = match.groups()
         return Token("file", plain if quoted is None else unescaped(quoted), match.start())
+    if row == 0 and (match := _ARGUMENT.fullmatch(before)):
+        return Token("argument", match.group(2), match.start(2), match.group(1).lower())
     return None
 
 
@@ -133,6 +138,14 @@ def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
         )
         for _, command in ranked
     ]
+
+
+def arguments(query: str, words: Iterable[Word]) -> list[Suggestion]:
+    """The words that begin with ``query``, then those that contain it."""
+    wanted = query.casefold()
+    fitting = [word for word in words if wanted in word.text.casefold()]
+    fitting.sort(key=lambda word: not word.text.casefold().startswith(wanted))
+    return [Suggestion(word.text, word.text, word.meaning) for word in fitting]
 
 
 _TESTS = lazy_pattern(r"(?:^|/)(?:tests?|__tests__|specs?|testing)/|(?:^|/)test_[^/]*$|[_.](?:test|spec)\.[^/.]+$")
@@ -324,6 +337,8 @@ class Suggestions(Rows):
         """Called when the user starts typing a command, because the commands may have changed."""
         self.mentionables: Callable[[], Sequence[str]] = tuple
         """Mentionable words besides files."""
+        self.words: Callable[[str], Iterable[Word]] = lambda command: ()
+        """Words that the arguments of the command with this name may begin with."""
 
     @property
     def is_open(self) -> bool:
@@ -344,13 +359,19 @@ class Suggestions(Rows):
                 self._offer([])
         elif self._dismissed == (token.kind, token.start):
             self._offer([])
-        elif token.kind == "command":
+        elif token.kind != "file":
             alone = editor.document.line_count == 1 and column == len(line)
-            self._offer(commands(token.query, self.commands) if alone else [])
+            self._offer(self._of_line(token) if alone else [])
         else:
             self._files.refresh(self.follow)
             found = self._files.paths.best(token.query, LIMIT)
             self._offer(files(token.query, (*self.mentionables(), *found)), LISTING if self._files.is_slow else "")
+
+    def _of_line(self, token: Token) -> list[Suggestion]:
+        if token.kind == "command":
+            return commands(token.query, self.commands)
+        found = arguments(token.query, self.words(token.command))
+        return [] if [one.insert for one in found] == [token.query] else found  # nothing is left to complete
 
     def close(self) -> None:
         """Offer nothing until the text changes."""
@@ -390,11 +411,17 @@ class Suggestions(Rows):
         return token_before(self._editor.document.get_line(row), row, column) != self._token
 
     def _run(self) -> None:
-        """Handle Enter: send the text as is if the name is complete, or if a command matches only by scattered letters
-        and the user did not select it; otherwise run or insert the suggestion."""
+        """Handle Enter: send the text as is if the name is complete, if a command matches only by scattered letters and
+        the user did not select it, or if no argument is selected; otherwise run or insert the suggestion."""
         chosen, token = self._entries[self.selected], self._token
         if token is None:
             self.close()
+            return
+        if token.kind == "argument":
+            if self._chosen:
+                self._accept()
+            self.close()
+            self._editor.submit()
             return
         command = token.kind == "command"
         row, column = self._editor.cursor_location
@@ -410,7 +437,7 @@ class Suggestions(Rows):
             self._accept()
 
     def _accept(self) -> None:
-        chosen, token = self._entries[self.selected], self._token
+        chosen, token = self._entries[max(0, self.selected)], self._token
         self.close()
         if token is not None:
             row, column = self._editor.cursor_location
@@ -423,5 +450,6 @@ class Suggestions(Rows):
             self._entries, self._notice = entries, notice
             self.display = bool(entries or notice)
             self.show([Row(entry.label, entry.detail) for entry in entries] or [Row(notice)] * bool(notice))
-            if notice:
+            free = self._token is not None and self._token.kind == "argument"
+            if notice or (free and not self._chosen):
                 self.selected = -1
