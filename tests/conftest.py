@@ -92,6 +92,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000, 10, 20)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """The program starts with collections off, and a test of the start may end before it enables them."""
+    gc.enable()
+
+
 ESTIMATE = counter._estimate
 COUNTING = {"test_o200k", "test_tokens", "test_hybrid_counter"}
 
