@@ -415,7 +415,9 @@ def outage_delay(error: ProviderError, attempt: int, gone: float, jitter: float)
 
 
 def why_not_again(error: ProviderError) -> str:
-    """Explanation for the user if the server asks for too long a wait; otherwise empty."""
+    """Explanation for the user if the server asks for too long a wait, or says when a quota resets; otherwise empty."""
+    if error.kind == "quota" and (error.retry_after or 0) > LONGEST_ASKED:
+        return f"The quota resets in {duration(error.retry_after or 0)}."
     if not error.retryable or error.retry_after is None or error.retry_after <= LONGEST_ASKED:
         return ""
     return f"The server asks you to wait {duration(error.retry_after)}."

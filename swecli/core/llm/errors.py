@@ -6,7 +6,6 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -26,11 +25,10 @@ from swecli.core.llm.json_values import (
     parse_event,
 )
 from swecli.core.llm.remedies import ErrorContext, hint
+from swecli.core.llm.retry_hints import delay_of, details_of, reset_of, retry_after
 from swecli.core.llm.types import ErrorKind, ProviderError
 from swecli.lazy_pattern import lazy_pattern
 
-_LONGEST_DELAY = 1e9
-"""Seconds; a longer wait is no serious answer."""
 _DEPTH = 6
 """Depth of the search for wrapped errors."""
 _WORDS = (
@@ -50,12 +48,6 @@ _WORDS = (
 """Keys of the error sentence, most usual first."""
 _HOLDERS = ("error", "errors", "detail", "details", "message", "body", "base_resp", "response", "cause", "innererror")
 """Keys that may wrap another error."""
-_AGAIN = lazy_pattern(
-    r"(?:(?:try again|retry|retry-after|wait)\W+(?:in|after|for)?|resets? (?:in|after))\W*(?=\d)"
-    r"(?:(?P<h>\d+) ?h(?:ours?)?)?\W*(?:(?P<m>\d+) ?m(?:in(?:ute)?s?)?(?![a-z]))?\W*"
-    r"(?:(?P<n>\d+(?:\.\d+)?) ?(?P<unit>ms|milliseconds?|s|sec(?:ond)?s?)(?![a-z]))?",
-    re.IGNORECASE,
-)
 
 
 def layers(value: object) -> tuple[JsonObject, ...]:
@@ -194,13 +186,6 @@ def first_number(value: object, *names: str) -> int | None:
     return next((number for number in numbers if number is not None), None)
 
 
-def _details(value: object) -> Iterator[JsonObject]:
-    for layer in layers(value):
-        for item in as_list(layer.get("details")):
-            if is_object(item):
-                yield item
-
-
 def is_routed(value: object) -> bool:
     """Whether OpenRouter relays another provider's error: it then concerns that provider's account, not the user's."""
     metadata = [as_object(layer.get("metadata")) for layer in layers(value)]
@@ -211,69 +196,9 @@ def is_per_minute(value: object) -> bool:
     """Whether Google's per-minute quota is used up, which refills by itself."""
     return any(
         "PerMinute" in as_text(as_object(violation).get("quotaId"))
-        for detail in _details(value)
+        for detail in details_of(layers(value))
         for violation in as_list(detail.get("violations"))
     )
-
-
-def delay_of(value: object, evidence: str) -> float | None:
-    """Seconds to wait according to the body: Google's details, the fields of several hosts, or words."""
-    for detail in _details(value):
-        delay = as_text(detail.get("retryDelay"))
-        if delay.endswith("s") and (seconds := number_of(delay[:-1])) is not None:
-            return seconds
-    for layer in layers(value):
-        fields = {**as_object(layer.get("metadata")), **layer}
-        for seconds in (fields.get(name) for name in ("retry_after", "retry_after_seconds", "resets_in_seconds")):
-            if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < _LONGEST_DELAY:
-                return float(seconds)
-        reset = as_text(as_object(as_object(layer.get("metadata")).get("headers")).get("X-RateLimit-Reset"))
-        if (milliseconds := number_of(reset, 1e15)) is not None:
-            return max(0.0, milliseconds / 1000 - datetime.now(UTC).timestamp())
-    return _delay_in_words(evidence)
-
-
-def _delay_in_words(text: str) -> float | None:
-    match = _AGAIN.search(text)
-    if match is None or not any(match.groups()):
-        return None
-    hours, minutes, amount = (float(match.group(name) or 0) for name in ("h", "m", "n"))
-    if (match.group("unit") or "s").lower().startswith(("ms", "milli")):
-        amount /= 1000
-    seconds = hours * 3600 + minutes * 60 + amount
-    return seconds if seconds < _LONGEST_DELAY else None
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait according to the headers (names in lower case): milliseconds, seconds, or an HTTP date."""
-    if (milliseconds := number_of(headers.get("retry-after-ms"))) is not None:
-        return max(0.0, milliseconds / 1000)
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    if (seconds := number_of(value)) is not None:
-        return max(0.0, seconds)
-    moment, now = _date(value), _date(headers.get("date", "")) or datetime.now(UTC)
-    return None if moment is None else max(0.0, (moment - now).total_seconds())
-
-
-def _date(text: str) -> datetime | None:
-    from email.utils import parsedate_to_datetime  # a start needs no more of email
-
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):  # the latter for an impossible time zone
-        return None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def number_of(text: str | None, largest: float = _LONGEST_DELAY) -> float | None:
-    """A number from a header, if valid and within reason."""
-    try:
-        number = float(text) if text is not None else None
-    except ValueError:
-        return None
-    return number if number is not None and 0 <= number < largest else None
 
 
 _SMALLEST, _LARGEST = 256, 100_000_000
@@ -724,7 +649,7 @@ def read_error(
     prompt, window, overflow = _overflow(evidence, value)
     own: ErrorKind | None = next((_OWN_CODES[number] for number in codes if number in _OWN_CODES), None)
     overflow = overflow or own == "context_overflow"
-    after = retry_after(headers or {})
+    hints = (retry_after(headers or {}), delay_of(layers(value), evidence), reset_of(headers or {}))
     return WireError(
         status,
         message,
@@ -735,7 +660,7 @@ def read_error(
         else _kind(refusal, evidence, overflow, own, is_per_minute(value)),
         prompt,
         window,
-        after if after is not None else delay_of(value, evidence),
+        next((seconds for seconds in hints[: 3 if refusal == 429 else 2] if seconds is not None), None),
         True
         if code == "tool_use_failed"  # Groq: the next answer may have a readable call
         else {"true": True, "false": False}.get((headers or {}).get("x-should-retry", "").strip().lower()),

@@ -16,6 +16,7 @@ from swecli.core.engine.model_call import (
     outage_delay,
     rate_limit_delay,
     retry_delay,
+    why_not_again,
 )
 from swecli.core.engine.services import TurnLimits
 from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError
@@ -371,3 +372,9 @@ def test_what_a_server_asks_for_after_a_rate_limit_counts_but_not_nothing_for_ev
     assert rate_limit_delay(ProviderError("rate_limit", "x", retry_after=60.0), 9, 89.0, 0.5) == 60.0
     assert rate_limit_delay(ProviderError("rate_limit", "x", retry_after=60.1), 1, 0.0, 0.5) is None
     assert rate_limit_delay(ProviderError("rate_limit", "x", should_retry=False), 1, 0.0, 0.5) is None
+
+
+def test_when_a_quota_resets_is_said_if_it_takes_long() -> None:
+    assert why_not_again(ProviderError("quota", "x", retry_after=3 * 3600.0)) == "The quota resets in 3 h."
+    assert not why_not_again(ProviderError("quota", "x", retry_after=1.0))
+    assert not why_not_again(ProviderError("quota", "x"))

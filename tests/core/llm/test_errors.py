@@ -5,8 +5,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from swecli.core.llm.errors import retry_after
 from swecli.core.llm.remedies import ErrorContext
+from swecli.core.llm.retry_hints import reset_of, retry_after
 from tests.core.llm.support import classify
 from tests.core.llm.wire_cases import WireCase, all_cases
 
@@ -168,3 +168,47 @@ def test_any_body_is_an_error_with_words(body: bytes) -> None:
     assert error.kind == "bad_request"
     assert error.message
     assert len(error.message) < 3000
+
+
+DATE = {"date": "Fri, 27 Nov 2026 10:00:00 GMT"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-remaining-requests": "0"}, 360),
+        ({"x-ratelimit-reset-tokens": "59.9s", "x-ratelimit-remaining-tokens": "12"}, None),
+        (
+            {
+                "x-ratelimit-reset-requests": "1h2m3.5s",
+                "x-ratelimit-remaining-requests": "900",
+                "x-ratelimit-reset-tokens": "120ms",
+                "x-ratelimit-remaining-tokens": "0",
+            },
+            0.12,
+        ),
+        (
+            {
+                "anthropic-ratelimit-input-tokens-reset": "2026-11-27T10:00:42Z",
+                "anthropic-ratelimit-input-tokens-remaining": "0",
+            },
+            42,
+        ),
+        ({"anthropic-ratelimit-unified-reset": "1795773630"}, 30),
+        ({"x-ratelimit-reset": "1795773607000", "x-ratelimit-remaining": "0"}, 7),
+        ({"x-ratelimit-reset-tokens-minute": "23.5", "x-ratelimit-remaining-tokens-minute": "0"}, 23.5),
+        ({"ratelimit-reset": "9"}, 9),
+        ({"ratelimit-reset": "soon"}, None),
+        ({"x-ratelimit-limit-requests": "9"}, None),
+    ],
+)
+def test_when_a_limit_refills(headers: dict[str, str], seconds: float | None) -> None:
+    assert reset_of({**DATE, **headers}) == seconds
+    assert classify(429, {**DATE, **headers}, b"").retry_after == seconds
+    assert classify(503, {**DATE, **headers}, b"").retry_after is None
+
+
+def test_the_most_precise_hint_counts() -> None:
+    headers = {"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-remaining-requests": "0"}
+    assert classify(429, headers, b'{"error": {"message": "Please try again in 20s."}}').retry_after == 20
+    assert classify(429, {**headers, "retry-after": "3"}, b"").retry_after == 3
