@@ -453,6 +453,34 @@ def test_an_answer_whose_call_its_server_could_not_read_is_incomplete(protocol: 
     assert (last.message.text, last.message.response and last.message.response.complete) == ("I read.", False)
 
 
+@pytest.mark.parametrize("reason", ["OTHER", "TOO_MANY_TOOL_CALLS", "NO_IMAGE", "IMAGE_OTHER"])
+def test_an_answer_that_gemini_ends_early_is_incomplete(reason: str) -> None:
+    for parts in ([], [{"text": "I read."}]):
+        decoder = decoder_for("gemini-generate", Origin("gemini-generate", "host", "model"))
+        event = {"candidates": [{"content": {"parts": parts}, "finishReason": reason}]}
+        last = (decoder.feed(WireEvent(json.dumps(event))) + decoder.end())[-1]
+        assert isinstance(last, Failed)
+        assert last.error.retryable
+        assert last.error.message == f"the server ended the answer early ({reason})"
+        assert (last.message is not None) == bool(parts)
+
+
+def test_a_missing_signature_is_no_reason_to_ask_again() -> None:
+    decoder = decoder_for("gemini-generate", Origin("gemini-generate", "host", "model"))
+    event = {"candidates": [{"finishReason": "MISSING_THOUGHT_SIGNATURE", "finishMessage": "No signature at 3."}]}
+    last = (decoder.feed(WireEvent(json.dumps(event))) + decoder.end())[-1]
+    assert isinstance(last, Failed)
+    assert (last.error.kind, last.error.retryable) == ("bad_request", False)
+    assert last.error.message == "No signature at 3. (MISSING_THOUGHT_SIGNATURE)"
+
+
+@pytest.mark.parametrize("reason", ["IMAGE_RECITATION", "IMAGE_PROHIBITED_CONTENT", "LANGUAGE"])
+def test_content_that_gemini_filters_ends_the_answer(reason: str) -> None:
+    event = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": reason}]}
+    got = outcome("gemini-generate", f"data: {json.dumps(event)}\n\n")
+    assert (got["outcome"], got["stop"]["kind"]) == ("completed", "content_filter")
+
+
 def args(text: str, **more: Any) -> dict[str, Any]:
     name = {"name": more.pop("name")} if "name" in more else {}
     return {"tool_calls": [{"index": 0, "function": {"arguments": text, **name}, **more}]}

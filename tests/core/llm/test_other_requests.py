@@ -102,6 +102,9 @@ class TestResponses:
             assert "ENCRYPTED" not in str(sent)
 
 
+STAND_IN = "skip_thought_signature_validator"
+
+
 class TestGemini:
     to = target("gemini-generate", "generativelanguage.googleapis.com", "gemini-3.8-flash")
 
@@ -141,7 +144,7 @@ class TestGemini:
                     "role": "model",
                     "parts": [
                         {"text": "look"},
-                        {"functionCall": {"name": "read", "args": {"path": "a"}}},
+                        {"functionCall": {"name": "read", "args": {"path": "a"}}, "thoughtSignature": STAND_IN},
                         {"functionCall": {"name": "read", "args": {"invalid_json": "no json"}}},
                     ],
                 },
@@ -177,7 +180,7 @@ class TestGemini:
     def test_calls_of_other_models_get_a_stand_in(self) -> None:
         foreign = decoded(target("gemini-generate", model="gemini-3-flash"), "parallel-calls-first-signed")
         parts = self.contents(user("x"), foreign)[1]["parts"]
-        assert parts[0]["thoughtSignature"] == "skip_thought_signature_validator"
+        assert parts[0]["thoughtSignature"] == STAND_IN
         assert "thoughtSignature" not in parts[1]
         older = target("gemini-generate", model="gemini-2.5-pro")
         assert "thoughtSignature" not in str(build(request(user("x"), foreign), older))

@@ -182,3 +182,16 @@ async def test_one_bad_message_does_not_end_a_session() -> None:
         assert not any(isinstance(event, StreamNotice | Failed) for event in again)
         assert server.requests[3].body == server.requests[2].body
         await client.close()
+
+
+def test_gemini_gets_a_stand_in_for_a_signature_that_it_rejected() -> None:
+    """Without any, it would reject the same call for that."""
+    to = target("gemini-generate", model="gemini-3-flash")
+    data = Opaque(to.origin, {"thoughtSignature": "bad"})
+    signed = ToolCallPart("c1", "read", "{}", data)
+    asked = request(user("look"), assistant(signed, origin=to.origin), result("c1"))
+    quarantine, build = Quarantine(), request_builder("gemini-generate")
+    body = json.dumps({"error": {"message": "Corrupted thought signature.", "status": "INVALID_ARGUMENT"}}).encode()
+    assert quarantine.take(read_body(400, {}, body), asked, lambda part: build(part, to).body)
+    part = build(quarantine.apply(asked), to).body["contents"][1]["parts"][0]  # type: ignore[index]
+    assert part["thoughtSignature"] == "skip_thought_signature_validator"

@@ -302,6 +302,7 @@ WireStop = Literal[
     "context",
     "compaction",
     "malformed_tool_call",
+    "halted",
     "error",
     "unknown",
 ]
@@ -322,6 +323,7 @@ _CUT: frozenset[WireStop] = frozenset(("length", "context", "content_filter", "e
 
 _UNREADABLE: dict[WireStop | None, str] = {
     "malformed_tool_call": "the model wrote a tool call that its server could not read",
+    "halted": "the server ended the answer early",
     "error": "the server could not read the model's answer",
 }
 """Stop reasons of an answer without the model's last words: the answer is incomplete, and another may be better."""

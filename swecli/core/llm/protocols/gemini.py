@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from swecli.core.llm.errors import WireError
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
 from swecli.core.llm.protocols.arguments import arguments_object
 from swecli.core.llm.protocols.base import (
@@ -112,7 +113,8 @@ def _model_parts(message: Message, target: Target, given: dict[str, str]) -> lis
             call: JsonObject = {"name": part.name, "args": arguments_object(part.arguments, message)}
             if (call_id := data.pop("id", None)) is not None:
                 given[part.call_id] = call["id"] = str(call_id)
-            foreign = message.response is None or message.response.origin != target.origin
+            # The first call of each message must have one; that of another model has none, nor a rejected one.
+            foreign = message.response is None or message.response.origin != target.origin or part.opaque is None
             if foreign and first_call and not data and target.dialect.signature_dummy:
                 data["thoughtSignature"] = target.dialect.signature_dummy
             first_call = False
@@ -162,7 +164,11 @@ _STOPS: dict[str, WireStop] = {
         ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY"),
         "content_filter",
     ),
+    **dict.fromkeys(("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"), "content_filter"),
+    **dict.fromkeys(("OTHER", "TOO_MANY_TOOL_CALLS", "NO_IMAGE", "IMAGE_OTHER"), "halted"),
 }
+_UNSIGNED = "MISSING_THOUGHT_SIGNATURE"
+"""The stop reason that rejects the request: a call in it lacks its signature."""
 _MARKS = frozenset(("thought", "thoughtSignature"))
 
 
@@ -195,7 +201,11 @@ class GeminiDecoder(Decoder):
     def _candidate(self, candidate: JsonObject) -> None:
         for item in as_list(as_object(candidate.get("content")).get("parts")):
             self._part(as_object(item))
-        if reason := as_text(candidate.get("finishReason")):
+        reason = as_text(candidate.get("finishReason"))
+        if reason == _UNSIGNED and not self.closed:
+            told = as_text(candidate.get("finishMessage")) or "a call in the conversation lacks its thought signature"
+            self.fail_wire(WireError(200, f"{told} ({reason})", kind="bad_request"))
+        elif reason:
             self.answer.stop(reason, _STOPS.get(reason, "unknown"), as_text(candidate.get("finishMessage")) or None)
 
     def _part(self, part: JsonObject) -> None:
