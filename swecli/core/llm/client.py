@@ -495,7 +495,7 @@ class _Refused(Struct, frozen=True):
 class HttpModelClient:
     def __init__(self, config: ClientConfig, dump: ExchangeDump | None = None) -> None:
         """``dump`` receives every request and answer, with keys masked."""
-        self._config = config
+        self._config: ClientConfig = config
         self._dump = dump
         self._told_clearing = False
         self._masker = Masker(key_values(config.headers), shapes=False)
@@ -607,12 +607,8 @@ class HttpModelClient:
         if has_images(request) and not self._is_blind and refuses_images(error):
             self._no_images = self._told_blind = True
             return NOTICE
-        dialect = suitable_dialect(error, self._config.target.dialect)
-        if dialect is not None:
-            self._config = replace(self._config, target=replace(self._config.target, dialect=dialect))
-            return (
-                f"The server rejected the roles of messages; swecli now sends other ones: {error.words[:200].strip()}"
-            )
+        if (roles := self._change_roles(error, wire, request)) != "":
+            return roles
         adjustment = find_adjustment(error, wire)
         if adjustment is not None:
             self._adjustments.append(adjustment)
@@ -621,6 +617,25 @@ class HttpModelClient:
         return self._quarantine.take(
             error, self._acceptable(request), lambda part: build(part, self._config.target).body
         )
+
+    def _change_roles(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
+        """Send messages in the roles that the server accepts. A remedy that leaves this request as it was is no reason
+        for another attempt: the next one follows at once."""
+        as_text_before = self._tools_as_text
+        before: ClientConfig = self._config
+        dialect = suitable_dialect(error, before.target.dialect)
+        while dialect is not None:
+            self._config = replace(before, target=replace(before.target, dialect=dialect))
+            if self.wire_request(request).body != wire.body:
+                break
+            dialect = suitable_dialect(error, dialect)
+        if dialect is None:
+            self._config = before
+            return ""
+        told = error.words[:200].strip()
+        if self._tools_as_text and not as_text_before:
+            return f"The server has no role for results; the prompt now describes the tools instead: {told}"
+        return f"The server rejected the roles of messages; swecli now sends other ones: {told}"
 
     def _longest(self, request: ModelRequest) -> int:
         """Characters after which an answer is cut off: far more than its token limit allows."""

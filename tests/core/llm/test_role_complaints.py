@@ -142,3 +142,19 @@ async def test_a_template_without_system_and_tool_roles_still_answers() -> None:
     assert [item["role"] for item in last["messages"]] == ["user", "assistant", "user"]
     assert last["messages"][0]["content"].startswith("Rules.\n\n")
     assert client.wire_request(wanted).body == last
+
+
+async def test_a_remedy_that_changes_nothing_is_not_tried() -> None:
+    """After the first call no role repeats and no user follows a result, so that only the results can be meant."""
+    done = json.dumps({"choices": [{"delta": {"content": "Yes."}, "finish_reason": "stop"}]})
+    answer = say(head(), f"data: {done}\n\ndata: [DONE]\n\n".encode())
+    alternate = "Conversation roles must alternate user/assistant/user/assistant/..."
+    async with serve(complaint(alternate), answer) as server:
+        mine = ProviderConfig("mine", "openai-chat", server.url, local=True)
+        client = HttpModelClient(resolve("mine/m", {}, [mine]))
+        events = [event async for event in client.stream(ModelRequest(tuple(SYSTEM), (TOOL,), HISTORY[:3]))]
+        await client.close()
+    assert isinstance(events[-1], Finished)
+    told = [event.text for event in events if isinstance(event, StreamNotice)]
+    assert told == [f"The server has no role for results; the prompt now describes the tools instead: {alternate}"]
+    assert [item["role"] for item in server.requests[-1].body["messages"]] == ["system", "user", "assistant", "user"]
