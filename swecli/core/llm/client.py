@@ -724,7 +724,7 @@ class HttpModelClient:
         for wire_event in body.end():
             for event in decoder.feed(wire_event):
                 yield event
-        for event in decoder.end_of_body(body):
+        for event in decoder.end_of_body(body, told=response.tells_its_end):
             yield event
 
 

@@ -69,6 +69,12 @@ class HttpResponse:
         unknown = [name for name in encodings(self.headers.get("content-encoding", "")) if name not in READABLE]
         return f"is encoded as {', '.join(unknown)}, which swecli did not request and cannot read" if unknown else ""
 
+    @property
+    def tells_its_end(self) -> bool:
+        """Whether a body that the server breaks off is an error of the connection, not the end of the body."""
+        chunked = "chunked" in self.headers.get("transfer-encoding", "").lower()
+        return chunked or "content-length" in self.headers
+
     async def read(self) -> bytes | None:
         """The next piece of the body as it arrives, None at its end.
 

@@ -472,6 +472,8 @@ class Decoder(ABC):
         """Whether all content has followed a stop reason, which then says nothing of the end."""
         self._complaint: object = None
         """The newest event that may be an error in no known form; it counts as one if the answer stays incomplete."""
+        self._cut = False
+        """Whether the body ended within an event."""
 
     @property
     def closed(self) -> bool:
@@ -554,10 +556,13 @@ class Decoder(ABC):
         self.answer.complete()
         return self.answer.take_events()
 
-    def end_of_body(self, body: BodyParser) -> list[StreamEvent]:
+    def end_of_body(self, body: BodyParser, *, told: bool = False) -> list[StreamEvent]:
         """Handle the end of the body: like ``end``, with an explanation for a body in another format. One JSON object
-        instead of a stream may be the whole answer, with or without a stop reason."""
+        instead of a stream may be the whole answer, with or without a stop reason. ``told``: the server itself said
+        that the body ends here, so that whole calls at its end are what it had to say."""
         if not self.closed and body.is_one_object and self.is_whole_answer:
+            return self.end_open()
+        if told and not self.closed and not self._cut and self._complaint is None and self.ends_with_calls:
             return self.end_open()
         if not self.closed and not self._seen and body.kind in ("html", "other"):
             # A gateway may send its error page with status 200; its server usually returns in a moment.
@@ -588,6 +593,11 @@ class Decoder(ABC):
     @property
     def is_whole_answer(self) -> bool:
         """Whether the only message has the form of a whole answer, without having closed it."""
+        return False
+
+    @property
+    def ends_with_calls(self) -> bool:
+        """Whether whole calls are the last of the answer, in a protocol whose servers may forget the end mark."""
         return False
 
     def on_whole(self) -> None:
@@ -629,6 +639,8 @@ class Decoder(ABC):
         elif data.startswith(("{", "[")) and not event.partial:
             kind = "truncated" if self._recognised else "protocol"  # after valid events it can't be another protocol
             self.fail(kind, f"an event of the answer is not JSON: {readable(data)[:200]!r}")
+        else:
+            self._cut = self._cut or event.partial
 
 
 def _is_error(message: JsonObject) -> bool:

@@ -317,6 +317,13 @@ class ChatDecoder(Decoder):
     def is_whole_answer(self) -> bool:
         return self._whole
 
+    @property
+    def ends_with_calls(self) -> bool:
+        """NVIDIA's servers end some answers with calls without stop reason and mark. An empty object may stand for
+        arguments to come."""
+        whole = all(call.name and _is_ended(call) and call.raw.strip() != "{}" for call in self.answer.calls)
+        return isinstance(self.answer.last, CallDraft) and whole
+
     def on_message(self, message: JsonObject, name: str) -> bool:
         choices = [as_object(item) for item in as_list(message.get("choices"))]
         known = "choices" in message or "usage" in message
