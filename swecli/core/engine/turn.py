@@ -37,6 +37,7 @@ from swecli.core.engine.retrieval import PromptRetrieval
 from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import Connection, Mentionable, Services
 from swecli.core.engine.session_memory import SessionMemory
+from swecli.core.engine.silent_overflow import hint, is_nearly_full, silent_overflow
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.spending_limits import BUDGET_KIND, SpendingGate
 from swecli.core.engine.tool_calls import Scheduler
@@ -377,10 +378,16 @@ class Turn:
         overloaded model."""
         result = await self._asking.ask(self._client, prepared)
         if isinstance(result, AnswerCompleted):
-            self._cuts = self._overflows = 0
-            self._account.answered(result.message.response.usage if result.message.response else None)
-            return result
-        if isinstance(result, AnswerInterrupted):
+            message, full = result.message, None
+            self._account.answered(message.response.usage if message.response else None)
+            if not has_content(message):
+                full = silent_overflow(message, prepared.request.max_output_tokens, prepared.budget, self._client.info)
+            if full is None:
+                self._cuts = self._overflows = 0
+                return result
+            self._account.end()
+            result = AnswerFailed(full)
+        elif isinstance(result, AnswerInterrupted):
             self._account.broke_off(result.fragment)
         else:
             self._account.refused()
@@ -392,7 +399,8 @@ class Turn:
     async def _can_retry(self, result: AnswerInterrupted | AnswerFailed) -> bool:
         """Remove the obstacle to a new request, if possible."""
         error = result.error
-        if error.kind == "context_overflow":
+        silent = isinstance(result, AnswerFailed) and error.kind == "truncated" and is_nearly_full(prepared.budget)
+        if error.kind == "context_overflow" or silent:
             await self._models.learn(error)
             self._overflows += 1
             return self._overflows == 1 and await self._compactions.after_overflow(self._prepare(), self._client)
@@ -453,9 +461,8 @@ class Turn:
             return False
         self._empty += 1
         if self._empty >= EMPTY_LIMIT:
-            raise TurnStopped(
-                "error", "the model gave two empty answers in a row. Try again, or switch models.", "empty"
-            )
+            advice = f"Try again, or switch models. {hint(self._client.info)}".strip()
+            raise TurnStopped("error", f"the model gave two empty answers in a row. {advice}", "empty")
         self._recorder.emit(Notice("The model gave an empty answer; asking again.", "warning", "model"))
         return True
 

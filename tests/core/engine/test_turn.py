@@ -289,7 +289,7 @@ fault = {{ kind = "cut", after = 25 }}
         assert b.session.view.messages[-2].text.endswith("continue")
 
 
-@pytest.mark.parametrize("stop", ["refusal", "content_filter", "context_full", "length"])
+@pytest.mark.parametrize("stop", ["refusal", "content_filter"])
 async def test_a_model_that_says_why_it_says_nothing_is_not_asked_again(tmp_path: Path, stop: str) -> None:
     async with bench(f'[[step]]\ntext = ""\nstop = "{stop}"\n', tmp_path) as b:
         end = await b.say("hi")
