@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
@@ -48,6 +48,13 @@ LEAST_PLAUSIBLE = 0.3
 """A report below this share of the estimate is not of the whole prompt: some local servers omit cached tokens."""
 
 
+MOSTLY_READ = 0.85
+"""A report below this share of the predicted size is of a cut prompt, if servers cut to its size."""
+CUT_SLACK = 16
+"""Tokens by which such a prompt may exceed that size: Ollama keeps a few of the first."""
+LEAST_CUT = 1_024
+"""Tokens. Smaller reports are not of a cut prompt."""
+
 MOST_PLAUSIBLE = 4.0
 """A report above this multiple of the count is not of one prompt: some servers report more than they read."""
 MOST_NEW = 3.0
@@ -69,6 +76,19 @@ def family_ratio(model: str) -> float:
     if name.startswith(("gpt", "o1", "o3", "o4", "chatgpt", "codex")):
         return 1.0
     return 1.15
+
+
+Doubt = Literal["", "too much", "cut"]
+"""What is wrong with a report; empty if nothing is."""
+
+
+def _is_cut_size(reported: int, window: int) -> bool:
+    """Whether a server cuts a prompt that exceeds its own context window to this size: Ollama to half of the window and
+    a few tokens, others to the whole. Windows are powers of two unless known."""
+    if reported < LEAST_CUT:
+        return False
+    power = 1 << (reported.bit_length() - 1)
+    return any(size - 1 <= reported <= size + CUT_SLACK for size in (window, window // 2, power, 2 * power))
 
 
 class Learned(Struct, frozen=True):
@@ -184,7 +204,7 @@ class Calibration:
         self._answer: tuple[MessageSize, float] | None = None
         """The answer that followed the anchor, with its factor from the model's report."""
         self._sends_reasoning_back = True
-        self._doubted = False
+        self._doubted = self._cut = False
 
     @property
     def ratio(self) -> float:
@@ -276,19 +296,27 @@ class Calibration:
             return self._answer[1]
         return self._factors.get(size, 0.0)
 
-    def observe(self, sent: Sent, usage: Usage, window: int) -> bool:
-        """Learn from the usage reported for a request. Ignores implausible reports. False if one exceeds the count by
-        so much that all earlier reports are discarded: from then on the count is trusted."""
+    def observe(self, sent: Sent, usage: Usage, window: int) -> Doubt:
+        """Learn from the usage reported for a request. Ignores implausible reports, and returns what the user should
+        know of the first of a kind: ``too much`` if it exceeds the count by so much that all earlier reports are
+        discarded, and the count is trusted from then on; ``cut`` if the server has read only a part of the prompt."""
         reported = usage.input_total
         before = self._anchor if self._extends_anchor(sent) else None
         sums = before.sums.copy() if before is not None else _Sums()
         new = sent.messages[len(before.messages) :] if before is not None else sent.messages
         everything = sent.fixed_tokens + sent.tail_tokens + sums.estimated + sum(size.total for size in new)
+        if (
+            reported is not None
+            and _is_cut_size(reported, window)
+            and reported < MOSTLY_READ * self.predict(sent).total
+        ):
+            told, self._cut = self._cut, True
+            return "" if told else "cut"
         if reported is None or reported <= LEAST_PLAUSIBLE * everything:
-            return True
+            return ""
         fresh = sum(size.total for size in new)
         if not self._plausible(reported, everything, before, fresh, window):
-            return self._forget()
+            return "" if self._forget() else "too much"
         prompt = reported - self.ratio * sent.tail_tokens
         if self._fixed_tokens is None or sent.fixed != self._fixed:
             self._begin(sent, prompt)
@@ -301,7 +329,7 @@ class Calibration:
         scale = max(0.0, 1.0 + offset / explained) if explained > 0 else 1.0
         self._anchor = _Anchor(sent.messages, sums, offset, scale, usage.output_total, usage.reasoning or 0)
         self._answer = None
-        return True
+        return ""
 
     def rejected(self, sent: Sent, prompt: int, window: int) -> None:
         """Learn from the size that a provider stated when it rejected a request as too long: for servers without usage

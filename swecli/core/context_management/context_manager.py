@@ -15,6 +15,7 @@ from swecli.core.context_management.budget import (
     gate_reason,
 )
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, SentPrompt, WatchedRequest
+from swecli.core.context_management.calibration import Doubt
 from swecli.core.context_management.counter import IMAGE_TOKENS, texts_of
 from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.memory_section import MemoryText
@@ -107,8 +108,8 @@ class ContextManager:
         """Measure of a request or of the conversation alone."""
         self.newest: Budget | None = None
         """The measure of the newest request."""
-        self.disbelieved: int | None = None
-        """An implausible size reported by a model; the reader that reports it resets it to None."""
+        self.disbelieved: tuple[int, Doubt] | None = None
+        """An implausible size reported by a model, and why; the reader that reports it resets it to None."""
 
     @property
     def memory(self) -> MemoryText:
@@ -264,8 +265,8 @@ class ContextManager:
     def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> int:
         """Record the provider's reported usage for a request. Returns the tokens that the provider cleared by itself,
         if more than before."""
-        if not self.monitor.observe(request, usage, info):
-            self.disbelieved = usage.prompt
+        if doubt := self.monitor.observe(request, usage, info):
+            self.disbelieved = (usage.prompt, doubt)
         before, now = self._cleared[1], usage.cleared or 0
         self._cleared = (request.messages, now)
         return now if now > before else 0

@@ -9,7 +9,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from swecli.core.context_management.budget import UNLIMITED, Limits, compact_edge, edge, level_of, limited, window_of
-from swecli.core.context_management.calibration import Calibration, FamilyRatios, Prediction, RatioStore, Sent
+from swecli.core.context_management.calibration import Calibration, Doubt, FamilyRatios, Prediction, RatioStore, Sent
 from swecli.core.context_management.counter import (
     CountsAhead,
     CountsTokens,
@@ -219,9 +219,9 @@ class TokenMonitor:
             block_at=edge(limits.block, window.effective),
         )
 
-    def observe(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> bool:
+    def observe(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> Doubt:
         """Learn from the usage reported for ``request``; without a prompt size nothing changes. Content that the
-        provider cleared by itself counts as sent. False at the first implausible report."""
+        provider cleared by itself counts as sent. Returns what is wrong with the first implausible report."""
         if usage.input_total is not None and usage.cleared:
             usage = structs.replace(usage, input_total=usage.input_total + usage.cleared)
         sent = self._sent(request, sum(self._fixed_components(request, {}).values()))

@@ -442,6 +442,11 @@ class Fragment(Struct, frozen=True):
     written: int
 
 
+CUT_HINT = (
+    "Raise the window at the server (Ollama: num_ctx or OLLAMA_CONTEXT_LENGTH), or set models.window to what it has."
+)
+
+
 class StepAccount:
     """Emits one StepEnded for each step that requested an answer."""
 
@@ -475,13 +480,22 @@ class StepAccount:
 
     def _report_disbelief(self, prepared: PreparedRequest, info: ModelInfo) -> None:
         context = self._services.context
-        reported, context.disbelieved = context.disbelieved, None
-        if reported is not None:
+        disbelieved, context.disbelieved = context.disbelieved, None
+        if disbelieved is None:
+            return
+        reported, doubt = disbelieved
+        if doubt == "cut":
             text = (
-                f"{info.ref} reported a prompt of {reported:,} tokens; swecli counted about {prepared.budget.used:,}. "
-                "It uses its own count from now on."
+                f"{info.ref} read only {reported:,} of about {prepared.budget.used:,} tokens: its server silently "
+                "cuts the conversation to its own context window, so the model misses a part of it."
             )
-            self._recorder.emit(Notice(text, "warning", "context", "Tokens and costs are shown as reported."))
+            self._recorder.emit(Notice(text, "warning", "context", CUT_HINT))
+            return
+        text = (
+            f"{info.ref} reported a prompt of {reported:,} tokens; swecli counted about {prepared.budget.used:,}. "
+            "It uses its own count from now on."
+        )
+        self._recorder.emit(Notice(text, "warning", "context", "Tokens and costs are shown as reported."))
 
     def refused(self) -> None:
         """End a step without an answer, at no cost."""

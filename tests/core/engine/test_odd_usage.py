@@ -50,6 +50,38 @@ async def test_a_session_goes_on_by_the_count(tmp_path: Path, kind: str, window:
         assert (await b.say("And now?")).outcome == "done"
 
 
+@pytest.mark.parametrize("size", [2_050, 2_051, 4_096, 16_387])
+async def test_a_prompt_that_the_server_cuts_is_told_once_and_teaches_nothing(tmp_path: Path, size: int) -> None:
+    """Ollama keeps half of its window, others the whole."""
+    honest = '[[step]]\ntext = "Answer."\n'
+    cut = f'[[step]]\ntext = "Answer."\nusage = {{ input = {size} }}\n'
+    async with bench(f"window = 128000\n{honest}{cut * 3}", tmp_path, context=ContextManager(())) as b:
+        await b.say("first " + WORDS * (size // 4))
+        before = b.session.view.budget
+        assert before is not None
+        for _ in range(3):
+            assert (await b.say("And this? " + WORDS * 20)).outcome == "done"
+        told = [body for body in b.bodies(Notice) if "silently cuts" in body.text]
+        assert len(told) == 1
+        assert f"read only {size:,} of about" in told[0].text
+        assert "num_ctx" in told[0].hint
+        after = b.session.view.budget
+        assert after is not None
+        assert after.used > before.used
+
+
+def test_a_size_to_which_servers_cut_is_believed_if_it_is_about_right() -> None:
+    manager, info = ContextManager((), monitor=TokenMonitor()), ModelInfo("p", "m", 64_000)
+    messages = [Message("user", (TextPart(WORDS * 220),), "u")]
+    prepared = manager.prepare(messages, info=info)
+    about = 1 << (prepared.budget.used.bit_length() - 1)
+    messages = [Message("user", (TextPart(WORDS * 220 + "word " * (2 * about - prepared.budget.used)),), "u")]
+    request = manager.prepare(messages, info=info).request
+    manager.update_usage(request, Usage(input_total=2 * about + 2, output_total=5), info)
+    assert manager.disbelieved is None
+    assert manager.measure(messages, info).source == "measured"
+
+
 async def test_a_wild_report_does_not_push_results_out(tmp_path: Path) -> None:
     step = f"[[step]]\ncall = [{call('read_file', 'a')}]\nusage = {{ input = 24000 }}\n"
     script = f'window = 32000\n{step}[[step]]\ntext = "x"'
