@@ -19,6 +19,9 @@ from tests.core.llm.histories import build, request, result, target, user
 Json = dict[str, Any]
 
 
+STAND_IN = "skip_thought_signature_validator"
+
+
 def chat_chunks(*deltas: Json, stop: str = "stop") -> list[Json]:
     chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
     return [*chunks, {"choices": [{"index": 0, "delta": {}, "finish_reason": stop}]}]
@@ -211,7 +214,7 @@ RULES = (
     gemini("first-of-parallel-calls", parts([{**ASKED, "thoughtSignature": "SECRET"}, ASKED]),
            [{**ASKED, "thoughtSignature": "SECRET"}, ASKED]),
     gemini("call-with-id", parts([{"functionCall": {**ASKED["functionCall"], "id": "call-77"}}]),
-           [{"functionCall": {**ASKED["functionCall"], "id": "call-77"}}]),
+           [{"functionCall": {**ASKED["functionCall"], "id": "call-77"}, "thoughtSignature": STAND_IN}]),
     gemini("thoughts-stay", parts([{"text": "plan", "thought": True}], [{"text": "A"}]), [{"text": "A"}]),
     gemini("own-tools", parts([{"executableCode": {"code": "SECRET"}}], [{"text": "A"}]),
            [{"executableCode": {"code": "SECRET"}}, {"text": "A"}]),

@@ -15,7 +15,7 @@ from swecli.core.llm.protocols.base import Target
 from swecli.core.llm.protocols.registry import PROTOCOLS, request_builder
 from swecli.core.llm.text import clean
 from swecli.core.llm.types import SystemBlock
-from swecli.core.protocol.messages import Message
+from swecli.core.protocol.messages import Message, Opaque, ReasoningPart, TextPart, ToolCallPart
 from tests.core.llm.histories import IMAGE, TOOL, assistant, build, call, decoded, request, result, target, user
 
 
@@ -102,6 +102,23 @@ class TestResponses:
             assert "ENCRYPTED" not in str(sent)
 
 
+def test_an_item_is_sent_with_its_id_once() -> None:
+    """Some gateways number the items of each answer alike, and the API rejects an input that repeats an id."""
+    to = target("openai-responses", "api.openai.com", "gpt-5.6")
+
+    def answer(number: int) -> Message:
+        thought = ReasoningPart("", "summary", Opaque(to.origin, {"item": {**THOUGHT, "encrypted_content": "e"}}))
+        words = TextPart(f"word {number}", Opaque(to.origin, {"message": {"id": "msg_1"}}))
+        made = ToolCallPart(f"c{number}", "read", "{}", Opaque(to.origin, {"call": {"id": "fc_1"}}))
+        return assistant(thought, words, made, origin=to.origin)
+
+    sent = build(request(user("x"), answer(1), result("c1"), answer(2), result("c2")), to)["input"]
+    kinds = [(item.get("type"), item.get("id")) for item in sent[1:]]
+    first = [("reasoning", "rs_1"), ("message", "msg_1"), ("function_call", "fc_1"), ("function_call_output", None)]
+    assert kinds == [*first, ("message", None), ("function_call", None), ("function_call_output", None)]
+
+
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
 STAND_IN = "skip_thought_signature_validator"
 
 

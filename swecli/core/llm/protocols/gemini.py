@@ -113,9 +113,8 @@ def _model_parts(message: Message, target: Target, given: dict[str, str]) -> lis
             call: JsonObject = {"name": part.name, "args": arguments_object(part.arguments, message)}
             if (call_id := data.pop("id", None)) is not None:
                 given[part.call_id] = call["id"] = str(call_id)
-            # The first call of each message must have one; that of another model has none, nor a rejected one.
-            foreign = message.response is None or message.response.origin != target.origin or part.opaque is None
-            if foreign and first_call and not data and target.dialect.signature_dummy:
+            # The first call of each message must have one: another model's has none, nor one that was rejected.
+            if first_call and not data and target.dialect.signature_dummy:
                 data["thoughtSignature"] = target.dialect.signature_dummy
             first_call = False
             out.append({"functionCall": call, **data})

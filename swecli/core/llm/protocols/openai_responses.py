@@ -119,12 +119,34 @@ def _input(request: ModelRequest, target: Target, found: Mapping[str, tuple[str,
             )
         elif content := _content(message):
             out.append({"role": "user", "content": content})
+    out = _once_each(out)
     if request.tail:
         last = out[-1] if out else {}
         if last.get("role") == "user":
             last["content"] = [*as_list(last["content"]), _text(request.tail)]
         else:
             out.append({"role": "user", "content": [_text(request.tail)]})
+    return out
+
+
+def _once_each(items: Sequence[JsonObject]) -> list[JsonObject]:
+    """The items with each id once, because the API rejects an input that repeats one: some gateways number the items of
+    each answer alike. A repeated id is left out, and with it an item that needs one; without its reasoning, the rest of
+    an answer has no ids."""
+    out: list[JsonObject] = []
+    seen: set[str] = set()
+    bereft = False
+    for item in items:
+        name, kind = as_text(item.get("id")), item.get("type")
+        again = name in seen
+        bereft = again if kind == "reasoning" else bereft and kind in _KINDS
+        if again and kind not in ("message", "function_call"):
+            continue
+        if name and (again or bereft):
+            item = {key: value for key, value in item.items() if key != "id"}
+        elif name:
+            seen.add(name)
+        out.append(item)
     return out
 
 
