@@ -171,7 +171,7 @@ def test_the_wrong_key_is_refused(protocol: str) -> None:
 OPENAI_CALL = {
     "role": "assistant",
     "content": None,
-    "tool_calls": [{"id": "a", "function": {"name": "t", "arguments": ""}}],
+    "tool_calls": [{"id": "a", "function": {"name": "t", "arguments": "{}"}}],
 }
 ANTHROPIC_CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "t", "input": {}}]}
 USER = HELLO["messages"][0]

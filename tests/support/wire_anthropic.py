@@ -71,6 +71,8 @@ class AnthropicMessages:
             return 'messages: first message must use the "user" role'
         if not body.get("max_tokens"):
             return "max_tokens: Field required"
+        if json.dumps(body).count('"cache_control"') > 4:
+            return "A maximum of 4 blocks with cache_control may be provided."
         seen: set[str] = set()
         for at, message in enumerate(messages):
             calls = [block["id"] for block in _blocks(message, "tool_use")]

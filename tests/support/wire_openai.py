@@ -80,6 +80,12 @@ class OpenAIChat:
             open_calls = [call["id"] for call in calls]
             if any(not call.get("function", {}).get("name") for call in calls):
                 return f"Invalid 'messages[{at}].tool_calls': empty function name."
+            if len({*open_calls}) < len(open_calls):
+                return f"Invalid 'messages[{at}].tool_calls': ids must be unique."
+            if any(not _is_object(call["function"].get("arguments")) for call in calls):
+                return f"Invalid 'messages[{at}].tool_calls': arguments must be a JSON object."
+            if role == "user" and not message.get("content"):
+                return f"Invalid 'messages[{at}].content': empty."
         return f"tool_call_ids without response messages: {open_calls}" if open_calls else ""
 
     def opening(self, answering: Answering) -> list[bytes]:
@@ -151,3 +157,10 @@ class OpenAIChat:
 
     def _event(self, data: object) -> bytes:
         return f"data: {compact(data)}\n\n".encode()
+
+
+def _is_object(arguments: object) -> bool:
+    try:
+        return isinstance(arguments, str) and isinstance(json.loads(arguments), dict)
+    except ValueError:
+        return False

@@ -67,6 +67,11 @@ class OpenAIResponses:
             return "a stateless client must not store, and must ask for encrypted reasoning"
         calls = {item["call_id"] for item in items if item.get("type") == "function_call"}
         outputs = [item["call_id"] for item in items if item.get("type") == "function_call_output"]
+        ids = [item["id"] for item in items if item.get("id")]
+        if len({*ids}) < len(ids):
+            return "Duplicate item found. Remove duplicate items from your input and try again."
+        if len({*outputs}) < len(outputs):
+            return "Duplicate output of one function call."
         if missing := calls - set(outputs):
             return f"No tool output found for function call {sorted(missing)[0]}."
         if extra := [name for name in outputs if name not in calls]:
