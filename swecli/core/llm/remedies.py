@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from swecli.core.llm.addresses import is_local
 from swecli.core.llm.types import ErrorKind
 from swecli.lazy_pattern import lazy_pattern
 
@@ -100,7 +101,8 @@ def _by_kind(kind: ErrorKind, message: str, context: ErrorContext, server: str) 
     if kind == "quota":
         return f"The account at {server} has no credit or quota left: add some, wait until it resets, or {OTHER_MODEL}."
     if kind == "context_overflow":
-        return "The conversation exceeds the model's context window: /compact shrinks it."
+        larger = ", or load the model with a larger one" if context.base_url and is_local(context.base_url) else ""
+        return f"The conversation exceeds the model's context window: /compact shrinks it{larger}."
     if kind == "too_large":
         return "The request is larger than the server accepts: /compact, or drop large results in /context."
     if kind == "bad_request" and _FORM.search(message):

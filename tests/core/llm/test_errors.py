@@ -212,3 +212,10 @@ def test_the_most_precise_hint_counts() -> None:
     headers = {"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-remaining-requests": "0"}
     assert classify(429, headers, b'{"error": {"message": "Please try again in 20s."}}').retry_after == 20
     assert classify(429, {**headers, "retry-after": "3"}, b"").retry_after == 3
+
+
+@pytest.mark.parametrize(("url", "theirs"), [("http://127.0.0.1:8080/v1", True), ("https://example.com/v1", False)])
+def test_the_owner_of_a_server_can_also_enlarge_its_window(url: str, theirs: bool) -> None:
+    hint = classify(400, {}, b'{"error": "prompt is too long"}', replace(CONTEXT, base_url=url)).hint
+    assert "/compact" in hint
+    assert ("larger one" in hint) == theirs
