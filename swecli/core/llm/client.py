@@ -134,7 +134,7 @@ def _output_limit(text: str, body: JsonObject) -> Adjustment | None:
 def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None:
     """The change that makes the server accept the request, if the error is about an optional parameter or the length of
     the answer."""
-    if error.kind != "bad_request" or error.status not in (400, 422):
+    if error.kind != "bad_request" or error.status not in _COMPLAINTS:
         return None
     text = f"{error.parameter} {error.words} {error.code or ''}"
     if (lower := _output_limit(text, request.body)) is not None:
@@ -289,7 +289,7 @@ class Quarantine:
         if error.kind in ("bad_request", "not_found") and thinking and _THOUGHTS.search(text):
             self._thoughtless |= thinking
             return "The server rejected the model's earlier reasoning; swecli no longer sends it."
-        if error.kind != "bad_request" or error.status not in (400, 422):
+        if error.kind != "bad_request" or error.status not in _COMPLAINTS:
             return ""
         place = _place(text)
         refused = _parts_at(place, request, build) if place is not None else []
@@ -454,6 +454,7 @@ _T = TypeVar("_T")
 CLEARS = "anthropic-messages"
 """The protocol with servers that can clear old tool results themselves."""
 NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol supports it."
+_COMPLAINTS = (200, 400, 422)  # statuses of complaints about a part of the request; 200: in a stream
 _MAX_CHANGES = 6
 """Limit on changing and repeating a request after complaints about optional parts."""
 CHARACTERS_PER_TOKEN = 16
@@ -487,7 +488,7 @@ class ClientConfig(Struct, frozen=True):
 
 
 class _Refused(Struct, frozen=True):
-    """The server answered with an error status."""
+    """The server answered with an error: its status is one, or nothing else came in the stream."""
 
     error: WireError
 
@@ -670,7 +671,8 @@ class HttpModelClient:
             decoder = self._decoder()
             async with aclosing(self._decode(decoder, response, watchdog, self._longest(request))) as events:
                 async for event in events:
-                    yield event
+                    refused = decoder.answer.error if isinstance(event, Failed) and event.message is None else None
+                    yield event if refused is None or refused.kind == "protocol" else _Refused(refused)
             ended = ""
         except ProviderError as error:
             ended = str(error)

@@ -158,3 +158,27 @@ async def test_a_remedy_that_changes_nothing_is_not_tried() -> None:
     told = [event.text for event in events if isinstance(event, StreamNotice)]
     assert told == [f"The server has no role for results; the prompt now describes the tools instead: {alternate}"]
     assert [item["role"] for item in server.requests[-1].body["messages"]] == ["system", "user", "assistant", "user"]
+
+
+@pytest.mark.parametrize("begun", [b"", b'data: {"choices":[{"delta":{"role":"assistant","content":""}}]}\n\n'])
+async def test_a_complaint_in_a_stream_is_met_as_well(begun: bytes) -> None:
+    """LM Studio reports with status 200 that its template rejects the conversation."""
+    failed = [
+        b"event: error\ndata: " + json.dumps({"error": error}).encode() + b"\n\n"
+        for error in (
+            {"message": "Error rendering prompt with jinja template: roles must alternate user/assistant"},
+            {"message": "Unknown parameter: 'stream_options'.", "type": "invalid_request_error"},
+        )
+    ]
+    done = json.dumps({"choices": [{"delta": {"content": "Yes."}, "finish_reason": "stop"}]})
+    answer = say(head(), f"data: {done}\n\ndata: [DONE]\n\n".encode())
+    async with serve(*(say(head(), begun, one) for one in failed), answer) as server:
+        mine = ProviderConfig("mine", "openai-chat", server.url, local=True)
+        client = HttpModelClient(resolve("mine/m", {}, [mine]))
+        events = [event async for event in client.stream(ModelRequest(tuple(SYSTEM), (TOOL,), HISTORY))]
+        await client.close()
+    assert isinstance(events[-1], Finished)
+    last = server.requests[-1].body
+    assert [item["role"] for item in last["messages"][-2:]] == ["assistant", "user"]
+    assert "stream_options" in server.requests[0].body
+    assert "stream_options" not in last
