@@ -391,12 +391,12 @@ class Turn:
             self._account.broke_off(result.fragment)
         else:
             self._account.refused()
-        if await self._can_retry(result):
+        if await self._can_retry(prepared, result):
             return None
         self._models.note_failure(result.error)
         raise self._failure(result.error)
 
-    async def _can_retry(self, result: AnswerInterrupted | AnswerFailed) -> bool:
+    async def _can_retry(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
         """Remove the obstacle to a new request, if possible."""
         error = result.error
         silent = isinstance(result, AnswerFailed) and error.kind == "truncated" and is_nearly_full(prepared.budget)
