@@ -222,7 +222,7 @@ def command_table(commands: Sequence[SlashCommand] = COMMANDS) -> TableBlock:
     return TableBlock(("Command", "What it does", "Also"), tuple(rows), "Commands")
 
 
-_LINE = re.compile(r"/([A-Za-z][\w-]*(?::[\w-]+)*|\?)(?:\s+(.*))?", re.DOTALL)
+_LINE = re.compile(r"/([A-Za-z0-9][\w-]*(?::[\w-]+)*|\?)(?:\s+(.*))?", re.DOTALL)
 
 
 class CommandCall(Struct, frozen=True):
@@ -249,8 +249,8 @@ class UnknownCommand(Struct, frozen=True):
 
 def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> CommandCall | UnknownCommand | None:
     """Parse a line; None if it is text for the model. A path such as ``/etc/hosts is wrong`` or ``/tmp/ is full`` is
-    text: a command's name has no second slash and no dot. The disk does not matter, so a line means the same
-    everywhere."""
+    text: a command's name has no second slash and no dot. So is ``/2 of them``, unless a command has this name. The
+    disk does not matter, so a line means the same everywhere."""
     match = _LINE.fullmatch(line.strip())
     if match is None:
         return None
@@ -258,6 +258,8 @@ def parse(line: str, commands: Sequence[SlashCommand] = COMMANDS) -> CommandCall
     command = find(name, commands)
     if command is not None:
         return CommandCall(command, arguments)
+    if name[0].isdigit():
+        return None
     return UnknownCommand(name, nearest(name, commands), ELSEWHERE.get(name.lower(), ""))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, command_table, find, nearest, parse
@@ -36,8 +37,14 @@ def test_commands_are_found_by_name_and_alias(line: str, name: str, arguments: s
     assert (parsed.command.name, parsed.arguments) == (name, arguments)
 
 
+def test_a_name_may_begin_with_a_digit() -> None:
+    mine = msgspec.structs.replace(COMMANDS[0], name="3d-web", aliases=())
+    assert parse("/3D-web now", (mine,)) == CommandCall(mine, "now")
+
+
 @pytest.mark.parametrize(
-    "line", ["/etc/hosts is wrong", "/usr/bin", "hello /help", "/", "/ help", "/a.py fails", "//", "", "/123"]
+    "line",
+    ["/etc/hosts is wrong", "/usr/bin", "hello /help", "/", "/ help", "/a.py fails", "//", "", "/123", "/2 of them"],
 )
 def test_paths_and_other_text_are_for_the_model(line: str) -> None:
     assert parse(line) is None

@@ -8,6 +8,7 @@ colon, and reports unreadable parts with their line.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
@@ -24,6 +25,7 @@ _KEY = lazy_pattern(
     r"""(?:"([^"]*)"|'([^']*)'|([^\s:#\[\]{},&*!|>%@`"'-][^:#]*?|-[^\s:#][^:#]*?))\s*:(?:[ \t]+(.*))?$"""
 )
 _BLOCK = lazy_pattern(r"([|>])(?:[+-]?[1-9]?|[1-9][+-])(?:\s+#.*)?$")
+_ESCAPE = lazy_pattern(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "/": "/", "0": "\0", " ": " "}
 
 
@@ -58,8 +60,11 @@ class FrontMatter(Struct, frozen=True):
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Whether a field is true, in any of YAML's spellings."""
-        value = self.text(name).lower()
-        return value in ("true", "yes", "on", "1") if value else default
+        return is_true(self.text(name)) if self.text(name) else default
+
+
+def is_true(value: Value) -> bool:
+    return isinstance(value, str) and value.strip().lower() in ("true", "yes", "on", "1")
 
 
 def split_list(text: str) -> list[str]:
@@ -96,6 +101,7 @@ def read_front_matter(text: str) -> FrontMatter:
         return FrontMatter({}, "\n".join(lines[1:]), problems=(Problem(1, why),))
     reader = _Reader(lines[1:end])
     fields = reader.mapping(0, 0)
+    reader.close()
     body = "\n".join(lines[end + 1 :])
     return FrontMatter(fields, body, reader.lines, tuple(sorted(reader.problems, key=lambda one: one.line)))
 
@@ -109,6 +115,24 @@ class _Reader:
         self.lines: dict[str, int] = {}
         """Lines of the outermost keys."""
         self.problems: list[Problem] = []
+        self._stray: list[tuple[int, str]] = []
+        """Ignored lines, each with the reason."""
+        self._twice: dict[str, int] = {}
+        """Repeated keys, each with the line of its first repetition."""
+
+    def close(self) -> None:
+        """Report ignored lines and keys, however many: a text that goes on without indentation has dozens of them."""
+        if len(self._stray) == 1:
+            at, why = self._stray[0]
+            self._problem(at, f"this line {why} and is ignored")
+        elif self._stray:
+            text = f"{len(self._stray)} lines from here on are not `key: value` and are ignored; indent lines of a text"
+            self._problem(self._stray[0][0], text)
+        if self._twice:
+            names = ", ".join(f"`{key}`" for key in self._twice)
+            one = len(self._twice) == 1
+            text = f"{names} {'appears' if one else 'appear'} twice; the first one applies"
+            self._problem(min(self._twice.values()), text)
 
     def _problem(self, at: int, text: str) -> None:
         self.problems.append(Problem(at + 2, text))
@@ -143,14 +167,14 @@ class _Reader:
             match = _KEY.match(line) if here == indent else None
             if match is None:
                 why = "is indented too far" if here > indent else "is not `key: value`"
-                self._problem(at, f"this line {why} and is ignored")
+                self._stray.append((at, why))
                 self._at += 1
                 continue
             key = next(part for part in match.groups()[:3] if part is not None).strip()
             self._at += 1
             value = self._value((match[4] or "").strip(), at, indent, depth)
             if key in found:
-                self._problem(at, f"`{key}` appears twice; the first one applies")
+                self._twice.setdefault(key, at)
                 continue
             found[key] = value
             if depth == 0:
@@ -174,6 +198,10 @@ class _Reader:
         ):
             return self._list(here, depth + 1)
         if here > indent:
+            rest = self._lines[self._at].strip()
+            if rest[0] in "[{'\"" and not _KEY.match(rest):
+                self._at += 1
+                return self._value(rest, self._at - 1, indent, depth + 1)
             if _KEY.match(self._lines[self._at].strip()):
                 return self.mapping(here, depth + 1)
             return " ".join(self._continued(indent))
@@ -188,7 +216,7 @@ class _Reader:
                 break
             self._at += 1
             rest = line[1:].strip()
-            if rest and rest[0] not in "'\"[{" and (match := _KEY.match(rest)) and match[4] is not None:
+            if rest and rest[0] not in "'\"[{" and (match := _KEY.match(rest)) and (match[4] or self._deeper(indent)):
                 # A mapping that begins on the line of its dash.
                 inner = indent + 2
                 self._at = at
@@ -197,6 +225,10 @@ class _Reader:
             else:
                 found.append(self._value(rest, at, indent, depth))
         return found
+
+    def _deeper(self, indent: int) -> bool:
+        """Whether the next line with content belongs to the key on the line of a dash at ``indent``."""
+        return self._next() > indent + 2
 
     def _continued(self, indent: int) -> list[str]:
         """Continuation lines, which are indented further."""
@@ -237,7 +269,7 @@ class _Reader:
         inner = text[1:end]
         if quote == "'":
             return inner.replace("''", "'")
-        return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), inner)
+        return _ESCAPE.sub(_escaped, inner).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def _more_until_closed(self, rest: str, indent: int) -> list[str]:
         more: list[str] = []
@@ -266,6 +298,14 @@ class _Reader:
             self._problem(at, f"the list has no closing {closing}")
             return text
         return _flow_value(text, 0)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """The character of an escape in a text with double quotes; an unknown escape stays as it is."""
+    if found[4]:
+        return _ESCAPES.get(found[4], found[0])
+    code = int(found[1] or found[2] or found[3], 16)
+    return chr(code) if code <= sys.maxunicode else found[0]
 
 
 def _closing(text: str) -> int:

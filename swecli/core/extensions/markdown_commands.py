@@ -111,7 +111,7 @@ _PLACEHOLDER = lazy_pattern(
     r"\\(\$(?:ARGUMENTS\b|[1-9](?!\d)))|\$ARGUMENTS\b(?:\[(\d)\])?|\$([1-9])(?!\d)"
     r"|\$\{(?:CLAUDE_)?(SKILL_DIR)\}"
 )
-_CALL = lazy_pattern(r"^/([A-Za-z][\w:-]*)(?:[ \t]+(.*))?$", re.MULTILINE)
+_CALL = lazy_pattern(r"^/([A-Za-z0-9][\w:-]*)(?:[ \t]+(.*))?$", re.MULTILINE)
 _FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})(?!!)", re.MULTILINE)
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from swecli.core.extensions.front_matter import Problem, read_front_matter
+from swecli.core.extensions.front_matter import FrontMatter, Problem, is_true, read_front_matter
 from swecli.core.extensions.skills import described, model_of, unknown_fields
 from swecli.core.extensions.sources import FoundFile, Origin, Source, as_name, is_name
 from swecli.core.permissions.types import tightest
@@ -41,6 +41,7 @@ _TOOLS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
     {
         "read": ("read_file",),
         "ls": ("list_files",),
+        "list": ("list_files",),
         "glob": ("list_files",),
         "grep": ("search",),
         "bash": ("run_command", "job"),
@@ -48,6 +49,7 @@ _TOOLS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "killshell": ("job",),
         "edit": ("edit_file", "apply_patch"),
         "multiedit": ("edit_file", "apply_patch"),
+        "patch": ("apply_patch",),
         "write": ("write_file",),
         "webfetch": ("web_fetch",),
         "todowrite": ("update_todos",),
@@ -55,7 +57,7 @@ _TOOLS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "skill": ("skill",),
     }
 )
-"""Claude Code's tools and our equivalents. If a tool has several, those available to the model count."""
+"""Tools of Claude Code and OpenCode, and our equivalents. If a tool has several, those available to the model count."""
 
 NEVER = frozenset(("task", "agent", "ask_user"))
 """Tools that subagents never get: they start no other subagents and talk only to the agent that started them."""
@@ -119,18 +121,31 @@ def read_profile(file: FoundFile) -> AgentProfile | None:
         problems.append(
             Problem(front.lines.get("isolation", 1), f"unknown isolation {isolation!r}; only worktree is supported")
         )
+    tools, refused = _tools(front)
     return AgentProfile(
         name,
         described(front),
         prompt,
         file.origin,
-        front.words("tools"),
-        front.words("disallowedTools") or front.words("disallowed-tools") or (),
+        tools,
+        refused,
         model_of(front),
         _MODES.get(key),
         front.flag("worktree") or isolation == "worktree",
         tuple(problems),
     )
+
+
+def _tools(front: FrontMatter) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """The named tools, None for all, and the refused ones. OpenCode writes both as one mapping, ``bash: false``: only
+    ``"*": false`` limits an agent to those that are true."""
+    refused = front.words("disallowedTools") or front.words("disallowed-tools") or ()
+    said = front.fields.get("tools")
+    if not isinstance(said, dict):
+        return front.words("tools"), refused
+    on = tuple(name for name, value in said.items() if is_true(value))
+    off = tuple(name for name in said if name not in on)
+    return (on, refused) if "*" in off else (None, (*refused, *off))
 
 
 def resolve_profile(

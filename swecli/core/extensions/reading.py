@@ -61,7 +61,7 @@ def read_catalogue(
     return Catalogue(skills, commands, profiles, tuple(waiting), tuple(dict.fromkeys(problems)))
 
 
-_NO_NAME = "has no usable name: start with a letter and use letters, digits and hyphens"
+_NO_NAME = "has no usable name: use letters of a to z, digits and hyphens, at least one letter"
 
 
 def _clashes(

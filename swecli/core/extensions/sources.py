@@ -26,7 +26,7 @@ MOST_FILES = 2_000
 _DEEPEST = 4
 """Maximum folder depth, for the namespaces of commands."""
 _HEAD = 8_192
-_NAME = lazy_pattern(r"[a-z][a-z0-9_-]{0,63}")
+_NAME = lazy_pattern(r"(?=[0-9_-]*[a-z])[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class Source(Struct, frozen=True):
@@ -229,7 +229,7 @@ def _read(path: Path, shown: str, source: Source) -> FoundFile:
 
 
 def is_name(text: str) -> bool:
-    """Whether the text is a valid name: lower-case letters, digits and hyphens, beginning with a letter."""
+    """Whether the text is a valid name: lower-case letters, digits and hyphens, at least one letter."""
     return _NAME.fullmatch(text) is not None
 
 

@@ -82,6 +82,10 @@ def test_a_line_that_calls_another_command_becomes_its_text() -> None:
     assert len(made.origins) == 2
 
 
+def test_a_line_calls_a_command_whose_name_begins_with_a_digit() -> None:
+    assert text(called("/2nd-pass\n/2 of them", "", command("again", "2nd-pass"))) == "again\n/2 of them"
+
+
 def test_a_call_in_a_code_block_or_of_nothing_known_is_text() -> None:
     other = command("other", "other")
     body = "```\n/other\n```\n/etc/hosts\n/unknown x\nsay /other"

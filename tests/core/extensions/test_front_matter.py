@@ -35,11 +35,29 @@ from tests.core.extensions.support import fields
         ('d: "a" and "b"', '"a" and "b"'),
         ("d:", ""),
         ("d: yes", "yes"),
+        ("d:\n  [\n    \"a\",\n    'b'\n  ]", ["a", "b"]),
+        ("d:\n  {a: b}", {"a": "b"}),
+        ('d:\n  "one\n  two"', "one two"),
+        ('d:\n  "a": b', {"a": "b"}),
+        ("d:\n  - a:\n      - b: c\n  - d", [{"a": [{"b": "c"}]}, "d"]),
+        ("d:\n  - a:\n  - b", ["a:", "b"]),
+        ('d: "\\u2019 \\ud83d\\ude00 \\x41 \\U0001F600 \\q"', "\u2019 \U0001f600 A \U0001f600 \\q"),
+        ('d: "\\ud83d \\U00110000"', "\ufffd \\U00110000"),
     ],
 )
 def test_a_value_is_read_as_people_mean_it(text: str, value: object) -> None:
     assert fields(text).fields["d"] == value
     assert fields(text).problems == ()
+
+
+def test_many_lines_that_cant_be_read_are_one_problem() -> None:
+    example = '\n<example>\nuser: "x"\nassistant: "y"\n</example>\n'
+    found = fields(f"description: For reviews. Examples:\n{example * 3}\ntools: [Read]")
+    assert (found.fields["description"], found.fields["tools"]) == ("For reviews. Examples:", ["Read"])
+    assert [(problem.line, problem.text.partition(" and ")[0]) for problem in found.problems] == [
+        (4, "6 lines from here on are not `key: value`"),
+        (10, "`user`, `assistant` appear twice; the first one applies"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ def test_a_file_of_claude_code_reads_unchanged() -> None:
         ("tools: mcp__git__*\n", {"mcp__git__log", "mcp__git__diff"}),
         ("tools: Edit, Write, Task\n", {"edit_file", "apply_patch", "write_file"}),
         ("tools: Bash(git diff:*)\n", {"run_command", "job"}),
+        ('tools:\n  "*": false\n  read: true\n  list: true\n  bash: false\n', {"read_file", "list_files"}),
     ],
 )
 def test_tools_by_any_name(front: str, expected: set[str]) -> None:
@@ -53,6 +54,12 @@ def test_all_tools_but_those_that_are_refused_and_no_agents_of_its_own() -> None
         "run_command",
         "job",
         "mcp__web__get",
+    }
+
+
+def test_tools_that_are_switched_off_by_name() -> None:
+    assert {*TOOLS} - tools("tools:\n  write: false\n  edit: false\n  patch: false\n  bash: true\n") == {
+        *("task", "ask_user", "write_file", "edit_file", "apply_patch"),
     }
 
 

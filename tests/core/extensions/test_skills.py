@@ -33,11 +33,16 @@ def test_fields_of_another_agent_count() -> None:
     assert skill("x", front="user-invocable: false\n").for_user is False
 
 
-@pytest.mark.parametrize("name", ["My Skill", "../x", "a" * 65, "1st"])
+@pytest.mark.parametrize("name", ["My Skill", "../x", "a" * 65, "-1st", "12"])
 def test_a_bad_name_gives_way_to_that_of_the_folder(name: str) -> None:
     made = read_skill(found(f"---\nname: {name}\ndescription: d\n---\n", "folder", "skills"))
     assert made.name == "folder"
     assert [problem.line for problem in made.problems] == [2]
+
+
+def test_a_name_may_begin_with_a_digit() -> None:
+    made = read_skill(found("---\nname: 3d-web\ndescription: d\n---\n", "3d-web", "skills"))
+    assert (made.name, made.problems) == ("3d-web", ())
 
 
 def test_without_a_description_the_first_line_stands_for_one() -> None:
