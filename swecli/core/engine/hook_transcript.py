@@ -13,7 +13,7 @@ from typing import Any
 from swecli.core.atomic_text import make_private
 from swecli.core.context_management.ledger import Entry
 from swecli.core.engine.recorder import Recorder
-from swecli.core.hooks.translation import claude_name
+from swecli.core.hooks.translation import COMPACT, claude_name
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 
@@ -46,7 +46,9 @@ class TranscriptFile:
         if self._begun and not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        text = "".join(f"{cover(json.dumps(line, ensure_ascii=False, default=str))}\n" for line in waiting)
+        text = "".join(
+            f"{cover(json.dumps(line, ensure_ascii=False, default=str, separators=COMPACT))}\n" for line in waiting
+        )
         make_private(Path(self.path).parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_APPEND if self._begun else os.O_TRUNC)
         descriptor = os.open(self.path, flags, 0o600)

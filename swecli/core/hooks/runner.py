@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from swecli.core.hooks.answer import Answer, Ran, read_answer
 from swecli.core.hooks.hook import PROJECT_VARIABLES, Hook, HookEvent, changed_script
+from swecli.core.hooks.translation import COMPACT
 from swecli.core.protocol.hook_words import short_command
 from swecli.core.workspace.command_output import CommandOutput, OutputPipe
 from swecli.core.workspace.process import (
@@ -120,7 +121,9 @@ class Hooks:
                 if record.hook.matches(subjects) and (not record.hook.condition or holds(record.hook.condition))
             ]
             if records:
-                data = json.dumps(payload, ensure_ascii=False, default=str).encode("utf-8", "replace")
+                data = json.dumps(payload, ensure_ascii=False, default=str, separators=COMPACT).encode(
+                    "utf-8", "replace"
+                )
                 able = sorted(records, key=lambda record: bool(record.hook.waiting))
                 first = {record.hook.command: record for record in reversed(able)}
                 wanted += [(record, data) for record in records if first[record.hook.command] is record]

@@ -14,6 +14,8 @@ from swecli.core.hooks.hook import HookEvent
 from swecli.core.permissions.types import Effects
 
 Values = Mapping[str, Any]
+COMPACT = (",", ":")
+"""Separators of JSON for hooks: no blanks, as Claude Code writes it, because scripts search it with grep."""
 
 
 class ToolUse(Struct, frozen=True):

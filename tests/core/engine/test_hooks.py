@@ -268,7 +268,7 @@ async def test_what_is_written_meanwhile_is_looked_at_too(tmp_path: Path) -> Non
 
 async def test_a_stop_hook_keeps_the_model_going_once(tmp_path: Path) -> None:
     go_on = say({"decision": "block", "reason": "run the tests"})
-    command = f"grep -q '\"stop_hook_active\": true' && exit 0; {go_on}"
+    command = f"grep -q '\"stop_hook_active\":true' && exit 0; {go_on}"
     async with bench(ANSWER * 2, tmp_path, **hooks(tmp_path, Hook("Stop", command))) as it:
         ended = await it.say("go")
         assert ended.outcome == "done"
@@ -493,11 +493,13 @@ async def test_subagents_fire_their_events(tmp_path: Path) -> None:
 
 
 async def test_the_transcript_is_there_while_the_session_runs(tmp_path: Path) -> None:
-    copy = 'path=$(sed \'s/.*"transcript_path": "\\([^"]*\\)".*/\\1/\'); cp "$path" copy.jsonl; echo "$path" > path'
+    copy = 'path=$(sed \'s/.*"transcript_path":"\\([^"]*\\)".*/\\1/\'); cp "$path" copy.jsonl; echo "$path" > path'
     given = hooks(tmp_path, Hook("Stop", copy))
     async with bench(ANSWER, tmp_path, output_folder=tmp_path / "state" / "output", **given) as it:
         await it.say("a question")
-    lines = [json.loads(line) for line in (tmp_path / "copy.jsonl").read_text().splitlines()]
+    text = (tmp_path / "copy.jsonl").read_text()
+    assert '"role":"assistant"' in text  # scripts search for this with grep
+    lines = [json.loads(line) for line in text.splitlines()]
     assert [(line["type"], line["message"]["content"]) for line in lines] == [
         ("user", "a question"),
         ("assistant", [{"type": "text", "text": "hello"}]),
