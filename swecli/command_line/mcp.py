@@ -224,7 +224,7 @@ def remove(arguments: Sequence[str]) -> int:
 
 
 def import_servers(arguments: Sequence[str]) -> int:
-    parser = _parser("import", "Import servers configured for Cursor, VS Code or Claude Code.")
+    parser = _parser("import", "Import servers configured for another agent or editor.")
     parser.add_argument("file", nargs="?", help="a file of servers; default: those found in this folder")
     parser.add_argument("--all", action="store_true", help="import all; without it, only list them")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="import this one")

@@ -21,15 +21,18 @@ from swecli.lazy_pattern import lazy_pattern
 Transport = Literal["stdio", "http", "sse"]
 Scope = Literal["user", "project"]
 
-OTHER_FILES = (".cursor/mcp.json", ".vscode/mcp.json")
+OTHER_FILES = (
+    *(".cursor/mcp.json", ".vscode/mcp.json", ".gemini/settings.json", ".codex/config.toml"),
+    *("opencode.json", "opencode.jsonc"),
+)
 """Other programs' files, offered for import."""
 LARGEST = 1_000_000
 """Bytes of a file of definitions."""
 
 _NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _VARIABLE = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
-_FOREIGN = lazy_pattern(r"\$\{(?:(workspaceFolder|workspaceRoot)|(userHome)|(?:env|input):([^}]+))\}")
-"""Variables of Cursor and VS Code."""
+_FOREIGN = lazy_pattern(r"\$\{(?:(workspaceFolder|workspaceRoot)|(userHome)|(?:env|input):([^}]+))\}|\{env:([^}]+)\}")
+"""Variables of Cursor and VS Code, and of OpenCode."""
 _COMMENT = lazy_pattern(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = lazy_pattern(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
@@ -154,8 +157,8 @@ def of_settings(name: str, settings: McpSettings, origin: str, scope: Scope = "u
 
 
 def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
-    """The servers of a file in the format of Claude Code, Cursor or VS Code, and a sentence for each invalid one. Empty
-    without a file."""
+    """The servers of a file in the format of Claude Code or of another program, and a sentence for each invalid one.
+    Empty without a file."""
     try:
         raw = path.read_bytes() if path.stat().st_size <= LARGEST else None
     except FileNotFoundError:
@@ -164,10 +167,11 @@ def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], t
         return (), (f"Cannot read {path}: {error.strerror or error}.",)
     if raw is None:
         return (), (f"{path} is larger than {LARGEST:,} bytes and was ignored.",)
+    toml = path.suffix == ".toml"
     try:
-        content = _json(raw.decode("utf-8-sig"))
+        content = (_toml if toml else _json)(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        return (), (f"{path} is not valid JSON ({error}); its servers are ignored.",)
+        return (), (f"{path} is not valid {'TOML' if toml else 'JSON'} ({error}); its servers are ignored.",)
     found: list[ServerDefinition] = []
     problems: list[str] = []
     for name, entry in _entries(content):
@@ -196,12 +200,26 @@ def _json(text: str) -> Any:
         return json.loads(_LAST_COMMA.sub(lambda found: found[0] if found[0].startswith('"') else "", bare))
 
 
+def _toml(text: str) -> Any:
+    """The value of a file of Codex.
+
+    Raises:
+        ValueError: it is not TOML.
+    """
+    import tomllib
+
+    return tomllib.loads(text)
+
+
 def table_of(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The servers of a file, unparsed, and the key that holds them: ``mcpServers`` (Claude Code, Cursor), ``servers``
-    (VS Code), or empty, if the file itself is the table."""
-    for word in ("mcpServers", "servers"):
-        if isinstance(content.get(word), dict):
-            return word, cast("dict[str, Any]", content[word])
+    (VS Code), ``mcp`` (OpenCode; VS Code's settings have ``servers`` in it), ``mcp_servers`` (Codex), or empty, if the
+    file itself is the table."""
+    for word in ("mcpServers", "servers", "mcp", "mcp_servers"):
+        table = content.get(word)
+        if isinstance(table, dict) and not _is_server(cast("dict[str, Any]", table)):
+            inner = cast("dict[str, Any]", table)
+            return word, table_of(inner)[1] if word == "mcp" else inner
     return "", {name: entry for name, entry in content.items() if _looks_like(entry)}
 
 
@@ -212,6 +230,11 @@ def _entries(content: Any) -> Iterator[tuple[str, Any]]:
 
 def _looks_like(entry: Any) -> bool:
     return isinstance(entry, dict) and ("command" in entry or any(key in entry for key in _ADDRESSES))
+
+
+def _is_server(table: Mapping[str, Any]) -> bool:
+    """Whether it is one server, not a table with a server of such a name."""
+    return any(isinstance(table.get(key), (str, list)) for key in ("command", *_ADDRESSES))
 
 
 _ADDRESSES = ("url", "serverUrl", "httpUrl")
@@ -239,7 +262,7 @@ def _of_json(name: str, entry: Any, origin: str, scope: Scope) -> ServerDefiniti
             env=_named(table, "env") or _named(table, "environment"),
             cwd=_text(table, "cwd"),
             url=url,
-            headers=_named(table, "headers"),
+            headers=_headers(table),
             enabled=table.get("disabled") is not True and table.get("enabled") is not False,
             start_timeout=_milliseconds(table, "startupTimeout", 30.0),
             call_timeout=_milliseconds(table, "timeout", 300.0),
@@ -288,13 +311,13 @@ def _text(table: Mapping[str, Any], key: str) -> str:
 
 
 def _ours(text: str) -> str:
-    """The text with Cursor's and VS Code's variables as ours. A server's working directory is the folder of the
+    """The text with other programs' variables as ours. A server's working directory is the folder of the
     session; a value that VS Code asks for is a variable of its name."""
 
     def one(found: re.Match[str]) -> str:
         if found[1]:
             return "."
-        return f"${{{'HOME' if found[2] else re.sub(r'[^A-Za-z0-9_]', '_', found[3])}}}"
+        return f"${{{'HOME' if found[2] else re.sub(r'[^A-Za-z0-9_]', '_', found[3] or found[4])}}}"
 
     return _FOREIGN.sub(one, text)
 
@@ -318,6 +341,13 @@ def _named(table: Mapping[str, Any], key: str) -> dict[str, str]:
     if not all(isinstance(one, (str, int, float)) for one in named.values()):
         raise DefinitionError(f"{key} must be an object of strings")
     return {name: _ours(str(one)) for name, one in named.items()}
+
+
+def _headers(table: Mapping[str, Any]) -> dict[str, str]:
+    """The headers; Codex names the variable that holds a token."""
+    found = _named(table, "headers") or _named(table, "http_headers")
+    token = _text(table, "bearer_token_env_var")
+    return {**found, "Authorization": f"Bearer ${{{token}}}"} if token else found
 
 
 def _milliseconds(table: Mapping[str, Any], key: str, default: float) -> float:

@@ -30,7 +30,13 @@ def servers(tmp_path: Path, content: Any) -> tuple[dict[str, ServerDefinition], 
 
 def test_the_formats_of_other_programs(tmp_path: Path) -> None:
     entry = {"command": "npx", "args": ["-y", "x"], "env": {"A": "b"}}
-    for content in ({"mcpServers": {"x": entry}}, {"servers": {"x": entry}}, {"x": entry}):
+    tables = (
+        {"mcpServers": {"x": entry}},
+        {"servers": {"x": entry}},
+        {"x": entry},
+        {"mcp": {"x": entry}, "model": "m"},
+    )
+    for content in (*tables, {"mcp": {"servers": {"x": entry}, "inputs": []}, "editor.tabSize": 2}):
         found, problems = servers(tmp_path, content)
         assert not problems
         assert (found["x"].words, found["x"].env, found["x"].transport) == (("npx", "-y", "x"), {"A": "b"}, "stdio")
@@ -39,6 +45,39 @@ def test_the_formats_of_other_programs(tmp_path: Path) -> None:
     found, _ = servers(tmp_path, {"mcpServers": {"a": {"type": "sse", "url": "http://x"}, "b": {"url": "http://y"}}})
     assert [one.transport for one in found.values()] == ["sse", "http"]
     assert not servers(tmp_path, {"mcpServers": {"x": {**entry, "disabled": True}}})[0]["x"].enabled
+
+
+def test_the_settings_of_codex(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(
+        """
+model = "x"
+[mcp_servers.x]
+command = "npx"
+args = ["-y", "x"]
+env = { A = "b" }
+[mcp_servers.y]
+url = "https://x/mcp"
+bearer_token_env_var = "TOKEN"
+http_headers = { H = "v" }
+"""
+    )
+    (x, y), problems = read_file(file, "user")
+    assert not problems
+    assert (x.words, x.env) == (("npx", "-y", "x"), {"A": "b"})
+    assert (y.transport, y.headers) == ("http", {"H": "v", "Authorization": "Bearer ${TOKEN}"})
+    file.write_text("= 1")
+    assert "is not valid TOML" in read_file(file, "user")[1][0]
+
+
+def test_variables_of_other_programs_are_ours(tmp_path: Path) -> None:
+    env = {"A": "${env:K}", "B": "{env:K}", "C": "${input:my-key}", "D": "${userHome}/x", "E": "{K}"}
+    found, _ = servers(tmp_path, {"mcp": {"x": {"type": "local", "command": ["npx"], "environment": env}}})
+    assert found["x"].env == {"A": "${K}", "B": "${K}", "C": "${my_key}", "D": "${HOME}/x", "E": "{K}"}
+
+
+def test_a_server_may_be_called_like_a_table(tmp_path: Path) -> None:
+    assert [*servers(tmp_path, {"mcp": {"command": "a"}, "servers": {"url": "https://x"}})[0]] == ["mcp", "servers"]
 
 
 @pytest.mark.parametrize(
