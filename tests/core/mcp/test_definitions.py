@@ -78,6 +78,7 @@ def test_variables_of_other_programs_are_ours(tmp_path: Path) -> None:
 
 def test_a_server_may_be_called_like_a_table(tmp_path: Path) -> None:
     assert [*servers(tmp_path, {"mcp": {"command": "a"}, "servers": {"url": "https://x"}})[0]] == ["mcp", "servers"]
+    assert [*servers(tmp_path, {"mcpServers": {"url": {"command": "a"}}})[0]] == ["url"]
 
 
 @pytest.mark.parametrize(
