@@ -14,6 +14,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from swecli.core.hooks.hook import EVENTS, TIMEOUT, Hook, HookEvent, HookSource
+from swecli.figures import plural
 
 FILES = (".claude/settings.json", ".claude/settings.local.json")
 LARGEST = 1_000_000
@@ -47,6 +48,8 @@ def read_claude_settings(path: Path, source: HookSource) -> ClaudeHooks:
         return ClaudeHooks((), (f"{path}: not JSON ({error}); its hooks are ignored.",))
     settings = _object(data)
     notices: list[str] = []
+    if lost := _lost_rules(_object(settings.get("permissions"))):
+        notices.append(f"{path}: {lost}.")
     hooks = tuple(_hooks(_object(settings.get("hooks")), path, source, notices))
     return ClaudeHooks(hooks, tuple(notices), settings.get("disableAllHooks") is True)
 
@@ -66,6 +69,16 @@ def _object(value: object) -> Mapping[str, Any]:
 
 def _list(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _lost_rules(permissions: Mapping[str, Any]) -> str:
+    """What rules that would stop a call do here, as a clause; empty without such rules. Others lose nothing but
+    comfort."""
+    counts = {name: len(_list(permissions.get(name))) for name in ("deny", "ask")}
+    if not any(counts.values()):
+        return ""
+    told = " and ".join(f"permissions.{name} ({plural(count, 'rule')})" for name, count in counts.items() if count)
+    return f"swecli does not apply {told}; copy them to [permissions] in .swecli/config.toml"
 
 
 def _hooks(events: Mapping[str, Any], path: Path, source: HookSource, notices: list[str]) -> Iterator[Hook]:

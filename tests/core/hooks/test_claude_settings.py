@@ -44,6 +44,17 @@ def test_hooks_are_read_as_they_are(tmp_path: Path) -> None:
     assert all(hook.origin == str(path) for hook in read.hooks)
 
 
+def test_rules_that_would_stop_a_call_are_told(tmp_path: Path) -> None:
+    rules = {"allow": ["Bash"], "deny": ["Read(.env)", "WebFetch"], "ask": ["Bash(git push:*)"]}
+    path = write(tmp_path, {"permissions": rules})
+    assert read_claude_settings(path, "project").notices == (
+        f"{path}: swecli does not apply permissions.deny (2 rules) and permissions.ask (1 rule); "
+        "copy them to [permissions] in .swecli/config.toml.",
+    )
+    write(tmp_path, {"permissions": {"allow": ["Bash"], "deny": []}})
+    assert read_claude_settings(path, "project").notices == ()
+
+
 def test_a_file_can_turn_hooks_off(tmp_path: Path) -> None:
     assert read_claude_settings(write(tmp_path, {"disableAllHooks": True}), "project").disabled
 
