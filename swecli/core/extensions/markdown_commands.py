@@ -113,6 +113,7 @@ _PLACEHOLDER = lazy_pattern(
 )
 _CALL = lazy_pattern(r"^/([A-Za-z0-9][\w:-]*)(?:[ \t]+(.*))?$", re.MULTILINE)
 _FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})(?!!)", re.MULTILINE)
+_FENCE_LINE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
 
 
 def invocation(called: Invocable, arguments: str, lookup: Lookup) -> Invocation:
@@ -194,14 +195,31 @@ def _framed(skill: Skill, pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def _parts(body: str) -> list[Piece]:
-    """The text and the shell commands in it."""
+    """The text and the shell commands in it. Fenced Markdown shows how to write a command and runs nothing; in other
+    fenced code, the output of a command is meant to stand."""
     found: list[Piece] = []
+    examples = _fenced_markdown(body)
     at = 0
     for match in _SHELL.finditer(body):
+        if any(start < match.start() < end for start, end in examples):
+            continue
         found.append(body[at : match.start()])
         found.append(Shell(match[1] or match[2] or ""))
         at = match.end()
     return [*found, body[at:]]
+
+
+def _fenced_markdown(body: str) -> list[tuple[int, int]]:
+    """Where blocks of fenced Markdown begin and end; an unclosed one ends with the text."""
+    found: list[tuple[int, int]] = []
+    fence, begin, is_markdown = "", 0, False
+    for line in _FENCE_LINE.finditer(body):
+        if not fence:
+            fence, begin, is_markdown = line[1], line.start(), line[2].lower() in ("markdown", "md")
+        elif line[1].startswith(fence) and not line[2]:
+            found += [(begin, line.end())] if is_markdown else []
+            fence = ""
+    return found + ([(begin, len(body))] if fence and is_markdown else [])
 
 
 def _with_calls(text: str, lookup: Lookup) -> tuple[str, list[tuple[str, Invocable, str]]]:

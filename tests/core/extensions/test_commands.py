@@ -55,6 +55,13 @@ def test_shell_commands_are_found_and_get_the_arguments() -> None:
     assert made.commands == ("git diff main", "date", "ls\npwd")
 
 
+def test_fenced_markdown_is_an_example_and_runs_nothing() -> None:
+    nested = "````md\n```bash\n!`a`\n```\n!`b`\n````\n!`c`"
+    assert called(nested).commands == ("c",)
+    assert text(called("```markdown\n!`a`")) == "```markdown\n!`a`"
+    assert called("```json\n!`d`\n```\n```markdown\n!`e`\n```\n```\n!`f`\n```\n!`g`").commands == ("d", "f", "g")
+
+
 @pytest.mark.parametrize("body", ["Really!`x`", "`!` and `y`", "a ! `b`", "!``"])
 def test_what_only_looks_like_a_command_is_text(body: str) -> None:
     assert called(body).commands == ()
