@@ -133,12 +133,14 @@ def _known(content: object) -> object:
 
 
 def _callable_tool(tool: object) -> dict[str, Any] | None:
-    """The tool without the parts that are not as the protocol wants them; None if it has no name to call it by. With no
-    schema of an object it takes any arguments."""
+    """The tool without the parts that are not as the protocol wants them; None if it has no name to call it by, or can
+    be called only as a task: we call none so. With no schema of an object it takes any arguments."""
     from pydantic import ValidationError
 
     fields = dict(cast("dict[str, Any]", tool)) if isinstance(tool, dict) else {}
-    if not isinstance(fields.get("name"), str):
+    execution: object = fields.get("execution")
+    how = cast("dict[str, Any]", execution).get("taskSupport") if isinstance(execution, dict) else None
+    if not isinstance(fields.get("name"), str) or how == "required":
         return None
     given = fields.get("inputSchema")
     schema = {"type": "object", **cast("dict[str, Any]", given)} if isinstance(given, dict) else {}

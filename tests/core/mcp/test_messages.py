@@ -49,6 +49,12 @@ def test_the_result_of_a_call_without_content_is_empty(result: str) -> None:
     methods.validate_server_result("ping", LATEST_HANDSHAKE_VERSION, read)
 
 
+def test_a_tool_that_can_be_called_only_as_a_task_is_left_out() -> None:
+    ways = ("required", "optional", "forbidden")
+    tools = listed(*({"name": way, "execution": {"taskSupport": way}} for way in ways), {"name": "x", "execution": 1})
+    assert [tool["name"] for tool in tools] == ["optional", "forbidden", "x"]
+
+
 def listed(*tools: object) -> list[dict[str, Any]]:
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "good"}, *tools]}}).encode()
     result = result_of(line)
