@@ -108,9 +108,11 @@ class InvocationError(Exception):
 
 _SHELL = lazy_pattern(r"(?:(?<=^)|(?<=[\s(\[{:>*|]))!`([^`\n]+)`|^```!\s*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _PLACEHOLDER = lazy_pattern(
-    r"\\(\$(?:ARGUMENTS\b|[1-9](?!\d)))|\$ARGUMENTS\b(?:\[(\d)\])?|\$([1-9])(?!\d)"
+    r"\\(\$(?:ARGUMENTS\b|[1-9](?!\d)))|\$ARGUMENTS\b(?:\[(\d)\])?|\$([1-9])(?!\d|[.,]\d|[kKmMbB]\b)"
     r"|\$\{(?:CLAUDE_)?(SKILL_DIR)\}"
+    r"""|(\bawk\b[^'"\n|$]*(?:'[^'\n]*'|"(?:[^"\\\n]|\\.)*"))"""
 )
+"""Not an amount such as $2M or $1,200, nor a field in a program for awk."""
 _CALL = lazy_pattern(r"^/([A-Za-z0-9][\w:-]*)(?:[ \t]+(.*))?$", re.MULTILINE)
 _FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})(?!!)", re.MULTILINE)
 _FENCE_LINE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
@@ -143,6 +145,8 @@ def _expanded(called: Invocable, arguments: str, lookup: Lookup, chain: tuple[st
         def value(found: re.Match[str]) -> str:
             if found[1]:
                 return found[1]
+            if found[5] or (found[3] and not arguments):
+                return found[0]
             if found[4]:
                 return folder
             used[0] = True

@@ -43,6 +43,10 @@ def text(made: Invocation) -> str:
         ("no place", "for this", "no place\n\nARGUMENTS: for this"),
         ("it's $1", "it's", "it's it's"),
         ("in ${CLAUDE_SKILL_DIR}", "", "in /p/.claude/commands"),
+        ("PR $1: $ARGUMENTS.", "", "PR $1: ."),
+        ("$5.00, $1,200 or $2M, $1st and $1Test.py", "a", "$5.00, $1,200 or $2M, ast and aTest.py"),
+        ("ls $1 | awk '{print $1}' > $1", "a", "ls a | awk '{print $1}' > a"),
+        ('awk -F: "{print \\$1}" $1', "a", 'awk -F: "{print \\$1}" a'),
         ("$ARGUMENTSX", "a", "$ARGUMENTSX\n\nARGUMENTS: a"),
     ],
 )
