@@ -144,14 +144,14 @@ def listing(skills: Sequence[Skill], window: int) -> str:
         return ""
     room = max(LEAST_TOKENS, int(window * SHARE)) * CHARS - len(HEADING) - 2
     names = sum(len(skill.name) + 5 for skill in shown)
-    longest = _longest_that_fit([len(skill.description) for skill in shown], room - names)
+    longest = longest_that_fit([len(skill.description) for skill in shown], room - names)
     lines = [f"- {skill.name}: {_cut(skill.description, longest)}" for skill in shown]
     if longest == _LEAST:
         lines = _fitting(shown, lines, room)
     return "\n".join([HEADING, "", *lines])
 
 
-def _longest_that_fit(lengths: Sequence[int], room: int) -> int:
+def longest_that_fit(lengths: Sequence[int], room: int) -> int:
     """Length to which texts must be cut to fit together; shorter texts stay complete. At least ``_LEAST``."""
     left = room
     ordered = sorted(lengths)

@@ -158,6 +158,8 @@ class AskUser(Tool[AskUserParams]):
 NESTED = "A subagent can't start subagents. Do the work with the other tools."
 _DESCRIPTION = 200
 """Characters of a profile's description shown to the model."""
+_LIST: Final = 12_000
+"""Characters of all profiles together, about 3,000 tokens: people have collections of hundreds."""
 
 
 class TaskParams(Params):
@@ -179,7 +181,10 @@ class TaskTool(Tool[TaskParams]):
         self._profiles = profiles
 
     def description(self) -> str:
-        lines = [f"- {name}: {_short(text)}" for name, text in self._profiles()]
+        profiles = self._profiles()
+        lines = [f"- {name}: {_short(text, _DESCRIPTION)}" for name, text in profiles]
+        if sum(map(len, lines)) + len(lines) > _LIST:
+            lines = _within_limit(profiles)
         return "\n".join((super().description(), *lines))
 
     def effects(self, params: TaskParams, ctx: ToolContext) -> Effects:
@@ -196,9 +201,28 @@ class TaskTool(Tool[TaskParams]):
         return await ctx.agents.work(ctx.item, task, ctx.output)
 
 
-def _short(text: str) -> str:
+def _within_limit(profiles: Sequence[tuple[str, str]]) -> list[str]:
+    """A line for each profile, the longest descriptions cut; if that is not enough, the last ones share a line with
+    only their names."""
+    from swecli.core.extensions.skills import longest_that_fit
+
+    names = sum(len(name) + 5 for name, _ in profiles)
+    fit = longest_that_fit([min(len(text), _DESCRIPTION) for _, text in profiles], _LIST - names)
+    longest = min(fit, _DESCRIPTION)
+    lines: list[str] = []
+    room = _LIST
+    for at, (name, text) in enumerate(profiles):
+        line = f"- {name}: {_short(text, longest)}"
+        if len(line) + 1 > room - sum(len(other) + 2 for other, _ in profiles[at + 1 :]):
+            return [*lines, f"- {', '.join(other for other, _ in profiles[at:])}"]
+        lines.append(line)
+        room -= len(line) + 1
+    return lines
+
+
+def _short(text: str, most: int) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _DESCRIPTION else f"{line[: _DESCRIPTION - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 # The tool with which the model gets the text of a skill.

@@ -115,6 +115,17 @@ def ended(made: Bench) -> list[AgentEnded]:
     return made.bodies(AgentEnded)
 
 
+@pytest.mark.parametrize(("count", "described"), [(3, 3), (150, 150), (400, 0)])
+def test_the_list_of_agents_has_a_limit(count: int, described: int) -> None:
+    profiles = [(f"agent-with-a-long-name-{number:03}", "Knows a lot. " * 40) for number in range(count)]
+    few = TaskTool(lambda: profiles[:0]).description()
+    listed = TaskTool(lambda: profiles).description().removeprefix(few)
+    assert len(listed) <= 12_001
+    assert all(name in listed for name, _ in profiles)
+    assert listed.count("Knows a lot.") >= described
+    assert ("Knows a lot. " * 15)[:199] in listed or count > 3
+
+
 async def test_a_task_is_done_in_a_context_of_its_own_and_its_report_comes_back(tmp_path: Path) -> None:
     child = child_answers("the answer is 42", call("read_file", "a.txt"))
     async with with_agents(parent(task()), tmp_path, child) as made:
