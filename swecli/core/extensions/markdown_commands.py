@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from bisect import bisect
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -110,7 +111,7 @@ _SHELL = lazy_pattern(r"(?:(?<=^)|(?<=[\s(\[{:>*|]))!`([^`\n]+)`|^```!\s*\n(.*?)
 _PLACEHOLDER = lazy_pattern(
     r"\\(\$(?:ARGUMENTS\b|[1-9](?!\d)))|\$ARGUMENTS\b(?:\[(\d)\])?|\$([1-9])(?!\d|[.,]\d|[kKmMbB]\b)"
     r"|\$\{(?:CLAUDE_)?(SKILL_DIR)\}"
-    r"""|(\bawk\b[^'"\n|$]*(?:'[^'\n]*'|"(?:[^"\\\n]|\\.)*"))"""
+    r"""|(\bawk\b[^'"\n|$]{0,80}(?:'[^'\n]*'|"(?:[^"\\\n]|\\.)*"))"""
 )
 """Not an amount such as $2M or $1,200, nor a field in a program for awk."""
 _CALL = lazy_pattern(r"^/([A-Za-z0-9][\w:-]*)(?:[ \t]+(.*))?$", re.MULTILINE)
@@ -205,7 +206,8 @@ def _parts(body: str) -> list[Piece]:
     examples = _fenced_markdown(body)
     at = 0
     for match in _SHELL.finditer(body):
-        if any(start < match.start() < end for start, end in examples):
+        begun = bisect(examples, (match.start(),))
+        if begun and match.start() < examples[begun - 1][1]:
             continue
         found.append(body[at : match.start()])
         found.append(Shell(match[1] or match[2] or ""))

@@ -54,6 +54,11 @@ def test_arguments_take_their_places(body: str, arguments: str, expected: str) -
     assert text(called(body, arguments)) == expected
 
 
+@pytest.mark.parametrize("body", ["awk " * 60_000, "awk '" * 50_000, "```md\n```\n" * 20_000, "```md\n!`a`\n" * 20_000])
+def test_a_text_as_large_as_a_file_may_be_is_read_at_once(body: str) -> None:
+    assert text(called(body, "a")).startswith(body)
+
+
 def test_shell_commands_are_found_and_get_the_arguments() -> None:
     made = called("Diff: !`git diff $1`\n- !`date`\n```!\nls\npwd\n```\nend", "main")
     assert made.commands == ("git diff main", "date", "ls\npwd")
