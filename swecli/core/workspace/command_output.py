@@ -318,7 +318,7 @@ class CommandOutput:
         except OSError:
             return self._ring.text(), self._ring.omitted
         omitted = total - start - len(first) - len(last)
-        if not start and not (first and last):  # the disk failed; memory still has both ends
+        if not start and ((head and not first) or (tail and not last)):  # the disk failed; memory still has both ends
             return self._ring.text(), self._ring.omitted
         return joined(first, last, omitted), omitted
 

@@ -35,7 +35,7 @@ FIRST_LOOK = 0.5
 """Seconds for which a new background command is watched: many failures are immediate."""
 MOST_RUNNING = 20
 KEPT = 5
-"""Number of ended jobs whose output is kept, newest first."""
+"""Number of ended jobs whose output is kept: those that ended last."""
 GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL when a job is stopped."""
 EXIT_GRACE = 0.5
@@ -114,6 +114,8 @@ class Jobs:
         self._folder = folder
         self._number = first
         self._jobs: dict[str, _Job] = {}
+        self._over: list[_Job] = []
+        """Ended jobs whose output is kept, in the order of their ends."""
         self._detach_events: dict[str, asyncio.Event] = {}
 
     @property
@@ -212,10 +214,11 @@ class Jobs:
         )
         job.over.set()
         self._changed(job.info)
-        over = [other for other in self._jobs.values() if other.over.is_set()]
-        for old in over[:-KEPT]:
+        self._over.append(job)
+        for old in self._over[:-KEPT]:
             old.running.output.close()
             del self._jobs[old.info.id]
+        del self._over[:-KEPT]
 
     # --- inspecting and stopping --------------------------------------------------------------------------------------
 
@@ -252,7 +255,7 @@ class Jobs:
             await job.running.end(grace)
             job.running.close()
             await job.over.wait()
-        return self.info(job_id)
+        return _now(job)
 
     async def close(self) -> None:
         await asyncio.gather(*(self.stop(info.id, EXIT_GRACE) for info in self.running))

@@ -172,3 +172,25 @@ async def test_old_jobs_are_forgotten_and_too_many_refused(bench: Bench, monkeyp
     with pytest.raises(JobsError, match="Nothing was started"):
         await bench.run(f"sleep 7505.{ME}", background=True, timeout=None)
     assert (await bench.run(f"sleep 7505.{ME} & echo fine")).job == "j9"
+
+
+async def test_a_job_that_outlives_later_ones_keeps_its_output_when_it_ends(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "FIRST_LOOK", 0.0)
+    await bench.run(f"echo first; sleep 7506.{ME}", background=True, timeout=None)
+    for number in range(2, 8):
+        await bench.run(f"sleep 7506.{ME}", background=True, timeout=None)
+        await bench.jobs.stop(f"j{number}")
+    assert (await bench.jobs.stop("j1")).status == "killed"
+    assert await bench.jobs.output("j1") == "first\n"
+    assert [info.id for info in bench.jobs.all] == ["j1", "j4", "j5", "j6", "j7"]
+
+
+async def test_the_end_of_a_job_is_judged_by_the_end_of_its_output(bench: Bench) -> None:
+    result = await bench.run("(while [ ! -e stop ]; do sleep 0.02; done; echo end) & seq 2000")
+    (bench.folder / "stop").touch()
+    await bench.jobs.wait(result.job, PATIENCE)
+    ((output, _),) = bench.finished
+    assert output.endswith("2000\nend\n")
+    assert "\n100\n" not in output
