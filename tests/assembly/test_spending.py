@@ -38,6 +38,18 @@ def test_responses_of_the_day_count_wherever_they_were_made(tmp_path: Path) -> N
     assert day_spent(tmp_path, start, end, "").unpriced
 
 
+def test_what_a_fork_took_over_was_paid_for_once(tmp_path: Path) -> None:
+    now = time.time()
+    start, end = now - 3_600, now + 3_600
+    first = stored(tmp_path / "a", (now, StepEnded(1, USED, "0.25")), (now, StepEnded(2, USED, "0.25")))
+    with closing(SessionStore(open_database(tmp_path / "a" / "sessions.db"))) as store:
+        fork = store.fork(first, "0").id
+        store.append([Event(3, now, fork, 2, StepEnded(3, USED, "1"))])
+    assert day_spent(tmp_path, start, end, "").dollars == Decimal("1.5")
+    assert day_spent(tmp_path, start, end, first).dollars == Decimal("1.5")
+    assert day_spent(tmp_path, start, end, fork).dollars == Decimal("0.5")
+
+
 def test_what_cannot_be_read_counts_as_nothing(tmp_path: Path) -> None:
     assert day_spent(tmp_path / "none", 0, 9e9, "").tokens == 0
     (tmp_path / "a").mkdir()

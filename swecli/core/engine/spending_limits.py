@@ -150,13 +150,13 @@ class DayAccount:
         self._looked = 0.0
 
     async def spent(self, now: float, total: Spent) -> Spent:
-        """Today's sum; ``total`` is that of this session from its beginning on."""
+        """Today's sum; ``total`` is that of this session from its beginning on, and is stored by now."""
         day = day_of(now)
         if day != self._day:
             if self._day is None:
                 everything = await asyncio.to_thread(self._stored, *day, "")
                 self._others = await asyncio.to_thread(self._stored, *day, self._session)
-                self._own = everything.minus(self._others)
+                self._own = everything.minus(self._others).minus(total.minus(self._base))
             else:
                 self._base, self._own = total, Spent()
                 self._others = await asyncio.to_thread(self._stored, *day, self._session)
@@ -238,13 +238,16 @@ class SpendingGate:
             return Spent(Decimal(0), budget.used, True)
 
     async def _crossing(self, following: Spent, now: float) -> Crossing | None:
+        daily = self._limits.get("day", Amount()) != Amount()
+        if daily:  # the day's usage is read from the disk
+            await self._recorder.log.barrier()
         spending = self._recorder.state.spending
         total = Spent.of(spending.total)
         spent: dict[Span, Spent] = {
             "turn": Spent.of(spending.by_turn.get(self._recorder.turn, Tally())),
             "session": total,
         }
-        if self._limits.get("day", Amount()) != Amount():
+        if daily:
             spent["day"] = await self._day.spent(now, total)
         limits: dict[Span, Amount] = {span: self._open(span, amount) for span, amount in self._limits.items()}
         return crossing(limits, spent, following)

@@ -295,15 +295,16 @@ def find_session(connection: sqlite3.Connection, name: str) -> SessionInfo:
 
 
 _SPENT = """
-    SELECT coalesce(json_extract(body, '$.usage.input_total'), 0)
+    SELECT DISTINCT coalesce(json_extract(body, '$.usage.input_total'), 0)
             + coalesce(json_extract(body, '$.usage.output_total'), 0),
-        json_extract(body, '$.cost')
+        json_extract(body, '$.cost'), ts, seq
     FROM events
     WHERE session_id IN (SELECT id FROM sessions WHERE updated >= :start AND id != :without)
         AND ts >= :start AND ts < :end AND json_valid(body)
         AND (type IN ('step_ended', 'side_answered')
             OR type = 'compaction_completed' AND json_extract(body, '$.usage') IS NOT NULL)
 """
+"""A fork has the events of its original too, and they were paid for once."""
 
 
 def spent_in(connection: sqlite3.Connection, start: float, end: float, without: str) -> list[tuple[int, str | None]]:
@@ -314,7 +315,7 @@ def spent_in(connection: sqlite3.Connection, start: float, end: float, without: 
         sqlite3.Error: they can't be read.
     """
     rows = connection.execute(_SPENT, {"start": start, "end": end, "without": without}).fetchall()
-    return [(int(tokens), None if cost is None else str(cost)) for tokens, cost in rows]
+    return [(int(tokens), None if cost is None else str(cost)) for tokens, cost, *_ in rows]
 
 
 def newest_messages(connection: sqlite3.Connection, session_id: str) -> list[bytes]:

@@ -164,3 +164,16 @@ async def test_a_day_has_all_sessions_and_ends_at_midnight() -> None:
     assert (await account.spent(tomorrow, Spent(Decimal("4.5")))).dollars == 0
     assert (await account.spent(tomorrow + 1, Spent(Decimal(5)))).dollars == Decimal("0.5")
     await asyncio.sleep(0)
+
+
+async def test_what_a_run_spent_before_its_first_check_counts_once_in_the_day() -> None:
+    total = Spent(Decimal(5))
+
+    def stored(start: float, end: float, without: str) -> Spent:
+        return Spent(Decimal(2)) if without else Spent(Decimal(5))  # 2 by others, 1 by an earlier run, 2 by this one
+
+    account = DayAccount(stored, "s", Spent(Decimal(3)))
+    assert (await account.spent(NOW, total)).dollars == 5
+    assert (await account.spent(NOW + 1, Spent(Decimal(6)))).dollars == 6
+    unstored = DayAccount(lambda start, end, without: Spent(), "s", Spent())
+    assert (await unstored.spent(NOW, total)).dollars == 5
