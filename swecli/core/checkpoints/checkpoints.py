@@ -165,8 +165,8 @@ class Checkpoints:
         try:
             yield
         finally:
-            if running is not None:
-                await self._end(running)
+            if running is not None:  # in every case, because only an ended operation can be undone
+                await uninterrupted(self._end(running))
 
     async def _begin(self, origin: Origin, effects: Effects) -> Running | None:
         try:
@@ -267,9 +267,9 @@ class Checkpoints:
         try:
             if running.watched:
                 async with self._trees:
-                    await uninterrupted(asyncio.to_thread(history.end, running))
+                    await asyncio.to_thread(history.end, running)
             else:
-                await uninterrupted(asyncio.to_thread(history.end, running))
+                await asyncio.to_thread(history.end, running)
         except _FAILURES as error:
             self._failed(error)
 
@@ -367,7 +367,11 @@ async def _begun(history: FileHistory, work: Callable[[], Running]) -> Running:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait((task,))
-        if task.exception() is None:
-            await asyncio.to_thread(history.end, task.result())
+        await uninterrupted(_ended_after(task, history))
         raise
+
+
+async def _ended_after(begun: asyncio.Future[Running], history: FileHistory) -> None:
+    await asyncio.wait((begun,))
+    if begun.exception() is None:
+        await asyncio.to_thread(history.end, begun.result())

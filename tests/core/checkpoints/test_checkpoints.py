@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
-from swecli.core.checkpoints.history import FileHistory
+from swecli.core.checkpoints.history import FileHistory, Running
+from swecli.core.checkpoints.journal import Origin
 from swecli.core.checkpoints.restore import Target
 from swecli.core.permissions.types import Effects
+from swecli.core.protocol.events import FilesRestored
 from tests.core.checkpoints.support import Bench
 from tests.support.waiting import PATIENCE
 
@@ -98,6 +101,76 @@ async def test_cancelled_before_it_ran_leaves_nothing_open(tmp_path: Path) -> No
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+    await checkpoints.close()
+    with sqlite3.connect(bench.base / "state" / "checkpoints.db") as database:
+        assert database.execute("SELECT count(*) FROM operations").fetchone() == (0,)
+
+
+async def test_a_call_that_is_cancelled_twice_is_recorded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path)
+    checkpoints = over(bench, bench.history)
+    looking, release = threading.Event(), threading.Event()
+    running = asyncio.Event()
+    preview = bench.history.preview
+
+    def slow(turn: int) -> FilesRestored:
+        looking.set()
+        release.wait(PATIENCE)
+        return preview(turn)
+
+    monkeypatch.setattr(bench.history, "preview", slow)
+
+    async def call() -> None:
+        async with checkpoints.around("s1", 1, "t1", "echo", COMMAND):
+            (bench.work / "a").write_text("x")
+            running.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(call())
+    await running.wait()
+    look = asyncio.create_task(checkpoints.preview(1))  # the call's end has to wait for it
+    await asyncio.to_thread(looking.wait, PATIENCE)
+    for _ in range(2):
+        task.cancel()
+        for _ in range(6):
+            await asyncio.sleep(0)
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await look
+    done = await checkpoints.undo(Target())
+    assert [path.how for path in done.files] == ["removed"]
+    await checkpoints.close()
+
+
+async def test_cancelled_twice_while_it_begins_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path)
+    checkpoints = over(bench, bench.history)
+    beginning, release = threading.Event(), threading.Event()
+    begin = bench.history.begin
+
+    def slow(origin: Origin, paths: Iterable[str], *, watch: bool, note: str = "") -> Running:
+        beginning.set()
+        release.wait(PATIENCE)
+        return begin(origin, paths, watch=watch, note=note)
+
+    monkeypatch.setattr(bench.history, "begin", slow)
+
+    async def call() -> None:
+        async with checkpoints.around("s1", 1, "t1", "Edit a", Effects(writes=(str(bench.work / "a"),))):
+            raise AssertionError("it must not run")
+
+    task = asyncio.create_task(call())
+    await asyncio.to_thread(beginning.wait, PATIENCE)
+    for _ in range(2):
+        task.cancel()
+        for _ in range(6):
+            await asyncio.sleep(0)
+    release.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     await checkpoints.close()
     with sqlite3.connect(bench.base / "state" / "checkpoints.db") as database:
         assert database.execute("SELECT count(*) FROM operations").fetchone() == (0,)
