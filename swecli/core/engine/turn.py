@@ -124,8 +124,8 @@ class Turn:
         self._connection = connection
         self._jobs = jobs
         self._hooks = hooks
-        self._screened: set[str] = set()
-        """Steering messages that hooks have allowed."""
+        self._screened: set[tuple[str, str]] = set()
+        """Steering messages that hooks have allowed, by id and text: the user may edit them meanwhile."""
         self._offered = offered
         self._spending = spending
         self._asking = asking
@@ -157,6 +157,7 @@ class Turn:
     async def run(self) -> None:
         """Loop over steps; emits TurnEnded last."""
         started = self._services.monotonic()
+        self._asking.fragment, self._asking.trouble = None, ""  # of the turn before
         end = TurnStopped("error", "swecli failed internally; the conversation is kept.", "internal")
         try:
             try:
@@ -270,7 +271,7 @@ class Turn:
             self._end_loop(await self._repeats.check(calls))
             if (
                 not calls
-                and not self._continues(message)
+                and not await self._continues(message)
                 and not await self._agents_reported(message)
                 and not await self._hooks.stop(message.text)
             ):
@@ -295,14 +296,16 @@ class Turn:
     async def _screen_steering(self) -> None:
         """Let hooks check steering messages before they join; blocked ones are removed."""
         while self._hooks.listens("UserPromptSubmit"):
-            waiting = (one for one in self._recorder.state.queue if one.steer and one.id not in self._screened)
-            queued = next(waiting, None)
+            queue = self._recorder.state.queue
+            queued = next((one for one in queue if one.steer and (one.id, one.text) not in self._screened), None)
             if queued is None:
                 return
-            self._screened.add(queued.id)
             try:
                 await self._hooks.submit(queued.text)
+                self._screened.add((queued.id, queued.text))
             except HookBlocked as blocked:
+                if queued not in self._recorder.state.queue:
+                    continue  # the user has edited or removed it
                 edit_queue(self._recorder, queued.id, None)
                 self._recorder.emit(
                     Notice(
@@ -450,8 +453,9 @@ class Turn:
         waits = self._services.context.unattended and self._agents_settled is not None and has_content(message)
         return waits and self._agents_settled is not None and await self._agents_settled()
 
-    def _continues(self, message: Message) -> bool:
+    async def _continues(self, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""
+        await self._screen_steering()  # a blocked message is nothing to answer
         if any(queued.steer for queued in self._recorder.state.queue):
             return True
         if message.response is not None and message.response.stop.kind == "pause":

@@ -16,8 +16,9 @@ from swecli.core.context_management.compaction.options import CompactionOptions,
 from swecli.core.engine.hooks import CONTINUATIONS, EndReason
 from swecli.core.hooks.hook import Hook, HookEvent, workspace_scripts
 from swecli.core.hooks.runner import HookPlace, Hooks
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.permissions.types import Policy, Rule
-from swecli.core.protocol.commands import Compact, Interrupt, ReplyPermission, RunShell, Steer, Submit
+from swecli.core.protocol.commands import Compact, EditQueue, Interrupt, ReplyPermission, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
@@ -264,6 +265,61 @@ async def test_what_is_written_meanwhile_is_looked_at_too(tmp_path: Path) -> Non
         assert "and this" in seen(it)
         assert "a secret" not in seen(it)
         assert any("blocked your message: no secrets" in body.text for body in it.bodies(Notice))
+
+
+async def test_a_waiting_message_that_changes_while_it_is_looked_at_is_looked_at_again(tmp_path: Path) -> None:
+    work, wait = tmp_path / "work", "touch ../looking; while [ ! -e ../go ]; do sleep 0.02; done"
+    work.mkdir()
+    look = f'case "$(cat)" in *secret*) exit 2;; *slow*) {wait};; esac'
+    given = hooks(work, Hook("UserPromptSubmit", look))
+    async with bench(ONE_CALL, work, policy=ALLOWED, **given) as it:
+        it.gates.held.add("make")
+        it.allow_all = True
+        it.send(Submit("go"))
+        await until(lambda: it.gates.started == ["make"])
+        it.send(Steer("a slow one"))
+        it.gates.release("make")
+        await until(lambda: (tmp_path / "looking").exists())
+        (waiting,) = it.session.view.queue
+        it.send(EditQueue(waiting.id, "a secret"))
+        (tmp_path / "go").touch()
+        await until(lambda: not it.session.view.busy)
+        assert "a secret" not in seen(it)
+        assert any("blocked your message" in body.text for body in it.bodies(Notice))
+
+
+async def test_the_new_text_of_a_waiting_message_is_kept_if_the_old_one_is_blocked(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    look = "grep -q secret || exit 0; touch ../looking; while [ ! -e ../go ]; do sleep 0.02; done; exit 2"
+    async with bench(ONE_CALL, work, policy=ALLOWED, **hooks(work, Hook("UserPromptSubmit", look))) as it:
+        it.gates.held.add("make")
+        it.allow_all = True
+        it.send(Submit("go"))
+        await until(lambda: it.gates.started == ["make"])
+        it.send(Steer("a secret"))
+        it.gates.release("make")
+        await until(lambda: (tmp_path / "looking").exists())
+        (waiting,) = it.session.view.queue
+        it.send(EditQueue(waiting.id, "harmless"))
+        (tmp_path / "go").touch()
+        await until(lambda: not it.session.view.busy)
+        assert "harmless" in seen(it)
+        assert "a secret" not in seen(it)
+
+
+async def test_a_blocked_message_asks_the_model_for_nothing(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("UserPromptSubmit", "grep -q secret && exit 2; exit 0"))
+    answers = asyncio.Event()
+    model = ScriptedModel(parse_script(ANSWER * 2), pause=lambda seconds: answers.wait())
+    async with bench("", tmp_path, make_client=lambda _name: model, **given) as it:
+        it.send(Submit("go"))
+        await until(lambda: len(model.requests) == 1)
+        it.send(Steer("a secret"))
+        answers.set()
+        await until(lambda: not it.session.view.busy)
+        assert any("blocked your message" in body.text for body in it.bodies(Notice))
+        assert len(model.requests) == 1
 
 
 async def test_a_stop_hook_keeps_the_model_going_once(tmp_path: Path) -> None:

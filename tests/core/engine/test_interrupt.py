@@ -191,6 +191,21 @@ async def test_interrupting_a_retry_wait_ends_at_once_and_says_what_failed(tmp_p
         assert (ended.outcome, ended.reason) == ("interrupted", "the last attempt failed: Slow down.")
 
 
+async def test_a_later_turn_that_asks_nothing_names_no_failed_attempt(tmp_path: Path) -> None:
+    never = asyncio.Event()
+    script = '[[step]]\nfault = { kind = "rate_limit", retry_after = 30.0, message = "Slow down." }'
+    async with bench(script, tmp_path, sleep=lambda _s: never.wait()) as b:
+        b.send(Submit("go"))
+        await until(lambda: any(type(e.body).__name__ == "RetryScheduled" for e in b.events))
+        b.send(Interrupt())
+        await until(lambda: bool(b.bodies(TurnEnded)) and not b.session.view.busy)
+        b.send(Submit("again"))
+        b.send(Interrupt())
+        await until(lambda: len(b.bodies(TurnEnded)) == 2)
+        assert len(b.model.requests) == 1
+        assert b.bodies(TurnEnded)[1].reason == ""
+
+
 async def test_an_attempt_that_failed_is_not_named_once_another_one_answers(tmp_path: Path) -> None:
     script = """
         [[step]]
