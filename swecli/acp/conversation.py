@@ -47,7 +47,7 @@ from swecli.acp.options import Choices
 from swecli.acp.prompts import Said
 from swecli.acp.updates import Update, Updates, blocks_text, message, notice_text, tool_text
 from swecli.acp.words import clean, one_line
-from swecli.commands.base import run_command
+from swecli.commands.base import CommandResult, run_command
 from swecli.commands.registry import CommandCall, UnknownCommand, command_table, commands_of
 from swecli.core.protocol.commands import Answer, CarryOut, Interrupt, Submit
 from swecli.core.protocol.events import (
@@ -130,6 +130,8 @@ class Conversation:
         self._prompts: list[_Prompt] = []
         self._turn: _Turn | None = None
         self._in_command = False
+        self._aside: asyncio.Task[CommandResult] | None = None
+        """A slash command that asks the model by itself."""
         self._held = [f"> {remark}\n\n" for remark in remarks]
         """Remarks for the next prompt, because the client shows nothing before it."""
         self._titled = session.view.totals.turns > 0
@@ -336,8 +338,9 @@ class Conversation:
             prompt.cancelled = True
         if self._prompts:
             self.session.send(Interrupt())
-        if self._plan_question is not None:
-            self._plan_question.cancel()
+        for task in (self._plan_question, self._aside):
+            if task is not None:
+                task.cancel()
 
     async def prompt(self, said: Said) -> PromptResponse:
         """Carry out a prompt, after the earlier ones.
@@ -483,7 +486,7 @@ class Conversation:
 
     async def _show(self, found: CommandCall) -> None:
         """Run a command, and show its result and what it begins."""
-        result = await run_command(found.command, self.session, found.arguments)
+        result = await self._result(found)
         blocks = (*result.blocks, *result.instead)
         text = blocks_text(blocks) or _SCREENS.get(result.screen or "", "")
         if result.clip is not None:
@@ -495,6 +498,19 @@ class Conversation:
         if result.offer is not None:
             self.session.send(result.offer.command)
         await self._settled()
+
+    async def _result(self, found: CommandCall) -> CommandResult:
+        """Run a command. One that asks the model has no result if it is cancelled."""
+        work = run_command(found.command, self.session, found.arguments)
+        if not found.command.asks_model:
+            return await work
+        self._aside = task = self._begin(work)
+        try:
+            await asyncio.wait((task,))
+        finally:
+            self._aside = None
+            task.cancel()
+        return CommandResult() if task.cancelled() else task.result()
 
     async def _settled(self) -> None:
         """Wait until the session is idle, and all its updates have been sent."""

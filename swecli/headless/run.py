@@ -319,6 +319,8 @@ class HeadlessRun:
         self._wake = asyncio.Event()
         self._silence = Silence(PATIENCE)
         self._command: asyncio.Future[outcome.Shown | None] | None = None
+        self._asks_model = False
+        """Whether the command asks the model by itself, which no interrupt of the session ends."""
         self._weighing: asyncio.Future[None] | None = None
         self._repaired = False
         self._turns_before = session.view.totals.turns
@@ -359,6 +361,7 @@ class HeadlessRun:
         if unknown:
             command = parse(prompt, commands_of(self._session))
         if isinstance(command, CommandCall):
+            self._asks_model = command.command.asks_model
             return await outcome.run_slash(self._session, command, self._request.screens)
         if command is not None:
             self._outcome.input_errors.append(command.message)
@@ -415,7 +418,7 @@ class HeadlessRun:
                     following = asyncio.ensure_future(_next(events))
             if self._weighing is not None:
                 await self._weighing
-            if self._command is not None:
+            if self._command is not None and not self._command.cancelled():
                 shown = await self._command
                 if shown is not None and (
                     shown.text or self._outcome.ended is None
@@ -538,6 +541,8 @@ class HeadlessRun:
         self._stopping = True
         self._input_open = False
         self._session.send(Interrupt())
+        if self._command is not None and self._asks_model:
+            self._command.cancel()
         self._wake.set()
 
     def _signalled(self) -> None:

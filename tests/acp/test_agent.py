@@ -558,3 +558,13 @@ async def test_remarks_are_told_before_a_prompt_fails_without_a_model(
             await made.prompt("hi again")
         assert failed.value.code == -32000
         assert "inside: only the editor can reach it" in made.editor.said()
+
+
+async def test_cancel_ends_a_command_that_waits_for_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = "[[step]]\ntext = 'A long answer.'\nfault = { kind = 'stall', after = 3 }\n" + TALK
+    async with bench(tmp_path, monkeypatch, script) as made:
+        turn = asyncio.create_task(made.prompt("/btw what is this?"))
+        await until(lambda: made.agent._open[made.session]._in_command)  # nothing is told of it
+        await made.connection.cancel(session_id=made.session)
+        assert (await turn).stop_reason == "cancelled"
+        assert (await made.prompt("go on")).stop_reason == "end_turn"

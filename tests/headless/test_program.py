@@ -318,6 +318,18 @@ def test_a_signal_keeps_what_was_said_and_c_goes_on(number: signal.Signals, code
         assert again == Ended(0, "ok\n", "")
 
 
+def test_a_signal_ends_a_command_that_waits_for_the_model(project: Path) -> None:
+    with server(fault("stall")) as provider:
+        run = program(project, provider, fresh=True)
+        process = run.start("-p", "/btw what?", "-m", "openai/m", "--output-format", "json", stdin=subprocess.DEVNULL)
+        provider.wait_for(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 130
+        assert json.loads(out)["status"] == "interrupted"
+        assert err.decode() == "interrupted\n"
+
+
 def test_a_killed_run_is_continued_with_everything_that_was_acknowledged(project: Path) -> None:
     script = FIX.split('[[step]]\nexpect = { last_result = "basket/pricing.py" }\ncall = [{ tool = "run')[0]
     script += fault("stall") + '[[step]]\nexpect = { request = ["first", "quantity > pieces"] }\ntext = "ok"'
