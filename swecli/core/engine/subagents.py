@@ -505,7 +505,8 @@ class Subagents:
             own = (rule for rule in policy.rules if rule not in began)
             rules = tuple(dict.fromkeys((*services.policy.rules, *own, *state.rules)))  # current rules of the files
             untrusted = tuple(dict.fromkeys((*policy.untrusted, *state.untrusted)))
-            return replace(policy, rules=rules, untrusted=untrusted)
+            mode = tightest(profile.mode, policy.mode)  # also where a looser one is considered
+            return replace(policy, mode=mode, rules=rules, untrusted=untrusted)
 
         tools = services.tools.selected(names)
         prompt = "\n\n".join(filter(None, (read_prompt("subagent"), profile.prompt)))

@@ -43,6 +43,7 @@ PROFILES = (
     AgentProfile("lost", "Has nothing.", "", tools=("nothing_here",)),
     AgentProfile("half", "Has a bit.", "", tools=("read_file", "nothing_here")),
     AgentProfile("elsewhere", "Asks another model.", "", model="gone/model"),
+    AgentProfile("careful", "Asks before edits.", "", mode="default"),
 )
 CLOSING = '[[step]]\ntext = "all reported"\n'
 USAGE = "usage = { input = 1000, output = 100 }"
@@ -364,6 +365,20 @@ async def test_a_profile_works_in_the_tighter_mode_with_its_tools_only(tmp_path:
 
         assert made.gates.started == []
         assert not made.bodies(PermissionRequested)
+
+
+@pytest.mark.parametrize(("agent", "offered"), [("general", True), ("careful", False)])
+async def test_a_looser_mode_is_offered_only_where_it_would_settle_the_question(
+    tmp_path: Path, agent: str, offered: bool
+) -> None:
+    child = child_answers("ok", call("write_file", "a.txt"))
+    async with with_agents(parent(task(agent=agent)), tmp_path, child) as made:
+        made.send(Submit("go"))
+        request = await made.asked()
+        assert request.acceptable == offered
+        made.send(SetMode("accept-edits") if offered else ReplyPermission(request.request, "once"))
+        await until(lambda: not made.session.view.busy)
+        assert made.gates.ended == ["a.txt"]
 
 
 async def test_an_interrupt_ends_all_of_them(tmp_path: Path) -> None:
