@@ -74,7 +74,7 @@ class InstructionNews:
 
     async def _look_for_changes(self) -> None:
         stamps = await asyncio.to_thread(_stamps, self._watched)
-        before, self._stamps = self._stamps, stamps
+        before, self._stamps = self._stamps, stamps  # of before the reading, so that a change meanwhile is found
         if stamps == before:
             return
         now = await asyncio.to_thread(self._files.read)
@@ -89,7 +89,6 @@ class InstructionNews:
         moved, self._present = present.keys() != self._present.keys(), present
         if moved:
             self._watched = self._places()
-        self._stamps = await asyncio.to_thread(_stamps, self._watched)
         if changed or gone:
             self._announce(changed, gone)
 

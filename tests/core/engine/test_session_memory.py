@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions, instruction_folders, load_instructions
@@ -319,6 +320,26 @@ async def test_a_nested_file_is_told_once_when_a_file_below_is_read(work: Path) 
     async with bench(reads, work, tools=TOOLS, policy=AUTO, instruction_files=watched(work), history=facts) as one:
         await one.say("Look again")
         assert sum("No semicolons" in message.text for message in one.session.view.messages) == 1
+
+
+async def test_a_change_while_the_files_are_read_is_told_with_the_next_request(work: Path) -> None:
+    (work / "AGENTS.md").write_text("First.")
+    files = watched(work)
+    texts = ["Third, and longer.", "Second."]
+
+    def read() -> Instructions:
+        found = load_instructions(work)
+        if len(texts) == 1:
+            (work / "AGENTS.md").write_text(texts.pop())
+        return found
+
+    async with bench(DONE * 3, work, instruction_files=replace(files, read=read)) as one:
+        await one.say("Begin")
+        (work / "AGENTS.md").write_text(texts.pop())
+        await one.say("Go on")
+        assert said(one, "Second.")()
+        await one.say("Go on")
+        assert said(one, "Third, and longer.")()
 
 
 async def test_a_nested_file_is_there_after_a_compaction_and_a_rewind(work: Path) -> None:
