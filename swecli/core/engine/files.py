@@ -131,11 +131,13 @@ _SETTLED = 2.0
 
 
 class _Stamp(Struct, frozen=True):
-    """Status of a file when it was last checked, and its hash then; None = it was gone."""
+    """Status of a file when it was last checked, and its hash then; None = it was gone. ``settled``: a later change
+    gets another status."""
 
     size: int = 0
     modified: int = 0
     inode: int = 0
+    settled: bool = True
     sha256: str | None = None
 
 
@@ -213,12 +215,14 @@ def _look(paths: Sequence[str], known: Mapping[str, _Stamp]) -> dict[str, _Stamp
             with open_regular(Path(path)) as (descriptor, status):
                 stamp = _Stamp(status.st_size, status.st_mtime_ns, status.st_ino)
                 before = known.get(path)
-                settled = time.time() - status.st_mtime > _SETTLED
-                if before is not None and settled and replace(before, sha256=None) == stamp:
+                if before is not None and replace(before, sha256=None) == stamp:
                     found[path] = before
                 elif status.st_size <= min(LARGEST, left):
                     left -= status.st_size
-                    found[path] = replace(stamp, sha256=sha256(read_all(descriptor, status.st_size)).hexdigest())
+                    settled = time.time() - status.st_mtime > _SETTLED
+                    found[path] = replace(
+                        stamp, settled=settled, sha256=sha256(read_all(descriptor, status.st_size)).hexdigest()
+                    )
         except FileNotFoundError:
             found[path] = _Stamp()
         except OSError:
