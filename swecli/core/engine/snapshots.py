@@ -108,11 +108,12 @@ def closing_bodies(ledger: Ledger, state: SessionState, detail: str, *, turn: bo
     """Terminal events for every open request, item and answer. ``detail`` goes into the answer's stop.
 
     Streaming text is kept as an incomplete answer; a started call is marked as of unknown effect, an unstarted one as
-    not executed. ``turn``: only a turn ends, so questions outside its items stay open.
+    not executed. ``turn``: only a turn ends, so requests outside its items stay open, as those of background subagents.
     """
-    bodies: list[Body] = [PermissionResolved(request, "cancelled", "engine") for request in state.permissions]
-    asked = (request for request, question in state.questions.items() if question.item or not turn)
-    bodies += [QuestionAnswered(request, (), "engine") for request in asked]
+    permissions = [request for request, asked in state.permissions.items() if not turn or asked.item in ledger.open]
+    questions = [request for request, asked in state.questions.items() if not turn or asked.item in ledger.open]
+    bodies: list[Body] = [PermissionResolved(request, "cancelled", "engine") for request in permissions]
+    bodies += [QuestionAnswered(request, (), "engine") for request in questions]
     answered = {item for response in ledger.responses.values() for item in response.items}
     agents = {agent.started.item: agent.id for agent in state.agents.values()}
     kept: list[str] = []

@@ -30,7 +30,9 @@ from swecli.core.protocol.events import (
     ModeChanged,
     Notice,
     PermissionRequested,
+    PermissionResolved,
     StepStarted,
+    TurnEnded,
 )
 from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.tools.base import ToolContext, ToolOutcome
@@ -379,6 +381,22 @@ async def test_a_looser_mode_is_offered_only_where_it_would_settle_the_question(
         made.send(SetMode("accept-edits") if offered else ReplyPermission(request.request, "once"))
         await until(lambda: not made.session.view.busy)
         assert made.gates.ended == ["a.txt"]
+
+
+async def test_a_question_of_one_in_the_background_outlives_the_turn(tmp_path: Path) -> None:
+    child = child_answers("ok", call("write_file", "a.txt"))
+    async with with_agents(parent(task(background=True), call("read_file", "y")), tmp_path, child) as made:
+        made.gates.held.add("y")
+        made.send(Submit("go"))
+        request = await made.asked()
+        made.gates.release("y")
+        await until(lambda: any(event.agent == "main" and isinstance(event.body, TurnEnded) for event in made.events))
+        await until(lambda: not made.session.view.busy)
+        assert made.session.view.permission == request
+        made.send(ReplyPermission(request.request, "once"))
+        await until(lambda: bool(ended(made)), "the end of the subagent")
+        assert "a.txt" in made.gates.ended
+        assert [body.choice for body in made.bodies(PermissionResolved)] == ["once"]
 
 
 async def test_an_interrupt_ends_all_of_them(tmp_path: Path) -> None:
