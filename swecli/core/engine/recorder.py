@@ -153,7 +153,8 @@ class Facts(Sequence[Event]):
         while page := past.read(after):
             yield from page
             after = page[-1].seq
-        yield from past.newest
+        # In a thread, facts may have left memory between the two looks at it above.
+        yield from (event for event in past.newest if event.seq > after)
 
     def __reversed__(self) -> Iterator[Event]:
         return reversed([*self])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from weakref import ref
 
 from swecli.core.engine.recorder import KEPT, PAGE, Facts, Recorder, Subscription
@@ -156,3 +156,19 @@ async def test_turns_that_the_log_alone_has_are_read_from_where_they_begin() -> 
     assert log.reads == 2
     assert await _taken(Subscription(facts.recent(3, {})), 6) == list(range(len(history) - 5, len(history) + 1))
     assert log.reads == 2, "what is in memory is not read"
+
+
+def test_facts_that_leave_memory_while_they_are_listed_come_once() -> None:
+    """Facts are listed in a thread, while the event loop adds more."""
+    events = _events(1, 3 * KEPT)
+    facts = Facts(events)
+    facts.read_from(_Log(events, lambda published: None))
+
+    class Held(list[Event]):
+        def __iter__(self) -> Iterator[Event]:
+            held = [*super().__iter__()]
+            facts._let_go()
+            return iter(held)
+
+    facts._held = Held(events)
+    assert [event.seq for event in facts] == [event.seq for event in events]
