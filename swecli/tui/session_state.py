@@ -80,6 +80,8 @@ class UiState(Struct):
     """Running hooks, by the number of the wait."""
     running: dict[str, Running] = field(default_factory=lambda: {})
     requests: list[Request] = field(default_factory=lambda: [])
+    of_agents: set[str] = field(default_factory=lambda: set())
+    """Ids of the requests of subagents."""
     asked_since: float = 0.0
     """When the pending request was shown, or the previous answer arrived."""
     waited: float = 0.0
@@ -119,6 +121,8 @@ def feed(state: UiState, event: Event) -> None:
             if not state.requests:
                 state.asked_since = event.ts
             state.requests.append(body)
+            if event.agent != MAIN:
+                state.of_agents.add(body.request)
         case PermissionResolved() | QuestionAnswered():
             _answered(state, [request for request in state.requests if request.request != body.request], event.ts)
         case StepStarted():
@@ -155,6 +159,7 @@ def feed(state: UiState, event: Event) -> None:
         case SessionStarted():
             _rest(state)
             state.requests.clear()
+            state.of_agents.clear()
             state.hooks.clear()
             state.sandbox = None
             state.changed.clear()  # by an earlier run
@@ -178,9 +183,8 @@ def _rest(state: UiState) -> None:
     state.busy = state.interrupting = False
     state.retry, state.awaits = None, ""
     state.running.clear()
-    state.requests = [
-        request for request in state.requests if not request.item
-    ]  # requests without an item outlive the turn
+    # Those without an item, and those of background subagents, outlive the turn.
+    state.requests = [one for one in state.requests if not one.item or one.request in state.of_agents]
 
 
 def _checkpoint(state: UiState, body: ItemCheckpointed, at: float) -> None:

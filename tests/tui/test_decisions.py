@@ -299,3 +299,13 @@ def test_the_first_run_names_keys_and_never_their_values() -> None:
     assert "OLLAMA_HOST" not in shown
     assert "sk-very-secret" not in shown
     assert "swecli demo" in repr(connect.model_blocks({}, ()))
+
+
+def test_a_question_of_a_subagent_outlives_the_turn_until_it_is_settled() -> None:
+    state = state_after(TurnStarted("u1"), PermissionRequested("p1", "t1", "run_command", "make", (), "why", "b"))
+    asked = PermissionRequested("p2", "t2", "run_command", "make", (), "why", "b")
+    session_state.feed(state, Event(8, 1008.0, "s", 1, asked, "agent-1"))
+    session_state.feed(state, Event(9, 1009.0, "s", 1, TurnEnded("done")))
+    assert state.requests == [asked]
+    session_state.feed(state, Event(10, 1010.0, "s", 1, PermissionResolved("p2", "cancelled", "engine"), "agent-1"))
+    assert state.requests == []
