@@ -524,7 +524,11 @@ class Scheduler:
     def cancel(self, item: str) -> bool:
         """Stop one running call; the others continue. False if it is not running."""
         task = self._tasks.get(item)
-        return task is not None and task.cancel()
+        if task is None or task.done():
+            return False
+        # A task cancelled before its first step runs nothing, not even its clean-up. That step is already scheduled.
+        asyncio.get_running_loop().call_soon(task.cancel)
+        return True
 
 
 def _same_target(earlier: PreparedCall, later: PreparedCall) -> bool:

@@ -11,9 +11,10 @@ from swecli.core.engine.snapshots import recover
 from swecli.core.engine.state import SessionState
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import TerminalBlock
-from swecli.core.protocol.commands import Interrupt, ReplyPermission, Submit
+from swecli.core.protocol.commands import CancelItem, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
     Event,
+    ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
     ItemStarted,
@@ -228,3 +229,21 @@ def test_a_session_that_ended_well_needs_no_recovery() -> None:
 
 def test_a_call_without_result_is_named_as_not_executed() -> None:
     assert "not executed" in MISSING_RESULT
+
+
+async def test_a_call_that_is_cancelled_before_its_first_step_holds_up_no_question(tmp_path: Path) -> None:
+    script = f'[[step]]\ncall = [{call("write_file", "a")}, {call("write_file", "b")}]\n[[step]]\ntext = "ok"\n'
+    async with bench(script, tmp_path) as b:
+        loop = asyncio.get_running_loop()
+
+        def cancel_first(event: Event) -> None:
+            if isinstance(event.body, ItemCheckpointed) and event.body.title == "a" and not event.body.running:
+                loop.call_soon(b.send, CancelItem(event.body.item))  # before the calls' tasks begin
+
+        b.session._recorder.watchers.append(cancel_first)
+        b.send(Submit("go"))
+        await until(lambda: any(request.title == "b" for request in b.bodies(PermissionRequested)), "the question")
+        b.allow(next(request for request in b.bodies(PermissionRequested) if request.title == "b"))
+        await until(lambda: bool(b.bodies(TurnEnded)), "end")
+        assert b.gates.ended == ["b"]
+        check_ended(b)
