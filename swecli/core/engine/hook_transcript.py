@@ -14,6 +14,7 @@ from swecli.core.atomic_text import make_private
 from swecli.core.context_management.ledger import Entry
 from swecli.core.engine.recorder import Recorder
 from swecli.core.hooks.translation import COMPACT, claude_name
+from swecli.core.llm.json_values import parse_json
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 
 
@@ -93,6 +94,6 @@ def _block(part: object) -> dict[str, Any] | None:
 
 def _input(part: ToolCallPart) -> Any:
     try:
-        return json.loads(part.arguments)
-    except ValueError:
+        return parse_json(part.arguments)
+    except ValueError:  # or nested too deeply
         return {"arguments": part.arguments}

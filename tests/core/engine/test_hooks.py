@@ -267,6 +267,16 @@ async def test_what_is_written_meanwhile_is_looked_at_too(tmp_path: Path) -> Non
         assert any("blocked your message: no secrets" in body.text for body in it.bodies(Notice))
 
 
+async def test_arguments_nested_without_end_break_no_later_call(tmp_path: Path) -> None:
+    given = hooks(tmp_path, Hook("PreToolUse", "cat > /dev/null"))
+    deep = '{"target": ' + "[" * 20_000 + "]" * 20_000 + "}"
+    script = f"[[step]]\ncall = [{{ tool = 'run_command', arguments = '{deep}' }}]\n{ONE_CALL}"
+    async with bench(script, tmp_path, policy=ALLOWED, output_folder=tmp_path / "out" / "output", **given) as it:
+        it.allow_all = True
+        assert (await it.say("go")).outcome == "done"
+        assert it.gates.ended == ["make"]
+
+
 async def test_a_waiting_message_that_changes_while_it_is_looked_at_is_looked_at_again(tmp_path: Path) -> None:
     work, wait = tmp_path / "work", "touch ../looking; while [ ! -e ../go ]; do sleep 0.02; done"
     work.mkdir()
