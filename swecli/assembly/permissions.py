@@ -73,7 +73,7 @@ def _command(body: object) -> tuple[str, str] | None:
         data = cast("dict[str, Any]", json.loads(cast("bytes", body)))
         part = data["part"]
         command = json.loads(part["arguments"])["command"] if part["name"] == COMMAND_TOOL else None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return (str(data.get("item")), command) if isinstance(command, str) else None
 

@@ -79,7 +79,7 @@ def deltas_of(answer: str) -> list[Delta]:
             continue
         try:
             data = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(data, dict) and (delta := _delta(cast("dict[str, Any]", data))) is not None:
             found.append(delta)

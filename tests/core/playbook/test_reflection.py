@@ -90,3 +90,7 @@ def test_an_answer_may_be_anything() -> None:
     assert deltas_of('Nothing to learn.\n```json\n{broken\n[1]\n{}\n{"op": "EXPLODE"}\n```') == []
     assert len(deltas_of('{"op": "REMOVE", "id": "a"}\n' * 50)) == 10
     assert "(empty)" in question(EVENTS, [])
+
+
+def test_a_line_nested_without_end_is_ignored_like_other_lines() -> None:
+    assert deltas_of('{"op": ' + "[" * 20_000 + "]" * 20_000 + "}\nNothing else.") == []
