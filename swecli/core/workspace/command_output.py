@@ -303,10 +303,10 @@ class CommandOutput:
     def write(self) -> None:
         self._spill.write()
 
-    def text(self, head: int = HEAD, tail: int = TAIL, start: int = 0) -> tuple[str, int]:
-        """The output from byte ``start``: whole, or its first ``head`` and last ``tail`` bytes around a line that gives
-        the missing amount; and the size of that range in bytes."""
-        total = self.total
+    def text(self, head: int = HEAD, tail: int = TAIL, start: int = 0, end: int | None = None) -> tuple[str, int]:
+        """The output from byte ``start`` to ``end`` (None: the newest): whole, or its first ``head`` and last ``tail``
+        bytes around a line that gives the missing amount; and the size of the missing range in bytes."""
+        total = self.total if end is None else min(end, self.total)
         if start >= total:
             return "", 0
         try:

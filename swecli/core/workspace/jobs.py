@@ -243,7 +243,7 @@ class Jobs:
         """A job's output since the previous call: whole, or both ends of it."""
         job = self._job(job_id)
         start, job.seen, job.reported = job.seen, job.running.output.total, job.over.is_set()
-        return (await asyncio.to_thread(job.running.output.text, head, tail, start))[0]
+        return (await asyncio.to_thread(job.running.output.text, head, tail, start, job.seen))[0]
 
     async def output(self, job_id: str, head: int = HEAD, tail: int = TAIL) -> str:
         return (await asyncio.to_thread(self._job(job_id).running.output.text, head, tail))[0]

@@ -282,7 +282,7 @@ class RunningCommand:
     ) -> ProcessResult:
         """The current result, with ``head`` and ``tail`` bytes of its output."""
         size = self.output.total
-        text, omitted = await asyncio.to_thread(self.output.text, head, tail)
+        text, omitted = await asyncio.to_thread(self.output.text, head, tail, 0, size)
         return ProcessResult(
             output=text,
             exit_status=self.exit_status if ending == "exited" else None,

@@ -150,6 +150,26 @@ async def test_reading_gives_each_piece_once_and_both_ends_of_a_flood(bench: Ben
     assert (await bench.jobs.output("j1", 2_000_000, 0)).count("\n") == 200_003
 
 
+async def test_what_is_written_while_the_output_is_read_comes_with_the_next_piece(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = await bench.run(f"echo one; sleep 7507.{ME} & wait", background=True, timeout=None)
+    await until(lambda: bench.jobs.info(result.job).size == 4)
+    await bench.jobs.new_output(result.job, 1_000, 1_000)
+    output = bench.jobs._jobs[result.job].running.output
+    read = output.text
+    output.add(b"two\n")
+
+    def late(*arguments: int) -> tuple[str, int]:
+        output.add(b"three\n")
+        return read(*arguments)
+
+    monkeypatch.setattr(output, "text", late)
+    assert await bench.jobs.new_output(result.job, 1_000, 1_000) == "two\n"
+    monkeypatch.setattr(output, "text", read)
+    assert await bench.jobs.new_output(result.job, 1_000, 1_000) == "three\n"
+
+
 async def test_the_end_of_the_session_ends_what_ignores_it(bench: Bench) -> None:
     result = await bench.run(f"trap '' TERM; setsid sleep 7504.{ME} & sleep 7504.{ME}", background=True, timeout=None)
     pids = [bench.jobs.info(result.job).pid, *(process.pid for process in result.background)]
