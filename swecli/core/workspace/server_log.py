@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -28,12 +29,22 @@ class ServerLog:
         self.path = path
         self._mask = mask
         self._size = 0
-        self.newest = ""
+        self._lines = ""
+        """The newest lines, masked."""
+        self._rest = ""
+        """The beginning of a line whose end has not arrived."""
+
+    @property
+    def newest(self) -> str:
+        """The end of the log."""
+        return _ending(self._lines + self._mask(self._rest)) if self._rest else self._lines
 
     def write(self, text: str) -> None:
         """Add a text. If the log can't be written, it is kept in memory only."""
+        if not text:
+            return
         text = self._mask(text)
-        self.newest = _ending(self.newest + text)
+        self._lines = _ending(self._lines + text)
         if self.path is None:
             return
         try:
@@ -52,9 +63,22 @@ class ServerLog:
 
     async def follow(self, stream: asyncio.StreamReader) -> None:
         """Add what a stream gives, until its end."""
-        while chunk := await stream.read(_CHUNK):
-            self.write(chunk.decode("utf-8", "replace"))
-            await asyncio.sleep(0)
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        try:
+            while chunk := await stream.read(_CHUNK):
+                self._take(decoder.decode(chunk))
+                await asyncio.sleep(0)
+        finally:
+            rest, self._rest = self._rest + decoder.decode(b"", True), ""
+            self.write(rest)
+
+    def _take(self, text: str) -> None:
+        """Write whole lines: a secret may arrive in two pieces, and only a whole one is found."""
+        lines, end, rest = (self._rest + text).rpartition("\n")
+        self._rest = rest if len(rest) <= _CHUNK else ""
+        whole = lines + end + (rest if not self._rest else "")
+        if whole:
+            self.write(whole)
 
     def line(self, text: str) -> None:
         self.write(f"{OWN}{text}\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from swecli.core.workspace.server_log import NEWEST, ServerLog
@@ -31,3 +33,17 @@ def test_what_the_program_said_last(lines: tuple[str, ...], said: str) -> None:
     log = ServerLog(None, str)
     log.write("".join(f"{line}\n" for line in lines))
     assert log.said == said
+
+
+async def test_a_key_and_a_character_that_arrive_in_two_pieces() -> None:
+    log = ServerLog(None, lambda text: text.replace("secret", "***"))
+    stream = asyncio.StreamReader()
+    following = asyncio.create_task(log.follow(stream))
+    for piece in (b"key: sec", b"ret \xc3", b"\xa4\nlast: sec", b"ret"):
+        stream.feed_data(piece)
+        for _ in range(4):
+            await asyncio.sleep(0)
+    assert log.said == "last: ***"
+    stream.feed_eof()
+    await following
+    assert log.newest == "key: *** ä\nlast: ***"
