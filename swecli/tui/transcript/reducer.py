@@ -126,9 +126,15 @@ def notice_of(event: Event) -> NoticeBlock | None:
 
 
 def _job(key: str, body: JobChanged) -> NoticeBlock:
-    ended = "" if body.exit_status is None else f" with status {body.exit_status}"
-    state = "runs in the background" if body.status == "running" else f"{body.status}{ended}"
-    return NoticeBlock(key, f"Job {body.job} {state}: {body.command}", "warning" if body.exit_status else "info")
+    match body.status:
+        case "running":
+            state = "runs in the background"
+        case "killed":
+            state = f"was stopped{f' ({body.note})' if body.note else ''}"
+        case "exited":
+            state = "ended" if body.exit_status is None else f"ended with exit status {body.exit_status}"
+    level = "warning" if body.status == "exited" and body.exit_status else "info"
+    return NoticeBlock(key, f"Job {body.job} {state}: {body.command}", level)
 
 
 class Reducer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,10 +13,12 @@ from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     AgentStarted,
     ContextMeasured,
+    Event,
     ItemCheckpointed,
     ItemCompleted,
     ItemDelta,
     ItemStarted,
+    JobChanged,
     ModelChanged,
     Notice,
     PermissionRequested,
@@ -48,7 +51,7 @@ from swecli.tui.transcript.blocks import (
 )
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.palette import DARK
-from swecli.tui.transcript.reducer import Reducer
+from swecli.tui.transcript.reducer import Reducer, notice_of
 from tests.tui.transcript.events import answer, facts, session, stream, tool, user
 
 
@@ -389,3 +392,19 @@ def test_a_call_of_a_command_shows_what_was_typed_and_on_request_what_was_sent()
     folded, whole = (render_block(block, 60, DARK, expanded=expanded) for expanded in (False, True))
     assert [row.text.strip() for row in folded] == ["› /git:say hi"]
     assert [row.text.strip() for row in whole] == ["› /git:say hi", "Say hi", "to all"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words", "level"),
+    [
+        (JobChanged("j1", "make", "running"), "runs in the background", "info"),
+        (JobChanged("j1", "make", "exited", 0), "ended with exit status 0", "info"),
+        (JobChanged("j1", "make", "exited", 2), "ended with exit status 2", "warning"),
+        (JobChanged("j1", "make", "killed", -15), "was stopped", "info"),
+        (JobChanged("j1", "make", "killed", 0, note="swecli was ended"), "was stopped (swecli was ended)", "info"),
+    ],
+)
+def test_the_line_of_a_job_tells_how_it_ended(body: JobChanged, words: str, level: str) -> None:
+    notice = notice_of(Event(1, 0.0, "s", 1, body))
+    assert notice is not None
+    assert (notice.text, notice.level) == (f"Job j1 {words}: make", level)
