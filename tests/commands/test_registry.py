@@ -72,6 +72,14 @@ def test_the_nearest_command_is_suggested(name: str, expected: str) -> None:
     assert "Nothing was sent." in unknown.message
 
 
+def test_other_names_lead_to_no_command_that_only_looks_alike() -> None:
+    for name, command in (("kill", "/jobs"), ("stop", "/jobs"), ("dir", "/add-dir"), ("edit", "Ctrl+G")):
+        unknown = parse(f"/{name}")
+        assert isinstance(unknown, UnknownCommand)
+        assert command in unknown.message
+        assert "Did you mean" not in unknown.message
+
+
 def test_the_table_lists_every_command() -> None:
     table = command_table()
     assert [row[0].split()[0] for row in table.rows] == [f"/{command.name}" for command in COMMANDS]
