@@ -114,17 +114,30 @@ async def test_up_takes_the_newest_waiting_message_back() -> None:
         await it.until(lambda: it.app.session.state.busy)
         await it.type("later")
         await it.press("tab")
-        await it.shows("after this turn: later")
+        await it.shows("after this turn: later · Up takes it back")
         await it.press("up")
         await it.until(lambda: it.text == "later")
         assert len(it.session.sent(EditQueue)) == 1
         await it.hides("after this turn: later")
 
 
+async def test_the_newest_waiting_message_names_the_key_for_it_even_if_it_is_long() -> None:
+    async with running(WAITS) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.session.state.busy)
+        for text in ("first", "word " * 60):
+            await it.type(text)
+            await it.press("tab")
+        await it.shows("… · Up takes it back")
+        assert it.screen().count("takes it back") == 1
+        await it.press("escape")
+        await it.until(lambda: it.text.startswith("first\nword word"))
+
+
 async def test_a_message_left_over_from_an_earlier_turn_does_not_wait_for_a_running_one() -> None:
     left = (Queued("n1", "later"), Queued("n2", "at once", steer=True))
     async with running(session=Session(WAITS, history=[QueueChanged(left)])) as it:
-        await it.shows(*(f"after the next turn (Up takes it back): {text}" for text in ("later", "at once")))
+        await it.shows(*(f"after the next turn: {text}" for text in ("later", "at once · Up takes it back")))
         await it.say("begin")
         await it.shows("after this turn: later", "next step: at once")
 

@@ -347,6 +347,9 @@ class HistorySearch(Static):
 SHOWN = 4
 """Lines for waiting messages."""
 
+LEAST_TEXT = 40
+"""Cells of a waiting message that its key may leave."""
+
 THIS_TURN = "this turn"
 
 
@@ -359,11 +362,12 @@ class Waiting(Static):
         super().__init__("", id="queue", markup=False)
         self.queue: tuple[Queued, ...] = ()
         self._after: tuple[str, ...] = ()
+        self._back = ""
 
-    def show(self, queue: tuple[Queued, ...], after: tuple[str, ...]) -> None:
-        """``after`` says what each of them waits for."""
-        if (queue, after) != (self.queue, self._after):
-            self.queue, self._after = queue, after
+    def show(self, queue: tuple[Queued, ...], after: tuple[str, ...], back: str) -> None:
+        """``after`` says what each of them waits for, ``back`` names the key that takes the newest one back, if any."""
+        if (queue, after, back) != (self.queue, self._after, self._back):
+            self.queue, self._after, self._back = queue, after, back
             self.fit()
 
     def _line(self, entry: Queued, after: str) -> str:
@@ -377,8 +381,12 @@ class Waiting(Static):
         if hidden := max(0, len(lines) - SHOWN):
             lines[SHOWN - 2 : -1] = [Content(f"… {hidden + 1} more")]
         width = max(1, self.app.size.width - 2)
+        hint = Content(f" · {self._back} takes it back" if self._back else "")
+        *earlier, newest = [line.truncate(width, ellipsis=True) for line in lines] or [Content("")]
+        if (room := width - hint.cell_length) >= LEAST_TEXT:
+            newest = newest.truncate(room, ellipsis=True) + hint
         self.display = bool(self.queue)
-        self.update(Content("\n").join([line.truncate(width, ellipsis=True) for line in lines]))
+        self.update(Content("\n").join([*earlier, newest]))
 
 
 class MentionWeights(Static):
@@ -626,9 +634,10 @@ class Prompt(Vertical):
         self._busy = busy
         self._invitation = (STEERING if busy else PLACEHOLDER) if opened else STARTING
         self._invite()
-        idle = f"the next turn ({self.keymap.shown('older')} takes it back)"
         work = THIS_TURN if busy else "this command" if other_work else ""
-        self._waiting.show((*queue, *later), (*(work or idle for _ in queue), *(work for _ in later)))
+        after = (*(work or "the next turn" for _ in queue), *(work for _ in later))
+        back = self.keymap.shown("older") if self.keymap.keys("older") else ""
+        self._waiting.show((*queue, *later), after, back)
 
     def _invite(self) -> None:
         """Set the empty prompt's placeholder in the longest form that fits."""
