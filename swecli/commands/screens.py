@@ -69,4 +69,6 @@ RESUME = SlashCommand(
 CLEAR = SlashCommand(
     "clear", "Start a new conversation; this one is kept", opens("clear"), ("new", "reset"), while_busy=False
 )
+QUIT_WORDS = frozenset(("exit", "quit", ":q"))
+"""Whole messages that mean ``/quit`` where a person types them, as in a shell and in vim."""
 QUIT = SlashCommand("quit", "Quit; the conversation is stored", opens("quit"), ("exit", "q"))

@@ -18,6 +18,7 @@ from msgspec import Struct
 from swecli.commands.base import SHELL_USE, CommandResult, Offer, jobs_words, run_command, running_jobs
 from swecli.commands.memory import instructions_file, note_of, remember
 from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of, parse
+from swecli.commands.screens import QUIT_WORDS
 from swecli.core.config.paths import user_paths
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import Answer, Interrupt, ReplyPermission, RunShell, Steer, Submit
@@ -570,6 +571,8 @@ class LinearFrontEnd:
     async def _do(self, text: str, *, waited: bool = False) -> None:
         """Run a line, or let it wait for the turn to end. ``waited``: its turn has come."""
         stripped = "/help" if text.strip() == "?" else text.strip()
+        if self._by_hand and stripped.lower() in QUIT_WORDS:
+            stripped = "/quit"
         if stripped.startswith("!"):
             command = stripped.lstrip("!").strip()
             if not command:

@@ -64,12 +64,15 @@ def interpret(text: str, commands: Sequence[SlashCommand], *, bare: bool = True)
         UnknownCommand,
         parse,
     )  # imports every command; loaded in parallel to the screen
+    from swecli.commands.screens import QUIT_WORDS
 
     stripped = text.strip()
     if not stripped:
         return None
     if stripped == "?":
         stripped = "/help"
+    elif bare and stripped.lower() in QUIT_WORDS:
+        stripped = "/quit"
     if stripped.startswith("!"):
         command = stripped.lstrip("!").strip()
         return Shell(command, stripped.startswith("!!")) if command else NotSent(SHELL_USE)

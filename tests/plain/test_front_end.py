@@ -459,7 +459,7 @@ async def test_after_a_turn_that_failed_the_waiting_lines_are_not_run(interrupte
     assert RunShell("ls") not in session.commands
 
 
-@pytest.mark.parametrize("typed", ["/clear", "/quit"])
+@pytest.mark.parametrize("typed", ["/clear", "/quit", "exit"])
 async def test_a_session_with_jobs_is_left_after_a_yes_only(typed: str) -> None:
     session = FakeSession()
     session.view.jobs = (JobInfo("job1", "npm start", "t1", 1, 0.0),)
@@ -502,6 +502,11 @@ async def test_a_line_with_a_number_sign_is_a_note(tmp_path: Path, monkeypatch: 
 async def test_a_piped_line_with_a_number_sign_is_a_message() -> None:
     session, _ = await play("# use tabs\n", ())
     assert session.commands == [Submit("# use tabs")]
+
+
+async def test_a_piped_line_that_would_quit_by_hand_is_a_message() -> None:
+    session, _ = await play("exit\n", ())
+    assert session.commands == [Submit("exit")]
 
 
 async def test_the_mode_is_shown_without_a_screen_to_pick_it() -> None:

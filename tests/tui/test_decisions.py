@@ -108,6 +108,9 @@ def test_other_lines() -> None:
         ("?", "help", ""),
         ("/HELP", "help", ""),
         ("/q", "quit", ""),
+        ("exit", "quit", ""),
+        ("Quit\n", "quit", ""),
+        (":q", "quit", ""),
         ("/mode  plan ", "mode", "plan"),
     ):
         meaning = interpret(text, COMMANDS)
@@ -116,6 +119,12 @@ def test_other_lines() -> None:
     unknown = interpret("/contxt x", COMMANDS)
     assert isinstance(unknown, NotSent)
     assert "/context" in unknown.message
+
+
+def test_a_word_that_quits_is_a_message_with_other_words_or_something_attached() -> None:
+    for text in ("exit the loop", "quit?", "exits"):
+        assert interpret(text, COMMANDS) == Say(text)
+    assert interpret("exit", COMMANDS, bare=False) == Say("exit")
 
 
 # --- state ---
