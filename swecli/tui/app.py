@@ -466,11 +466,13 @@ class SwecliApp(App[int], inherit_bindings=False):
         self._answer_suggestion("silence")
 
     def _suggested(self, width: int) -> str:
-        found = self.session.suggestion
-        if found is None:
+        found, draft = self.session.suggestion, self.main.prompt.editor.text
+        if found is None and not draft.startswith("!"):
             return ""
-        from swecli.tui.context_line import suggestion_words
+        from swecli.tui.context_line import shell_words, suggestion_words
 
+        if found is None:
+            return shell_words(draft)
         keys = self.keymap.shown("take_suggestion"), self.keymap.shown("silence_suggestion")
         return suggestion_words(found, *keys, width)
 

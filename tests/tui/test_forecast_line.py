@@ -9,7 +9,7 @@ import pytest
 
 from swecli.core.context_management.forecast import Forecast
 from swecli.tui.backend import Preferences
-from swecli.tui.context_line import cost_range, forecast_words, next_change
+from swecli.tui.context_line import cost_range, forecast_words, next_change, shell_words
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import Session, running
 
@@ -100,3 +100,13 @@ async def test_it_can_be_switched_off() -> None:
         await it.shows("hello")
         assert it.app.main.activity.foresee is None
         assert "next ~" not in it.screen()
+
+
+async def test_a_draft_for_the_shell_tells_what_becomes_of_it() -> None:
+    async with running() as it:
+        await it.type("!")
+        await it.shows(shell_words("!"))
+        await it.type("!")
+        await it.shows(shell_words("!!"))
+        await it.press("backspace", "backspace")
+        await it.hides("runs in your shell")
