@@ -640,7 +640,11 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(DockPanel.Decided)
     def _decided(self, message: DockPanel.Decided) -> None:
+        from swecli.core.protocol.commands import ReplyPermission
+
         self.session.answer(message.command)
+        if isinstance(message.command, ReplyPermission):
+            self.main.prompt.history.add(message.command.note)  # words for the model, like those of a message
 
     @on(Dock.Changed)
     def _dock_changed(self) -> None:

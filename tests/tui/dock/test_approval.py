@@ -299,6 +299,8 @@ async def test_no_takes_a_word_to_the_model() -> None:
         await it.shows("What should it do instead")
         await it.press(*"yes any", "enter")
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject", "yes any")])
+        await it.press("ctrl+r", *"any")
+        await it.until(lambda: it.text == "yes any")
 
 
 async def test_escape_leaves_the_word_then_rejects_then_interrupts() -> None:
