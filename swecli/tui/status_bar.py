@@ -21,6 +21,7 @@ from textual.widget import Widget
 
 from swecli.figures import BAR, bar, dollars, duration, percent, plural, tokens
 from swecli.safe_text import safe_line
+from swecli.tui.keymap import keymap_of, shown
 from swecli.tui.tool_words import OWN_COMMAND, words_for
 
 if TYPE_CHECKING:
@@ -166,8 +167,13 @@ LOOKING = "Looking for models…"
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
-def describe(state: UiState, *, now: float) -> tuple[str, str]:
-    """The activity as ``(what, how to stop)``; both empty if idle. ``now`` is Unix seconds."""
+LONG_COMMAND = 5.0
+"""Seconds after which the line names the key that moves a command to the background."""
+
+
+def describe(state: UiState, *, now: float, background: str = "") -> tuple[str, str]:
+    """The activity as ``(what, how to stop)``; both empty if idle. ``now`` is Unix seconds, ``background`` the key that
+    moves a command to the background, if any."""
     if not state.busy and not state.running:
         return "", ""
     since = state.turn_since + state.waited if state.busy else min(item.since for item in state.running.values())
@@ -185,6 +191,8 @@ def describe(state: UiState, *, now: float) -> tuple[str, str]:
             return f"Can't reach {retry.unreached}; {coming}", "esc to stop"
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
         return f"Retry {number} {f'in {left} s' if left else 'now'}", "esc to stop"
+    if background and any(item.is_command and now - item.since >= LONG_COMMAND for item in state.running.values()):
+        stop = f"{stop} · {background} moves it to the background"
     doing = _doing(state)
     if (first := _first_executing(state)) is not None and not state.hooks:
         seconds = duration(max(0, int(now - first.since)))  # same time as on its transcript line
@@ -243,6 +251,9 @@ def _doing(state: UiState) -> str:
 SPIN = 1 / 8
 """Seconds between two frames of the spinner."""
 
+WIDE = 80
+"""Cells of the activity line from which it names a second key."""
+
 FLASH = 4.0
 """Seconds that a short message is shown."""
 
@@ -292,7 +303,8 @@ class ActivityLine(LineWidget):
         self.foresee: Callable[[], Forecast | None] | None = None
         """Forecast of the draft as the next request; None if disabled."""
         self.suggest: Callable[[int], str] | None = None
-        """Context suggestion in so many cells; empty if there is none or the session is busy."""
+        """Without a forecast: what the draft's shell command does, or a context suggestion, in so many cells; empty if
+        there is neither or the session is busy."""
         self._forecast: Forecast | None = None
         self._forecast_timer: Timer | None = None
 
@@ -376,10 +388,13 @@ class ActivityLine(LineWidget):
 
     def _what(self, width: int) -> Content:
         muted = self.get_visual_style("activity--stop", partial=True)
-        what, stop = ("", "") if self._state is None else describe(self._state, now=self._clock())
-        shown = [entry for entry in self._beside if entry[3] or not what]
-        if shown:
-            other, how, since, _ = shown[-1]
+        keys = keymap_of(self).keys("background") if width >= WIDE else ()
+        background = shown(keys[0]) if keys else ""
+        state, now = self._state, self._clock()
+        what, stop = ("", "") if state is None else describe(state, now=now, background=background)
+        others = [entry for entry in self._beside if entry[3] or not what]
+        if others:
+            other, how, since, _ = others[-1]
             if what:
                 what = f"{what} · {other}"
             else:

@@ -272,6 +272,19 @@ def test_a_running_call_has_the_time_that_its_line_shows() -> None:
     assert status_bar.describe(working, now=1045.0)[0] == "Running sleep 8 · 5 s"
 
 
+def test_a_long_command_tells_the_key_that_moves_it_to_the_background() -> None:
+    working = state_after(*BEGUN, ItemStarted("a", "tool", name="run_command", title="sleep 8"))
+    since = working.running["a"].since
+    hint = "esc to interrupt · Ctrl+B moves it to the background"
+    assert status_bar.describe(working, now=since + 60.0, background="Ctrl+B")[1] == "esc to interrupt"
+    working.running["a"].executing = True
+    assert status_bar.describe(working, now=since + 4.0, background="Ctrl+B")[1] == "esc to interrupt"
+    assert status_bar.describe(working, now=since + 5.0, background="Ctrl+B")[1] == hint
+    assert status_bar.describe(working, now=since + 5.0)[1] == "esc to interrupt"
+    own = state_after(ItemStarted("a", "user", name="shell", title="make"))
+    assert status_bar.describe(own, now=own.running["a"].since + 5.0, background="Ctrl+B")[1] == hint
+
+
 def test_silence_of_the_model_is_told() -> None:
     running = state_after(*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"))
     running.heard = 1030.0
