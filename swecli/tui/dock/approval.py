@@ -416,7 +416,6 @@ class ApprovalPanel(DockPanel):
     def _switch_to(self, doing: _Doing) -> None:
         self._doing = doing
         self.said = ""
-        self._word.value = ""
         self._word.placeholder = "What should it do instead?"
         self._word.display = doing == "word"
         self._editor.display = doing == "command"

@@ -303,6 +303,15 @@ async def test_no_takes_a_word_to_the_model() -> None:
         await it.until(lambda: it.text == "yes any")
 
 
+async def test_a_word_to_the_model_is_kept_while_the_question_is_read_again() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press("n", *"use ", "escape")
+        await it.hides("enter rejects with this note")
+        await it.press("n", *"b", "enter")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject", "use b")])
+
+
 async def test_escape_leaves_the_word_then_rejects_then_interrupts() -> None:
     async with running((ask(), WAIT_FOR_INTERRUPT)) as it:
         await appear(it)
