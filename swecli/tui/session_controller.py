@@ -17,7 +17,7 @@ from textual.timer import Timer
 
 from swecli.commands.base import running_jobs
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission, SetMode
+from swecli.core.protocol.commands import Answer, Command, EditQueue, Interrupt, ReplyPermission, Rewind, SetMode
 from swecli.core.protocol.events import (
     MAIN,
     Event,
@@ -424,6 +424,13 @@ class SessionController:
             self.send(EditQueue(queued.id, None))
         self.take_back((*waiting, *self.later.take_all()))
 
+    def _give_back(self) -> None:
+        """Return a message to the empty prompt that was interrupted before any answer: it leaves the conversation."""
+        ended = self.state.ended
+        interrupted = ended is not None and ended.outcome == "interrupted" and not ended.error_kind
+        if interrupted and self.state.unanswered and not self._screen.prompt.editor.text:
+            self.send(Rewind(self.state.turn_item))
+
     def take_back(self, queue: Sequence[Queued]) -> None:
         """Return unsent input to the prompt, in order."""
         left_out = self._screen.prompt.take_back(queue) if queue else ()
@@ -549,7 +556,10 @@ class SessionController:
         since = max(self._replayed, view.started_seq if view is not None else 0)
         for event in batch:
             known = self.state.sandbox
+            stopped = self.state.interrupting and isinstance(event.body, TurnEnded) and event.seq > since
             session_state.feed(self.state, event)
+            if stopped and not self.state.busy:
+                self._give_back()
             sandbox = self.state.sandbox
             if known is not None and sandbox is not None and sandbox.level != known.level:
                 self._screen.activity.flash(f"Sandbox: {sandbox.label or sandbox.level}")

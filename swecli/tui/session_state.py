@@ -69,6 +69,10 @@ class UiState(Struct):
 
     busy: bool = False
     turn_since: float = 0.0
+    turn_item: str = ""
+    """The message that began the newest turn."""
+    unanswered: bool = False
+    """Whether nothing but its attachments has followed that message."""
     heard: float = 0.0
     """Time of the last event from or about the model."""
     awaits: str = ""
@@ -110,6 +114,8 @@ def feed(state: UiState, event: Event) -> None:
             state.retry = None
         case ItemStarted():
             state.retry = None
+            first = body.kind == "user" and body.item == state.turn_item
+            state.unanswered = first or (state.unanswered and body.kind in ("attachment", "note"))
             state.running[body.item] = Running(
                 body.kind, own_name(body.name) if body.kind == "tool" else body.name, body.title, event.ts
             )
@@ -140,11 +146,13 @@ def feed(state: UiState, event: Event) -> None:
             state.queue = body.queue
         case CompactionStarted():
             state.running.setdefault(body.item, Running("compaction", "", "", event.ts))
+            state.unanswered = False
         case CompactionCompleted() | CompactionFailed():
             state.running.pop(body.item, None)
         case TurnStarted():
             _rest(state)
             state.busy, state.turn_since, state.waited, state.ended = True, event.ts, 0.0, None
+            state.turn_item, state.unanswered = body.item, False
         case TurnEnded():
             _rest(state)
             state.ended = body

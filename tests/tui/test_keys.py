@@ -17,6 +17,7 @@ from swecli.core.protocol.commands import (
     EditQueue,
     Interrupt,
     ReplyPermission,
+    Rewind,
     RunShell,
     SetMode,
     SetModel,
@@ -25,11 +26,13 @@ from swecli.core.protocol.commands import (
 )
 from swecli.core.protocol.events import (
     ItemCompleted,
+    ItemDelta,
     ItemStarted,
     PermissionRequested,
     PermissionResolved,
     QueueChanged,
     Queued,
+    Rewound,
     TodosChanged,
     TurnEnded,
 )
@@ -94,6 +97,34 @@ async def test_backslash_enter_makes_a_new_line_and_two_backslashes_send() -> No
         assert it.text == "one\n"
         await it.say("two\\\\")
         assert it.session.sent(Submit) == [Submit("one\ntwo\\\\")]
+
+
+ASKED = (ItemStarted("u1", "user"), ItemCompleted("u1", "ok", (TextPart("begin"),)))
+
+
+async def test_a_message_that_is_interrupted_before_an_answer_returns_to_the_prompt() -> None:
+    async with running((*ASKED, WAIT_FOR_INTERRUPT)) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.session.state.unanswered)
+        await it.press("escape")
+        await it.until(lambda: it.session.sent(Rewind) == [Rewind("u1")])
+        it.session.emit(Rewound("u1", text="begin"))
+        await it.until(lambda: it.text == "begin")
+        await it.shows("Interrupted before an answer; your message is back in the prompt")
+
+
+@pytest.mark.parametrize(("answered", "draft"), [(True, ""), (False, "more")])
+async def test_an_interrupted_message_stays_with_an_answer_or_another_draft(answered: bool, draft: str) -> None:
+    begun = (ItemStarted("a1", "text"), ItemDelta("a1", "Well")) if answered else ()
+    async with running((*ASKED, *begun, WAIT_FOR_INTERRUPT)) as it:
+        await it.say("begin")
+        state = it.app.session.state
+        await it.until(lambda: "a1" in state.running if answered else state.unanswered)
+        await it.type(draft)
+        await it.press("escape")
+        await it.shows("⊘ interrupted")
+        assert it.session.sent(Rewind) == []
+        assert it.text == draft
 
 
 async def test_enter_steers_and_tab_queues_while_the_model_works() -> None:

@@ -344,6 +344,11 @@ def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row
     return rows
 
 
+def _unanswered(block: Block) -> bool:
+    """Whether it belongs to a message that was interrupted before any answer."""
+    return isinstance(block, UserBlock) or (isinstance(block, TurnEndBlock) and block.outcome == "interrupted")
+
+
 def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
     count = len(block.blocks)
     hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
@@ -351,7 +356,10 @@ def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: boo
     text = f"Rewound {plural(count, 'entry')}{why}{hint}"
     if block.not_sent:
         text = f"Not sent; your message is back in the prompt. {block.reason}{hint}"
-    mark: Gutter = (segment(SafeText("■ " if block.not_sent else "⟲ "), palette.warning),)
+    sign = "■ " if block.not_sent else "⟲ "
+    if not block.reason and all(map(_unanswered, block.blocks)):
+        sign, text = "⊘ ", f"Interrupted before an answer; your message is back in the prompt{hint}"
+    mark: Gutter = (segment(SafeText(sign), palette.warning),)
     rows = plain_rows(safe_line(text), max(1, width - 2), palette.warning, mark, INDENT)
     if expanded:
         previous: type[Block] | None = None
