@@ -96,7 +96,7 @@ def memory_places(options: LaunchOptions, startup: Startup) -> MemoryPlaces:
 
 
 def _why_no_notes(data: Path) -> str:
-    """The reason, in the folder's first session only."""
+    """The reason, if the folder has no other session."""
     sessions = read_database(data / DATABASE, lambda connection: list_sessions(connection, limit=2), ())
     return "" if len(sessions) > 1 else "Session notes are off in this folder; /memory on enables them."
 
@@ -106,7 +106,8 @@ def memory_options(options: LaunchOptions, startup: Startup) -> MemoryOptions:
     places, settings = memory_places(options, startup), startup.loaded.settings.memory
     looks_only = options.look_only or options.dry_run or options.compact_dry_run
     wanted = is_on(options, startup) and settings.notes and options.store and not looks_only
-    asked = wanted and startup.trust.state == "unknown" and not options.headless
+    new = not (options.continue_newest or options.resume)
+    asked = wanted and new and startup.trust.state == "unknown" and not options.headless
     return MemoryOptions(
         places,
         places.project if wanted else None,
