@@ -236,20 +236,24 @@ def _has_terminal(process: subprocess.Popen[bytes], master: int) -> bool:
 
 def _relay(process: subprocess.Popen[bytes], master: int, slave: int, screen: int) -> bytes:
     """Relay keys and output until the command has ended and all output is read. Keys pressed before the command owns
-    its terminal wait, so none is lost."""
-    taken = bytearray()
-    pause, longest = _BEGIN
-    latest = time.monotonic() + longest
+    its terminal, or that its terminal has no room for, wait: none is lost, and output is read meanwhile."""
+    taken, keys = bytearray(), b""
+    os.set_blocking(master, False)
+    pause, latest = _BEGIN[0], time.monotonic() + _BEGIN[1]
     begun = False
     rest = _REST
     while True:
         # Asked before looking for output: what a command wrote before its end is there then.
         ended = process.poll() is not None
         begun = begun or _has_terminal(process, master) or time.monotonic() > latest
-        sources = [0, master] if begun and not ended else [master]
-        ready = select.select(sources, [], [], 0 if ended else _LOOK if begun else pause)[0]
-        if 0 in ready and (keys := os.read(0, 65_536)):
-            os.write(master, keys)
+        sources = [0, master] if begun and not ended and not keys else [master]
+        longest = 0 if ended else _LOOK if begun else pause
+        ready, takes, _ = select.select(sources, [master] if keys else [], [], longest)
+        if 0 in ready:
+            keys = os.read(0, 65_536)
+        if takes:
+            with contextlib.suppress(BlockingIOError):  # room for a part only
+                keys = keys[os.write(master, keys) :]
         if master in ready and rest > 0:
             data = os.read(master, 65_536)
             os.write(screen, data)

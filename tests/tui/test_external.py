@@ -8,6 +8,8 @@ import os
 import pty
 import subprocess
 import termios
+import threading
+import tty
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -96,6 +98,25 @@ async def test_what_a_command_writes_at_its_end_is_taken_down(
     ran = await run_in_terminal(app(Screen()), "read word; echo got=$word", tmp_path, ENVIRONMENT)
     assert "got=hello\n" in ran.output
     assert ran.exit_status == 0
+
+
+async def test_a_paste_that_the_command_has_no_room_for_stops_nothing(
+    terminal: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command reads only when what it wrote is read."""
+    tty.setraw(0)  # and so is the command's terminal, which would cut long lines
+    start, size = external._start, 400_000
+    paste = threading.Thread(target=lambda: [os.write(terminal, b"x" * 1000) for _ in range(size // 1000)])
+
+    def starts(*given: Any) -> subprocess.Popen[bytes]:
+        paste.start()
+        return start(*given)
+
+    monkeypatch.setattr(external, "_start", starts)
+    command = f"seq 100000; head -c {size} | wc -c"
+    ran = await run_in_terminal(app(Screen()), command, tmp_path, ENVIRONMENT)
+    paste.join()
+    assert ran.output.split()[-2:] == ["100000", str(size)]
 
 
 async def test_the_screen_comes_back_from_a_command_that_leaves_something_writing(
