@@ -85,13 +85,11 @@ class Drafts:
         """Return and remove the newest draft of a process that no longer runs; empty if there is none."""
         if self._folder is None:
             return Draft()
-        from swecli.core.workspace.process_tree import is_running
-
         found: list[tuple[float, Path]] = []
         with contextlib.suppress(OSError):
             for path in self._folder.glob("draft-*.txt"):
                 pid = path.stem.removeprefix("draft-")
-                if pid.isdecimal() and int(pid) != self._pid and not is_running(int(pid)):
+                if pid.isdecimal() and self._is_left(int(pid)):
                     found.append((path.stat().st_mtime, path))
         text, pastes = "", dict[int, str]()
         for _, path in sorted(found)[-1:]:
@@ -105,6 +103,13 @@ class Drafts:
                         pastes[int(number)] = paste.read_bytes().decode("utf-8", "replace")
                     paste.unlink()
         return Draft(text, pastes)
+
+    def _is_left(self, pid: int) -> bool:
+        """Whether the draft of this process id is of a process that no longer runs. In containers each run may have the
+        same id: then it is of an earlier one unless this one has saved its own."""
+        from swecli.core.workspace.process_tree import is_running
+
+        return not self._saved if pid == self._pid else not is_running(pid)
 
 
 KEEP = 1000

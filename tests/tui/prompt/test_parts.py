@@ -108,6 +108,15 @@ def test_a_draft_is_taken_over_once_and_only_from_a_process_that_is_gone(tmp_pat
     assert mine.adopt() == Draft()
 
 
+def test_a_draft_of_an_earlier_process_with_the_same_id_is_taken_over(tmp_path: Path) -> None:
+    """In a container each run may have the same id."""
+    Drafts(tmp_path).save("left behind")
+    mine = Drafts(tmp_path)
+    assert mine.adopt().text == "left behind"
+    mine.save("my own")
+    assert mine.adopt() == Draft()
+
+
 def test_a_sent_draft_leaves_no_file(tmp_path: Path) -> None:
     drafts = Drafts(tmp_path)
     drafts.save("text")
