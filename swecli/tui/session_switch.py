@@ -78,7 +78,9 @@ class SessionSwitch:
     def go_to(self, session: StoredSession) -> None:
         """Continue a listed session in place of the open one."""
         view = self._session.view
-        if view is not None and view.busy:
+        if view is None:  # two that open at once would both be shown
+            self._flash("The session is still opening")
+        elif view.busy:
             self._flash("A turn is running; press Esc to interrupt it, then continue another session")
         else:
             self._screen.close_list()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 from swecli.core.protocol.events import Notice
+from swecli.tui.backend import OpenSession
+from tests.tui.screens.fakes import Sessions, ports
 from tests.tui.support import Session, running
 
 
@@ -53,3 +56,41 @@ async def test_a_session_that_does_not_end_in_time_is_no_longer_shown() -> None:
         await it.shows("a new beginning")
         assert "was left" not in it.screen()
         left.stuck = False
+
+
+async def test_a_second_enter_opens_no_second_session() -> None:
+    opened: list[str] = []
+
+    def opener(session_id: str) -> OpenSession:
+        async def open_it() -> Session:
+            opened.append(session_id)
+            return Session(history=())
+
+        return cast("OpenSession", open_it)
+
+    async with running(**ports(sessions=Sessions(opener))) as it:
+        it.app.actions.show_sessions()
+        await it.shows("Fix the login bug")
+        await it.at_once("enter", "enter")
+        await it.until(lambda: opened and it.app.session.port is not it.session and it.app.session.view)
+        assert len(opened) == 1
+
+
+async def test_no_other_session_is_opened_while_one_is_opening() -> None:
+    may_open = asyncio.Event()
+
+    async def slow() -> Session:
+        await may_open.wait()
+        return it.session
+
+    def opener(session_id: str) -> OpenSession:
+        raise AssertionError(session_id)
+
+    async with running(open_session=slow, **ports(sessions=Sessions(opener))) as it:
+        await it.until(lambda: it.app.loaded and it.app.commands_loaded.is_set())
+        it.app.actions.show_sessions()
+        await it.shows("Fix the login bug")
+        await it.press("enter")
+        await it.shows("The session is still opening")
+        may_open.set()
+        await it.until(lambda: it.app.session.port is it.session)
