@@ -195,8 +195,10 @@ class InputController:
                     if early and session.view is not None and session.view.model is not None:
                         await session.begun()  # a command's output belongs below the earlier message
             holds = early and not waited and not isinstance(meaning, Say | Note) and _needs_rest(meaning)
-            if holds and await self._halted(message.text.strip()):
-                return
+            if holds:
+                if await self._halted(message.text.strip()):
+                    return
+                await session.opened()  # the user may have left for another one
             match meaning:
                 case None | Say() | Note():
                     pass

@@ -113,6 +113,32 @@ async def test_an_interrupt_returns_the_commands_that_wait_for_the_turn() -> Non
         assert it.session.sent(RunShell) == []
 
 
+async def test_a_command_that_waits_for_a_turn_goes_with_the_user_to_another_session() -> None:
+    class Left(Session):
+        async def close(self, reason: str = "other") -> None:
+            self.view.busy = False
+            self.emit(TurnEnded("interrupted"))
+            await it.until(lambda: not it.app.session.state.busy)
+            await super().close(reason)
+
+    new = Slow(Session())
+    slow = Slow(Left((WAIT_FOR_INTERRUPT,)))
+    async with running(session=slow.session, open_session=slow, new_session=new) as it:
+        await it.until(lambda: it.app.loaded and it.app.commands_loaded.is_set())
+        for line in ("hello", "/init"):
+            await it.say(line)
+        slow.may_open.set()
+        await it.shows("Next: /init")
+        it.app.actions.open("clear")
+        await it.until(lambda: slow.session.closed)
+        await it.type("typed")
+        await it.shows("typed")
+        assert not it.app._exit
+        new.may_open.set()
+        await it.shows("init got []")
+        assert it.app.session.port is new.session
+
+
 async def test_quitting_needs_no_session() -> None:
     async with opening(Session()) as (it, _slow):
         await it.say("/quit")
