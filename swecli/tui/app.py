@@ -155,7 +155,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         compat.replace_bindings(transcript, keymap.transcript(self.keymap))
         main.add_transcript(transcript)
         self.session = SessionController(
-            main, self.terminal, backend.branch, self._greeting if backend.greets() else None, self._opened
+            main, self.terminal, backend.branch, self._greeting if backend.greets() else None, self._opened, self._wall
         )
         self.actions = Actions(main, self.session, backend, self.appearance, self.keymap, self._wall)
         self.copier = Copier(self, main.prompt.editor, self._write, main.activity.flash, backend.state)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -168,7 +169,7 @@ class SessionController:
     updates the screen from it.
 
     ``branch`` is read in a thread; ``greet`` returns a new session's greeting; ``settled`` is called once a session is
-    open and its history is shown.
+    open and its history is shown; ``wall`` is Unix seconds.
     """
 
     @dataclass
@@ -193,12 +194,14 @@ class SessionController:
         branch: Callable[[], str] = lambda: "",
         greet: Callable[[SessionView], Awaitable[tuple[tuple[str, str], ...]]] | None = None,
         settled: Callable[[], None] = lambda: None,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._screen = screen
         self._terminal = terminal
         self._read_branch = branch
         self._greet = greet
         self._settled = settled
+        self._wall = wall
         self._settling: Timer | None = None
         self._branch = ""
         self._reading: asyncio.Task[None] | None = None
@@ -440,7 +443,7 @@ class SessionController:
     def answer(self, command: Command) -> None:
         """Send a reply and remove its request from the screen before the session confirms."""
         if isinstance(command, ReplyPermission | Answer):
-            self.state.requests = [entry for entry in self.state.requests if entry.request != command.request]
+            session_state.answered(self.state, command.request, self._wall())
         self.send(command)
         self.show()
 

@@ -130,7 +130,7 @@ def feed(state: UiState, event: Event) -> None:
             if event.agent != MAIN:
                 state.of_agents.add(body.request)
         case PermissionResolved() | QuestionAnswered():
-            _answered(state, [request for request in state.requests if request.request != body.request], event.ts)
+            answered(state, body.request, event.ts)
         case StepStarted():
             state.retry, state.interrupting, state.awaits = None, False, ""
         case Notice(topic="tools", text=text) if state.busy:
@@ -205,7 +205,12 @@ def _checkpoint(state: UiState, body: ItemCheckpointed, at: float) -> None:
         item.awaits = "" if body.running else body.awaits
 
 
-def _answered(state: UiState, left: list[Request], at: float) -> None:
+def answered(state: UiState, request: str, at: float) -> None:
+    """Remove the request with this id: it was answered, or resolved otherwise. ``at`` is Unix seconds."""
+    _keep(state, [waiting for waiting in state.requests if waiting.request != request], at)
+
+
+def _keep(state: UiState, left: list[Request], at: float) -> None:
     """Reduce the waiting requests to ``left``."""
     if len(left) < len(state.requests):
         state.waited += max(0.0, at - state.asked_since)
@@ -216,7 +221,7 @@ def _complete(state: UiState, body: ItemCompleted, at: float) -> None:
     item = state.running.pop(body.item, None)
     if item is not None and item.kind == "user":
         state.interrupting = False  # a user's command ends no turn
-    _answered(state, [request for request in state.requests if request.item != body.item], at)
+    _keep(state, [request for request in state.requests if request.item != body.item], at)
     if item is not None and item.kind == "text" and body.parts:
         text = getattr(body.parts[0], "text", "")
         state.last_answer = text or state.last_answer

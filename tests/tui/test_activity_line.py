@@ -7,8 +7,8 @@ import asyncio
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.commands.git import COMMIT
 from swecli.commands.init import INIT
-from swecli.core.protocol.commands import Interrupt
-from swecli.core.protocol.events import ItemCompleted, ItemStarted
+from swecli.core.protocol.commands import Interrupt, ReplyPermission
+from swecli.core.protocol.events import ItemCompleted, ItemStarted, PermissionRequested, PermissionResolved
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import COMMANDS, Running, Session, running
 
@@ -205,3 +205,17 @@ async def test_escape_clears_only_within_its_time_and_not_what_was_typed_since()
         await it.type("!")
         await it.press("escape")
         assert it.text == "kept!"
+
+
+async def test_the_time_of_an_answer_counts_although_the_question_leaves_the_screen_before() -> None:
+    async with running((WAIT_FOR_INTERRUPT,)) as it:
+        await it.say("begin")
+        it.session.emit(PermissionRequested("p1", "t", "run_command", "make", (), "asks", "hash"))
+        await it.until(lambda: it.app.session.state.requests)
+        session, asked = it.app.session, it.app.session.state.asked_since
+        session._wall = lambda: asked + 40.0
+        session.answer(ReplyPermission("p1", "once"))
+        it.session.emit(PermissionResolved("p1", "once"))
+        heard = session.state.heard
+        await it.until(lambda: session.state.heard > heard)
+        assert session.state.waited == 40.0
