@@ -443,18 +443,21 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.main.activity.flash(_FORMS[self.main.transcript.density])
 
     async def action_external_editor(self) -> None:
-        """Edit the message in the user's editor. On failure, keep the text."""
+        """Edit the message in the user's editor. On failure, keep the text. Messages that return to the prompt
+        meanwhile stay before it."""
         from swecli.tui.external import ExternalError, edit
 
         if self.main.dock.panel is not None or self.main.list_view is not None:
             return
         editor = self.main.prompt.editor
+        typed = editor.text
         try:
             text = await edit(self, editor.message)
         except ExternalError as error:
             self.main.activity.flash(f"{safe_line(str(error))}; your text was kept")
         else:
-            editor.put(text)
+            returned = editor.text.removesuffix(typed).rstrip("\n") if editor.text != typed else ""
+            editor.retype("\n".join(filter(None, (returned, editor.folded_back(text)))))
 
     def action_find(self) -> None:
         self.actions.find()
@@ -558,9 +561,12 @@ class SwecliApp(App[int], inherit_bindings=False):
     def _recalled(self, message: Prompt.Recall) -> None:
         from swecli.core.protocol.commands import EditQueue
 
-        if not self.session.later.take(message.queued.id):
-            self.session.send(EditQueue(message.queued.id, None))
-        self.session.take_back((message.queued,))
+        session, queued = self.session, message.queued
+        if not session.later.take(queued.id):
+            if session.view is None or all(one.id != queued.id for one in session.view.queue):
+                return  # begun meanwhile, or taken back by a key right before
+            session.send(EditQueue(queued.id, None))
+        session.take_back((queued,))
 
     @on(Prompt.Scroll)
     def _scrolled(self, message: Prompt.Scroll) -> None:

@@ -9,6 +9,7 @@ import pytest
 from swecli.commands.base import CommandResult, Offer, SlashCommand, opens
 from swecli.core.protocol.commands import Compact, EditQueue, RunShell, Steer, Submit
 from swecli.core.protocol.events import TurnEnded, TurnOutcome
+from swecli.tui import external
 from tests.support.fake_session import WAIT_FOR_INTERRUPT, FakeSession
 from tests.tui.screens.fakes import Sessions, ports
 from tests.tui.support import COMMANDS, Running, Session, running
@@ -21,9 +22,9 @@ async def begin(it: Running) -> None:
     await it.until(lambda: it.app.session.state.busy)
 
 
-def end(it: Running, outcome: TurnOutcome = "done") -> None:
+def end(it: Running, outcome: TurnOutcome = "done", error_kind: str = "") -> None:
     it.session.view.busy = False
-    it.session.emit(TurnEnded(outcome))
+    it.session.emit(TurnEnded(outcome, error_kind=error_kind))
 
 
 def texts(session: Session) -> list[str]:
@@ -58,7 +59,7 @@ async def test_of_many_lines_the_next_ones_and_the_newest_are_shown() -> None:
         await it.shows("!echo 0", "!echo 1", "… 2 more", "!echo 4")
         end(it)
         await it.hides("…")
-        assert it.session.sent(RunShell)[0] == RunShell("echo 0")
+        await it.until(lambda: it.session.sent(RunShell)[:1] == [RunShell("echo 0")])
 
 
 async def test_a_message_behind_it_belongs_after_it() -> None:
@@ -96,6 +97,45 @@ async def test_up_takes_the_newest_one_back() -> None:
         await it.hides("⧗")
         assert it.session.sent(EditQueue) == []
         assert not it.app.session.later.lines
+
+
+async def test_a_second_up_does_not_take_the_same_one_back_again() -> None:
+    async with running(WAITS) as it:
+        await begin(it)
+        await it.say("steer it")
+        await it.shows("↳ next step: steer it")
+        await it.at_once("up", "up", "!")
+        await it.until(lambda: "!" in it.text)
+        assert it.text.replace("!", "").strip() == "steer it"
+        assert it.session.view.queue == ()
+
+
+async def test_up_takes_nothing_back_that_has_begun() -> None:
+    async with running(WAITS) as it:
+        await begin(it)
+        await it.say("steer it")
+        await it.shows("↳ next step: steer it")
+        it.session.view.queue = ()  # the model has it, which no event has told yet
+        await it.at_once("up", "!")
+        await it.until(lambda: "!" in it.text)
+        assert it.text == "!"
+        assert it.session.sent(EditQueue) == []
+
+
+async def test_what_returns_while_the_editor_is_open_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def edit(app: Any, text: str) -> str:
+        end(it, "interrupted", "budget")
+        await it.until(lambda: it.text == "then this\nhalf a")
+        return f"{text} sentence"
+
+    monkeypatch.setattr(external, "edit", edit)
+    async with running(WAITS) as it:
+        await begin(it)
+        await it.say("then this")
+        await it.shows("then this")
+        await it.type("half a")
+        await it.app.action_external_editor()
+        assert it.text == "then this\nhalf a sentence"
 
 
 async def test_an_interrupt_returns_messages_and_keeps_commands_in_the_history() -> None:
