@@ -214,6 +214,8 @@ class SessionController:
         """Whether none of its events has been shown."""
         self.port: Session | None = None
         self._detached: Session | None = None
+        self._ending: asyncio.Future[None] | None = None
+        """The end of the session that was closed last."""
         self.state = UiState()
         self.later = Later(self.show)
         """Lines that wait until the session is free."""
@@ -400,13 +402,16 @@ class SessionController:
         self._open.clear()
 
     async def close(self, timeout: float = CLOSE_TIME, reason: EndReason = "other") -> None:
-        """End the session within ``timeout`` seconds, show no more of it, and forget its shown state. ``reason`` is for
-        hooks."""
+        """End the session within ``timeout`` seconds, or wait for its end if that has begun, show no more of it, and
+        forget its shown state. ``reason`` is for hooks."""
         self.detach()
         port, self._detached = self._detached, None
+        if port is None and self._ending is not None:  # the program quits while the user leaves for another session
+            await asyncio.wait((self._ending,), timeout=timeout)
         if port is not None:
+            self._ending = asyncio.ensure_future(port.close(reason))
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(port.close(reason), timeout)
+                await asyncio.wait_for(self._ending, timeout)
             self._showing.cancel()  # its last events belong to no other session
             await asyncio.wait([self._showing])
         run = port.files.run_changes if port is not None else None

@@ -94,3 +94,24 @@ async def test_no_other_session_is_opened_while_one_is_opening() -> None:
         await it.shows("The session is still opening")
         may_open.set()
         await it.until(lambda: it.app.session.port is it.session)
+
+
+async def test_a_second_close_waits_for_the_end_that_the_first_one_began() -> None:
+    class Slow(Session):
+        let = asyncio.Event()
+
+        async def close(self, reason: str = "other") -> None:
+            await self.let.wait()
+            await super().close(reason)
+
+    slow = Slow()
+    async with running(session=slow) as it:
+        left = asyncio.ensure_future(it.app.session.close())  # for another session
+        await asyncio.sleep(0)
+        quits = asyncio.ensure_future(it.app.session.close())
+        await it.pilot.pause()
+        assert not quits.done()
+        slow.let.set()
+        await quits
+        assert slow.closed
+        await left
