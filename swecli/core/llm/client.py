@@ -454,6 +454,8 @@ _T = TypeVar("_T")
 CLEARS = "anthropic-messages"
 """The protocol with servers that can clear old tool results themselves."""
 NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol supports it."
+CHANGED = "The server refused a request like one before it; swecli repeats it as it now sends that one."
+_OF_FORM = ("bad_request", "not_found", "server", "unknown")
 _COMPLAINTS = (200, 400, 422)  # statuses of complaints about a part of the request; 200: in a stream
 _MAX_CHANGES = 6
 """Limit on changing and repeating a request after complaints about optional parts."""
@@ -600,6 +602,8 @@ class HttpModelClient:
     def _adapt(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
         """Change the cause of the server's complaint, for this and all later requests. Returns a sentence for the user;
         empty if nothing can be changed."""
+        if error.kind in _OF_FORM and self.wire_request(request).body != wire.body:  # by a request at the same time
+            return CHANGED
         if request.tools and not self._tools_as_text and refuses_tools(error):
             self._no_tools = True
             return (
@@ -610,13 +614,11 @@ class HttpModelClient:
             return NOTICE
         if (roles := self._change_roles(error, wire, request)) != "":
             return roles
-        adjustment = find_adjustment(error, wire)
-        if adjustment is not None:
+        if (adjustment := find_adjustment(error, wire)) is not None:
             self._adjustments.append(adjustment)
             return adjustment.notice
-        build = self._build
         return self._quarantine.take(
-            error, self._acceptable(request), lambda part: build(part, self._config.target).body
+            error, self._acceptable(request), lambda part: self._build(part, self._config.target).body
         )
 
     def _change_roles(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
@@ -654,8 +656,7 @@ class HttpModelClient:
         response: HttpResponse | None = None
         url, body = self._config.base_url + wire.path, clean(compact(wire.body)).encode()
         headers, ended = self.headers(wire), "interrupted"
-        dump = self._dump
-        exchange = dump.begin(self._config.shown_url + wire.path, headers, body) if dump is not None else None
+        exchange = dump.begin(self._config.shown_url + wire.path, headers, body) if (dump := self._dump) else None
         try:
             response = await watchdog.wait(self._transport.send(url, headers, body))
             if exchange is not None:
@@ -685,9 +686,8 @@ class HttpModelClient:
                 await response.close()
 
     async def _read_error(self, response: HttpResponse) -> WireError:
-        text, trouble = b"", response.encoding_trouble
-        if not trouble:
-            text = await response.read_error_body(self._config.timeouts.error_body)
+        trouble = response.encoding_trouble
+        text = b"" if trouble else await response.read_error_body(self._config.timeouts.error_body)
         error = read_body(response.status, response.headers, text, host=self._config.target.origin.host)
         return replace(error, message=f"the error {trouble}") if trouble else error
 

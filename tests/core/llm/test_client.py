@@ -25,6 +25,7 @@ from swecli.core.llm.types import (
     StreamEvent,
     StreamNotice,
     TextDelta,
+    ToolSchema,
     UsageUpdate,
 )
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
@@ -476,6 +477,27 @@ async def test_several_unknown_parameters_are_dropped_one_after_the_other() -> N
         (False, False),
     ]
     assert server.requests[2].body["max_completion_tokens"] == server.requests[0].body["max_tokens"]
+
+
+@pytest.mark.parametrize(
+    "complaint", ["library/x does not support tools", "Unrecognized request argument supplied: stream_options"]
+)
+async def test_what_is_refused_of_two_requests_at_once_is_changed_in_both(complaint: str) -> None:
+    both = asyncio.Barrier(2)
+    refusal = json.dumps({"error": {"message": complaint}}).encode()
+
+    async def refuse(writer: asyncio.StreamWriter) -> None:
+        await both.wait()
+        await say(head(400, "application/json"), refusal)(writer)
+
+    tool = ToolSchema("look", "Looks.", {"type": "object", "properties": {}})
+
+    async def answer(client: HttpModelClient) -> str:
+        return text_of([event async for event in client.stream(replace(REQUEST, tools=(tool,)))])
+
+    async with serve(refuse, refuse, say(head(), HELLO)) as server, client_of(server.url) as client:
+        assert await asyncio.gather(answer(client), answer(client)) == ["Hello", "Hello"]
+        assert len(server.requests) == 4
 
 
 async def test_lone_surrogates_do_not_get_through() -> None:
