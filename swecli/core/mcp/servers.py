@@ -34,6 +34,8 @@ TAKE, LEAVE = "Use them", "Leave them out"
 MOST_SHOWN = 6
 MOST_GONE = 5_000
 """Tools that a server no longer has whose fingerprints are kept."""
+_UNDER_WAY: Final = ("waiting", "starting", "restarting", "ready")
+"""States of a server that needs no start: it runs, or will once the user agrees."""
 INSTRUCTIONS = 2_048
 """Bytes of a server's own instructions."""
 
@@ -120,6 +122,10 @@ class McpServers:
         self.connections: dict[str, Connection] = {}
         self.left_out: dict[str, tuple[str, ...]] = {}
         """Unused tools by server: they changed and the user has not accepted the change."""
+        self._doubted: set[str] = set()
+        """Servers with a question about their tools."""
+        self._answers: dict[str, dict[tuple[str, str], str]] = {}
+        """The user's answers of this run about changed tools: by server, then by tool and fingerprint."""
         self._host: ExtensionHost | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking = asyncio.Lock()
@@ -155,6 +161,7 @@ class McpServers:
     def _begin(self, connection: Connection, *, again: bool = False) -> None:
         """Start a server, if it may run."""
         if again:
+            self._answers.pop(connection.name, None)
             connection.definition = bound(connection.definition, self._setup.place.cwd)
         definition = connection.definition
         if not definition.enabled or (self._setup.decisions.of(definition.name).get("off") and not again):
@@ -197,6 +204,8 @@ class McpServers:
             return False
         connection.hold("waiting", "it needs your approval")
         async with self._asking:
+            if decisions.verdict(definition) == "approved":  # by the answer to an earlier question
+                return True
             answers = await self.asker.ask("", (self._question(definition),))
         choice = answers[0][0] if answers and answers[0] else ""
         if choice == APPROVE:
@@ -250,15 +259,24 @@ class McpServers:
         now = {tool.name: fingerprint(tool) for tool in offered.tools}
         known = self._setup.decisions.tools(connection.name) or {}
         gone = [name for name in known if name not in now]  # a tool that returns must be the same
+        answers = self._answers.setdefault(connection.name, {})
         self._offer(connection, offered)
-        changed = tuple(name for name, value in now.items() if known.get(name, value) != value)
+        differing = [(name, value) for name, value in now.items() if known.get(name, value) != value]
+        changed = tuple(name for name, value in differing if answers.get((name, value)) != TAKE)
         self.left_out[connection.name] = changed
         self._settle(connection, [tool for tool in offered.tools if tool.name not in changed])
         kept = {name: known[name] for name in gone[-MOST_GONE:]} | now | {name: known[name] for name in changed}
         if kept != dict(known):
             self._keep(connection.name, tools=kept)
-        if changed:
-            self._task(self._ask_about(connection, offered.tools, changed, kept, now))
+        if connection.name not in self._doubted and self._unanswered(connection):
+            self._doubted.add(connection.name)
+            self._task(self._ask_about(connection))
+
+    def _unanswered(self, connection: Connection) -> dict[str, str]:
+        """Fingerprints of the changed tools as the server offers them now, without those that the user has judged."""
+        left_out, answers = self.left_out.get(connection.name, ()), self._answers.get(connection.name, {})
+        offered = {tool.name: fingerprint(tool) for tool in connection.offered.tools if tool.name in left_out}
+        return {name: value for name, value in offered.items() if (name, value) not in answers}
 
     def _settle(self, connection: Connection, tools: Sequence[mcp_types.Tool]) -> None:
         made: dict[str, DynamicTool] = {}
@@ -284,35 +302,39 @@ class McpServers:
         ]
         self.host.offer(connection.name, prompts, words)
 
-    async def _ask_about(
-        self,
-        connection: Connection,
-        tools: Sequence[mcp_types.Tool],
-        changed: Sequence[str],
-        known: Mapping[str, str],
-        now: Mapping[str, str],
-    ) -> None:
-        more = f" and {len(changed) - MOST_SHOWN} more" if len(changed) > MOST_SHOWN else ""
-        names = ", ".join(described(name, 64) for name in changed[:MOST_SHOWN])
-        question = Question(
-            f"The MCP server {connection.name} has changed the descriptions of its tools: "
-            f"{names}{more}.\nDescriptions tell the model what to do. Use them?",
-            (Option(LEAVE), Option(TAKE, "in their current version")),
-            header=connection.name,
-            closed=True,
-        )
-        async with self._asking:
-            answers = await self.asker.ask("", (question,))
+    async def _ask_about(self, connection: Connection) -> None:
+        """Ask once about all tools that have changed by the time of the question, and judge anew what is offered by the
+        time of the answer."""
+        try:
+            async with self._asking:
+                asked = self._unanswered(connection)
+                if not asked:
+                    return
+                names = ", ".join(described(name, 64) for name in list(asked)[:MOST_SHOWN])
+                names += f" and {len(asked) - MOST_SHOWN} more" if len(asked) > MOST_SHOWN else ""
+                question = Question(
+                    f"The MCP server {connection.name} has changed the descriptions of its tools: "
+                    f"{names}.\nDescriptions tell the model what to do. Use them?",
+                    (Option(LEAVE), Option(TAKE, "in their current version")),
+                    header=connection.name,
+                    closed=True,
+                )
+                answers = await self.asker.ask("", (question,))
+        finally:
+            self._doubted.discard(connection.name)
+        answer = TAKE if answers and answers[0] == (TAKE,) else LEAVE
+        self._answers.setdefault(connection.name, {}).update(dict.fromkeys(asked.items(), answer))
         if answers is None:
             self.host.notice(
-                f"MCP server {connection.name}: left out {names}{more} because their descriptions changed.",
+                f"MCP server {connection.name}: left out {names} because their descriptions changed.",
                 "warning",
                 f"Approve them with: swecli mcp approve {connection.name}",
             )
-        elif answers and answers[0] == (TAKE,):
-            self.left_out[connection.name] = ()
-            self._keep(connection.name, tools={**known, **now})
-            self._settle(connection, tools)
+        if connection.state == "ready":
+            await self.arrived(connection, connection.offered)
+        elif answer == TAKE:
+            known = self._setup.decisions.tools(connection.name) or {}
+            self._keep(connection.name, tools={**known, **asked})
 
     def changed(self, connection: Connection) -> None:
         if self._host is None:
@@ -350,7 +372,8 @@ class McpServers:
         self._keep(name, off=None if on else True)
         if on:
             connection.definition = replace(connection.definition, enabled=True)
-            self._begin(connection, again=True)
+            if connection.state not in _UNDER_WAY:
+                self._begin(connection, again=True)
         else:
             await connection.close("off")
             self.host.tools.drop(name)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from swecli.core.mcp.connection import Connection
 from swecli.core.mcp.definitions import Scope, ServerDefinition, bound
 from swecli.core.mcp.elicitation import MOST_ROUNDS, SKIP
-from swecli.core.mcp.servers import TAKE, Decisions
+from swecli.core.mcp.servers import APPROVE, LEAVE, TAKE, Decisions
 from swecli.core.mcp.stdio import StdioServer
 from swecli.core.mcp.tools import outcome_of
 from swecli.core.permissions.types import Policy
@@ -349,6 +349,49 @@ async def test_a_changed_description_is_asked_about(tmp_path: Path) -> None:
     async with served(TEXT, tmp_path, unkind("other"), decisions=decisions) as (made, _):
         await made.say("go")
         assert not made.bodies(QuestionAsked)
+
+
+async def test_each_changed_description_is_asked_about_once(tmp_path: Path) -> None:
+    decisions = Decisions(tmp_path / "data" / "mcp.json")
+    async with served(TEXT, tmp_path, unkind(), decisions=decisions) as (made, _):
+        await made.say("go")
+    async with served(TEXT, tmp_path, unkind("other"), decisions=decisions) as (made, servers):
+        await made.say("go")
+        hub = servers.connections["hub"]
+        for _ in range(3):  # the server announces a change again and again, and nobody is there
+            await servers.arrived(hub, hub.offered)
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        echo, *others = hub.offered.tools
+        hub.offered = replace(hub.offered, tools=(echo.model_copy(update={"description": "Deletes it."}), *others))
+        await servers.arrived(hub, hub.offered)
+        for number, answer in enumerate((TAKE, LEAVE)):  # the first is about a description that is gone by now
+            await until(lambda: len(made.bodies(QuestionAsked)) == number + 1)  # noqa: B023
+            made.send(Answer(made.bodies(QuestionAsked)[number].request, ((answer,),)))
+        await until(lambda: not servers._tasks)
+        await servers.arrived(hub, hub.offered)
+        assert not servers._tasks
+        assert servers.left_out["hub"] == ("echo",)
+        assert made.session.tools.get("mcp__hub__echo") is None
+
+
+async def test_a_definition_that_waits_for_approval_is_asked_about_once(tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind(scope="project")) as (made, servers):
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        await servers.enable("hub", True)
+        await servers.reconnect("hub")
+        made.send(Answer(made.bodies(QuestionAsked)[0].request, ((APPROVE,),)))
+        await until(lambda: not servers._tasks)
+        assert len(made.bodies(QuestionAsked)) == 1
+        await servers.settled("hub")
+        assert servers.connections["hub"].state == "ready"
+
+
+async def test_one_that_runs_is_not_waited_for_when_it_is_switched_on(tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind()) as (made, servers):
+        await made.say("go")
+        await servers.enable("hub", True)
+        await until(lambda: not servers._tasks)
+        assert not made.session.tools.pending
 
 
 async def test_a_tool_that_returns_with_another_description_is_asked_about(tmp_path: Path) -> None:
