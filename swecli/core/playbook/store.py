@@ -142,7 +142,7 @@ class PlaybookFile:
         sentence for the user or an empty text.
 
         Raises:
-            OSError: the files can't be written; their content is unchanged.
+            OSError: the files can't be written; each bullet is still in one of them.
         """
         with self._turn():
             playbook = self.read()
@@ -162,13 +162,17 @@ class PlaybookFile:
         archived = [bullet for bullet in playbook.all() if bullet.status == "archived"]
         there, old = self.path.exists(), self._archive.exists()
         told = self._put_aside()
+        names = {bullet.id for bullet in kept}
+        back = [bullet for bullet in read_file(self._archive).bullets if bullet.id in names] if old else []
+        if archived or old:  # first, and with those that return: a bullet leaves a file once the other one has it
+            make_private(self._archive.parent)
+            _replace(self._archive, written((*archived, *back)))
         if kept or there:
             make_private(self.path.parent)
             if self._in_project and not there:
                 keep_unshared(self.path.parent)
             _replace(self.path, written(kept))
-        if archived or old:
-            make_private(self._archive.parent)
+        if back:
             _replace(self._archive, written(archived))
         if self._early is not None:
             with suppress(FileNotFoundError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.playbook.bullet import Bullet, Expiry, to_record
+from swecli.core.atomic_text import write_whole
+from swecli.core.playbook.bullet import Bullet, Expiry, Status, to_record
 from swecli.core.playbook.learning import count
 from swecli.core.playbook.playbook import Playbook
 from swecli.core.playbook.store import PlaybookFile, read_lines, stale, written
@@ -243,3 +245,31 @@ def test_a_file_with_too_many_lines_is_put_aside_before_any_is_lost(tmp_path: Pa
     file.path.parent.mkdir()
     file.path.write_text("\n" * 10_001)
     assert "kept as" in add(file, ONE)
+
+
+@pytest.mark.parametrize("full", ["playbook", "archive"])
+@pytest.mark.parametrize("begins", ["active", "archived"])
+def test_a_bullet_that_moves_is_not_lost_with_the_file_that_can_t_be_written(
+    full: str, begins: Status, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = opened(tmp_path)
+    add(file, ONE)
+    move(file, begins)
+
+    def write(path: Path, text: str) -> None:
+        if path.stem == full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_whole(path, text)
+
+    monkeypatch.setattr("swecli.core.playbook.store.write_whole", write)
+    with pytest.raises(OSError, match="No space"):
+        move(file, "archived" if begins == "active" else "active")
+    assert [bullet.content for bullet in file.read().all()] == [ONE]
+
+
+def move(file: PlaybookFile, status: Status) -> None:
+    def change(playbook: Playbook) -> None:
+        for bullet in playbook.all():
+            bullet.status = status
+
+    file.change(change)
