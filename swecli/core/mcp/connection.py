@@ -19,6 +19,7 @@ from swecli.core.mcp.definitions import ServerDefinition, bound
 from swecli.core.mcp.elicitation import elicit
 from swecli.core.mcp.messages import CompletedStream, first_problem, wrong_answer
 from swecli.core.mcp.stdio import StdioServer
+from swecli.core.mcp.time_limits import TimeLimits
 from swecli.core.ports import Asker
 from swecli.core.workspace.server_log import ServerLog
 
@@ -169,8 +170,7 @@ class Connection:
         self._running: dict[str, Asker] = {}
         """Running calls, the newest last; a question from the server belongs to one of them."""
         self._refused: dict[str, str] = {}
-        self._limits: dict[asyncio.Timeout, float] = {}
-        """Time limits of running requests, with their seconds."""
+        self._limits = TimeLimits()
         self._doubt: tuple[StdioServer, asyncio.Task[None]] | None = None
         """The program with an abandoned request, and the ping that shows when it responds again."""
 
@@ -603,12 +603,9 @@ class Connection:
         from pydantic import ValidationError
 
         client = await self.ready()
-        loop = asyncio.get_running_loop()
-        limit = asyncio.timeout(seconds)
-        self._limits[limit] = seconds
         try:
-            async with limit:
-                found = await work(client, lambda: limit.reschedule(loop.time() + seconds))
+            async with self._limits.within(seconds) as alive:
+                found = await work(client, alive)
         except asyncio.CancelledError:
             self._suspect(client)
             raise
@@ -621,8 +618,6 @@ class Connection:
             raise ServerError(wrong_answer(first_problem(error))) from error
         except (OSError, RuntimeError) as error:
             raise ServerError(_one_line(error)) from error
-        finally:
-            del self._limits[limit]
         self.calls += 1
         self._worked = True
         return found
@@ -675,15 +670,8 @@ class Connection:
         self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams
     ) -> mcp_types.ElicitResult:
         item, asker = next(reversed(self._running.items()), ("", self._watcher.asker))
-        held = dict(self._limits)
-        for limit in held:  # the user may think as long as they like
-            limit.reschedule(None)
-        try:
+        with self._limits.suspended():
             result, why = await elicit(params, self.name, item, asker)
-        finally:
-            now = asyncio.get_running_loop().time()
-            for limit in held.keys() & self._limits.keys():
-                limit.reschedule(now + held[limit])
         if why:
             self.log.line(f"asked for input: {why}")
             self._refused[item] = why

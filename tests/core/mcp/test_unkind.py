@@ -259,7 +259,7 @@ async def test_no_time_limit_runs_while_the_user_is_asked(tmp_path: Path) -> Non
     async with served(call("ask") + TEXT, tmp_path, unkind(call_timeout=2.0)) as (made, servers):
         made.send(Submit("go"))
         await until(lambda: bool(made.bodies(QuestionAsked)))
-        (limit,) = servers.connections["hub"]._limits  # pyright: ignore[reportPrivateUsage]
+        (limit,) = servers.connections["hub"]._limits._running  # pyright: ignore[reportPrivateUsage]
         assert limit.when() is None
         made.send(Answer(made.bodies(QuestionAsked)[0].request, (("Ann",), ("Yes",))))
         await until(lambda: bool(made.bodies(TurnEnded)))
