@@ -190,13 +190,15 @@ class ProjectIndex:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _work(self) -> None:
+        began = self._looked = time.monotonic()
         try:
             if await asyncio.to_thread(self._refreshed):
                 await self._make()
                 await asyncio.to_thread(self._refreshed)
         except OSError as error:
             self._problem = f"cannot build the index: {error}"
-        self._looked = time.monotonic()
+        if self._looked == began:  # nothing was written meanwhile
+            self._looked = time.monotonic()
 
     def _refreshed(self) -> bool:
         """Apply the changes on disk. True if the index must be rebuilt."""

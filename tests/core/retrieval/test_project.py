@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -164,4 +165,23 @@ async def test_a_look_at_the_disk_is_no_making_of_the_index(tmp_path: Path) -> N
     project.look_again()
     project.begin()
     assert not project.state.building
+    await project.close()
+
+
+async def test_a_file_that_is_written_during_a_look_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = index_of(made(tmp_path / "p", 10), None)
+
+    def looked(*given: Any) -> Any:
+        found = refreshed(*given)
+        if not (tmp_path / "p" / "late.py").exists():
+            (tmp_path / "p" / "late.py").write_text("def late(): ...\n")
+            project.look_again()
+        return found
+
+    monkeypatch.setattr("swecli.core.retrieval.project.refreshed", looked)
+    assert await project.retrieval("late", first_wait=PATIENCE) is not None
+    project.begin()
+    await until(lambda: project.state.files == 10 + len(TOPICS) + 3)
     await project.close()
