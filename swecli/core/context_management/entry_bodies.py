@@ -105,9 +105,13 @@ class EntryBody:
             self._held = _Evicted(tuple(stubbed(part, "") for part in held), store, store.put(held))
 
     def restore(self) -> None:
+        """Take the parts back into memory. Unreadable ones stay where they are, because a later attempt may succeed."""
         held = self._held
         if not isinstance(held, tuple):
-            self._held = self.parts
+            try:
+                self._held = held.get()
+            except OSError:
+                return
             held.forget()
 
 
@@ -160,8 +164,10 @@ class Bodies:
     def see(self, live: Collection[str]) -> None:
         """Update visibility: entries outside ``live`` may be evicted, others come back."""
         for entry in [entry for entry in self._evicted if entry in live]:
-            body = self._here[entry] = self._evicted.pop(entry)
+            body = self._evicted[entry]
             body.restore()
+            if not body.away:
+                self._here[entry] = self._evicted.pop(entry)
         self._leaving = deque(entry for entry in self._here if entry not in live)
 
     def evict(self, most: int = AT_ONCE) -> None:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from swecli.core.context_management.entry_bodies import LONG, EntryBody, stubbed
+from swecli.core.context_management.entry_bodies import LONG, Bodies, EntryBody, stubbed
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.recall import Recall
 from swecli.core.protocol.events import CompactionCompleted, CompactionRedone, CompactionUndone, ViewEntry
@@ -132,3 +132,20 @@ def test_short_texts_stay() -> None:
     said.tell(CompactionCompleted("k", (ViewEntry("summary", "k", "so far", (user,)),), 0, 0, 0, 0, ()))
     _settle(said)
     assert said.ledger.entries[user].body.outline == (TextPart("short"),)
+
+
+def test_a_body_that_can_t_be_read_for_a_moment_is_read_later() -> None:
+    troubles = [OSError("database is locked")]
+
+    def read(seq: int) -> tuple[Part, ...]:
+        if troubles:
+            raise troubles.pop()
+        return PARTS
+
+    body, bodies = EntryBody.of_record(tuple(stubbed(part, "") for part in PARTS), 7, read), Bodies()
+    bodies.add("e1", body)
+    bodies.see({"e1"})
+    assert body.away
+    bodies.see({"e1"})
+    assert not body.away
+    assert body.parts == PARTS
