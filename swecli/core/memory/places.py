@@ -157,7 +157,10 @@ def _below(folder: Path, base: Path, prefix: str, limit: int) -> Iterator[Memory
             if path != f"{ROOT}/{USER}" and path.count("/") <= _MAX_PARTS:
                 yield from _below(Path(entry.path), base, path, limit)
             continue
-        state = entry.stat(follow_symlinks=False)
+        try:
+            state = entry.stat(follow_symlinks=False)
+        except OSError:  # another session has removed it
+            continue
         if stat.S_ISREG(state.st_mode):
             file = Path(entry.path)
             yield MemoryFile(Place(path, file, base), state.st_size, state.st_mtime, read_text(file, limit))
