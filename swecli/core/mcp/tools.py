@@ -84,7 +84,8 @@ class McpTool(DynamicTool):
 
     def __init__(self, connection: Connection, tool: mcp_types.Tool, taken: Collection[str] = ()) -> None:
         server = connection.name
-        text = described(tool.description or tool.title or f"{tool.name} of {server}")
+        said = (described(text) for text in (tool.description, tool.title) if text)  # perhaps hidden characters only
+        text = next(filter(None, said), described(f"{tool.name} of {server}"))
         parameters = portable_schema(tool.input_schema, _parameter)
         super().__init__(
             tool_name(server, tool.name, taken),

@@ -315,5 +315,6 @@ class ToolSearch(Tool[ToolSearchParams]):
             for tool in found
         ]
         text = f"{plural(len(found), 'tool')} found; call them by name from now on.\n\n" + "\n\n".join(parts)
-        block = TextBlock("\n".join(f"{tool.name}: {tool.description.splitlines()[0][:120]}" for tool in found))
+        beginnings = ((tool.name, tool.description.partition("\n")[0][:120]) for tool in found)
+        block = TextBlock("\n".join(f"{name}: {beginning}" for name, beginning in beginnings))
         return ToolOutcome(text, (block,), f"{plural(len(found), 'tool')} found")

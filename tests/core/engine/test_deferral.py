@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.deferral import Candidate, select_for_context
@@ -51,6 +52,17 @@ def search(query: str) -> str:
 
 def call(tool: str) -> str:
     return f"[[step]]\n[[step.call]]\ntool = '{tool}'\narguments = '{{\"{tool.rpartition('_')[2]}_id\": \"7\"}}'\n"
+
+
+async def test_a_tool_without_a_description_is_found_like_the_others(tmp_path: Path) -> None:
+    tools = [replace(tool, description="") if tool.name == WANTED else tool for tool in TOOLS]
+
+    def settled(host: ExtensionHost) -> None:
+        settle(host, tools)
+
+    async with bench(search("zoom delete user") + TEXT, tmp_path, extensions=(Source(settled),)) as made:
+        await made.say("go")
+        assert f"{WANTED}: \nParameters: " in made.tool_texts().popitem()[1]
 
 
 async def test_tool_473_is_found_and_called(tmp_path: Path) -> None:

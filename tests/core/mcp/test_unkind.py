@@ -15,7 +15,7 @@ from swecli.core.mcp.definitions import Scope, ServerDefinition, bound
 from swecli.core.mcp.elicitation import MOST_ROUNDS, SKIP
 from swecli.core.mcp.servers import APPROVE, LEAVE, TAKE, Decisions
 from swecli.core.mcp.stdio import StdioServer
-from swecli.core.mcp.tools import outcome_of
+from swecli.core.mcp.tools import McpTool, outcome_of
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Answer, CancelItem, Interrupt, Submit
@@ -30,7 +30,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.workspace.process_tree import owned
 from tests.core.engine.support import Bench, until
-from tests.core.mcp.support import ALLOWED, SDK_SERVER, SERVER, TEXT, call, served, unkind
+from tests.core.mcp.support import ALLOWED, SDK_SERVER, SERVER, TEXT, call, served, servers_of, unkind
 from tests.support.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -70,6 +70,25 @@ def test_colours_of_a_result_are_not_shown_as_characters() -> None:
 
     result = CallToolResult(content=[TextContent(type="text", text="\x1b[31mred\x1b[0m, \x1b]0;title\x07done")])
     assert outcome_of(result, "hub").blocks == (TextBlock("red, done"),)
+
+
+@pytest.mark.parametrize(
+    ("description", "title", "told"),
+    [
+        ("Says.", "Echo", "Says."),
+        ("\u200b ", "Echo", "Echo"),
+        ("\u200b", "", "echo of hub"),
+        (None, None, "echo of hub"),
+    ],
+)
+def test_a_tool_whose_description_has_nothing_to_read_is_told_by_its_name(
+    description: str | None, title: str | None, told: str, tmp_path: Path
+) -> None:
+    from mcp_types import Tool
+
+    tool = Tool(name="echo", description=description, title=title, input_schema={"type": "object"})
+    hub = servers_of(tmp_path, (unkind(),)).connections["hub"]
+    assert McpTool(hub, tool).description() == told
 
 
 def answered(texts: list[str], structured: Any) -> CallToolResult:
