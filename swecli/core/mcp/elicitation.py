@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
+from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from swecli.core.ports import Asker
@@ -229,6 +230,9 @@ def _value(field: Mapping[str, Any], answer: Sequence[str]) -> Any:
         case "integer":
             return int(text)
         case "number":
-            return float(text)
+            number = float(text)
+            if not isfinite(number):  # which JSON does not have
+                raise ValueError(text)
+            return number
         case _:
             return text

@@ -94,3 +94,10 @@ async def test_a_form_of_another_shape_is_declined(form: Any) -> None:
     result, why = await elicit(params, "hub", "t1", Answers())
     assert result.action == "decline"
     assert "does not follow the protocol" in why
+
+
+@pytest.mark.parametrize("said", ["nan", "inf", "-1e999", "many"])
+async def test_what_json_does_not_have_is_no_number(said: str) -> None:
+    answers = Answers(((said,),), (("2.5",),))
+    assert (await filled({"a": {"type": "number"}}, answers, "a")).content == {"a": 2.5}
+    assert len(answers.asked) == 2
