@@ -290,7 +290,8 @@ class Ledger:
         self.stored: dict[str, str] = {}
         """References of results stored outside the context, by item."""
         self._view: list[ViewEntry] = []
-        self._frozen: View | None = ()
+        self._frozen: tuple[int, View] = (0, ())
+        """The view at a revision. Threads read it too, so what one of them made may be of an earlier revision."""
         self.environment: str = ""
         self.revision: int = 0
         """Increases with each change of the view."""
@@ -324,21 +325,23 @@ class Ledger:
 
     @property
     def view(self) -> View:
-        if self._frozen is None:  # built on access: a long history is applied without a copy at each entry
-            self._frozen = tuple(self._view)
-        return self._frozen
+        revision, view = self._frozen
+        if revision != (now := self.revision):  # built on access: a history is applied without a copy at each entry
+            view = tuple(self._view)
+            self._frozen = (now, view)
+        return view
 
     @property
     def left(self) -> frozenset[str]:
         """Items that a rewind removed from the conversation: neither in the view nor behind a summary."""
         revision, left = self._left
-        if revision != self.revision:
+        if revision != (now := self.revision):
             left = frozenset[str]()
             # A summary without sources, from an old snapshot, may stand for any item.
             if all(entry.sources for entry in self._view if entry.kind == "summary"):
                 told = {self.entries[name].item for name in _covered(self._view) if name in self.entries}
                 left = frozenset(entry.item for entry in self.entries.values()) - told
-            self._left = (self.revision, left)
+            self._left = (now, left)
         return left
 
     def live_items(self) -> set[str]:
@@ -453,7 +456,6 @@ class Ledger:
         self.entries[entry.id] = entry
         self._bodies.add(entry.id, entry.body)
         self._view.append(ViewEntry("live", entry.id))
-        self._frozen = None
         self.revision += 1
 
     def _restore(self, body: ContextRestored, event: Event) -> None:
@@ -655,6 +657,7 @@ class Ledger:
 
     def finish_loading(self) -> None:
         """End of loading: the content was set directly rather than by events, so derive the rest."""
+        self._frozen = (-1, ())
         for entry in self.entries.values():
             self._bodies.add(entry.id, entry.body)
 
@@ -668,9 +671,10 @@ class Ledger:
     def _set_view(self, view: View) -> None:
         """Set the view, without entries lost in a gap of the record."""
         self._view = [entry for entry in view if entry.kind == "summary" or entry.id in self.entries]
-        self._frozen = view if len(self._view) == len(view) else None
         self.revision += 1
         self.rewrites += 1
+        if len(self._view) == len(view):
+            self._frozen = (self.revision, view)
 
 
 def _before(view: View, item: str, order: Mapping[str, int]) -> View | None:

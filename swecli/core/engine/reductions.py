@@ -315,7 +315,6 @@ def _joined(found: _Written, bodies: Sequence[EntryBody]) -> Reductions:
         return value
 
     told = taken(Ledger(), found.ledger)
-    vars(told)["_frozen"] = None
     told.finish_loading()
     return Reductions(
         msgspec.json.decode(found.state, type=SessionState, dec_hook=made),

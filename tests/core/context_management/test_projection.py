@@ -1,5 +1,7 @@
 """What is sent is always valid, whatever the history looks like."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,6 +41,7 @@ from swecli.core.protocol.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from tests.support.said import Said
 from tests.support.thorough import examples
 
 ORIGIN = Origin("openai-chat", "h", "m")
@@ -261,3 +264,22 @@ def test_a_step_makes_no_new_messages_of_what_was_said_before() -> None:
     story.answer("m99", a99=TextPart("done"))
     after = project(story.ledger)
     assert all(old is new for old, new in zip(before[:-2], after, strict=False))
+
+
+def test_a_thread_that_reads_the_view_while_it_grows_hides_nothing() -> None:
+    said = Said()
+    said.user("one")
+    ledger = said.ledger
+
+    class Growing(list[ViewEntry]):
+        """Another thread adds an entry between the end of a copy and its use."""
+
+        def __iter__(self) -> Iterator[ViewEntry]:
+            yield from super().__iter__()
+            ledger._view = list(super().__iter__())
+            said.user("two")
+
+    ledger._view = Growing(ledger._view)
+    assert len(ledger.view) == 1  # what the thread sees
+    assert [entry.id for entry in ledger.view] == ["u1", "u2"]
+    assert [message.text for message in project(ledger)] == ["one", "two"]
