@@ -18,7 +18,7 @@ from swecli.lazy_pattern import lazy_pattern
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = lazy_pattern(rb"\r\n|\n|\r")
 _STRUCTURE = lazy_pattern(rb'[{}\[\]"]')
-_FILLING = lazy_pattern(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")++', re.DOTALL)
+_FILLING = lazy_pattern(rb'(?:[^"{}\[\]]+|"[^"\\]*(?:\\.[^"\\]*)*")+', re.DOTALL)
 """Text between brackets, including whole strings."""
 _IN_STRING = lazy_pattern(rb'["\\]')
 _FIELDS = frozenset(("data", "event", "id", "retry", "error"))

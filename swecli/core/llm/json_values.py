@@ -14,7 +14,7 @@ JsonObject: TypeAlias = dict[str, object]
 MAX_DEPTH = 200
 """Nesting levels accepted. Deeper values are an attack on the stack."""
 
-_BRACKETS = lazy_pattern(r'[\[\]{}]|"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+_BRACKETS = lazy_pattern(r'[\[\]{}]|"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 """Brackets, and whole strings, the last of which may be unclosed: each character is examined once."""
 
 

@@ -65,7 +65,7 @@ _EDITOR_RUNS = lazy_pattern(
 )
 """Calls in the code of an editor that start programs, remove or write files."""
 _AWK = lazy_pattern(r"[gmn]?awk")
-_AWK_TEXT = lazy_pattern(r'"((?:[^"\\\n]|\\.)*+)("?)')
+_AWK_TEXT = lazy_pattern(r'"([^"\\\n]*(?:\\.[^"\\\n]*)*)("?)')
 """A string, or the start of one that is not closed: then all of its line, so that no quote is read twice."""
 _AWK_PIPE = lazy_pattern(r"(?<!\|)\|&?\s*\Z")
 _AWK_GETLINE = lazy_pattern(r"\s*\|&?\s*getline\b")
