@@ -39,6 +39,7 @@ MOST_JUNK: Final = 1_000_000
 MOST_BAD: Final = 100
 """Unreadable messages after which a server is stopped."""
 _METHOD_NOT_FOUND: Final = -32_601
+_ENDED: Final = "it has ended"
 
 
 class ServerEnded(Exception):
@@ -138,7 +139,12 @@ class Peer:
         """
         number, self._next = self._next, self._next + 1
         answer: asyncio.Future[msgspec.Raw] = asyncio.get_running_loop().create_future()
-        self._send({"id": number, "method": method, "params": params})
+        try:
+            self._send({"id": number, "method": method, "params": params})
+        except ServerEnded:  # a program's input may close before its output, which tells why it ended
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.ended.wait(), min(timeout, 3 * GRACE))
+            raise ServerEnded(self.trouble or _ENDED) from None
         self._waiting[number] = answer
         try:
             return await asyncio.wait_for(answer, timeout)
@@ -160,7 +166,7 @@ class Peer:
     def _send(self, message: Mapping[str, Any]) -> None:
         process = self._process
         if process is None or process.stdin is None or self.ended.is_set() or process.stdin.is_closing():
-            raise ServerEnded(self.trouble or "it has ended")
+            raise ServerEnded(self.trouble or _ENDED)
         process.stdin.write(framed(message))
         if process.stdin.transport.get_write_buffer_size() > MOST_UNREAD:
             self._fail(f"it left {MOST_UNREAD // 1_000_000} MB unread")

@@ -12,9 +12,10 @@ import pytest
 from swecli.core.language_servers import peer, server
 from swecli.core.language_servers.servers import LanguageServerOptions
 from swecli.core.ports import CodeError
+from swecli.core.workspace.server_log import ServerLog
 from tests.core.engine.support import until
 from tests.core.language_servers.support import PATIENT, Served, messages, served, unkind
-from tests.support.waiting import at_some_pace
+from tests.support.waiting import PATIENCE, at_some_pace
 
 ONE = "unkind reports 1 new error:\n"
 KINDS = ((), ("pull",), ("register",), ("versionless", "stale"), ("pull", "busy"), ("nochange",), ("junk",), ("noisy",))
@@ -162,6 +163,28 @@ async def test_a_server_that_fails_is_told_once_and_given_up(tmp_path: Path, way
         assert made.host.notices == [f"The language server unkind failed: {reason}. Edits continue without its errors."]
         with pytest.raises(CodeError, match="3 times"):
             await made.servers.ask("outline", made.folder / "a.txt")
+
+
+async def test_a_program_whose_input_closes_first_still_tells_why_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peer, "GRACE", PATIENCE)
+    program = peer.Peer(ServerLog(None, str), lambda method, params: None, lambda method, params: None)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    script = f"exec 0<&-; read line <{gate}; echo no such component >&2; exit 3"
+    await program.start(peer.Command(("sh", "-c", script), tmp_path, os.environ))
+    process = program._process
+    assert process is not None
+    assert process.stdin is not None
+    await until(process.stdin.is_closing, "the closed input")
+    asked = asyncio.ensure_future(program.request("initialize", {}, PATIENCE))
+    await asyncio.sleep(0)
+    assert not asked.done()
+    await asyncio.to_thread(gate.write_text, "go\n")
+    with pytest.raises(peer.ServerEnded, match="it ended with status 3: no such component"):
+        await asked
+    await program.close("the test is over")
 
 
 async def test_where_the_first_can_not_be_started_the_next_is_used(tmp_path: Path) -> None:
