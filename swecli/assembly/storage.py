@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct, field
 
@@ -23,7 +23,6 @@ from swecli.core.config.settings import LogSettings
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.engine.recorder import HELD_TURNS, EventLog
 from swecli.core.engine.reductions import Before, StaleState, decode_reductions
-from swecli.core.engine.services import Kept
 from swecli.core.git import git_facts
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
 from swecli.core.protocol.events import Event, ModelChanged, SessionStarted, Unknown
@@ -50,6 +49,9 @@ from swecli.core.worktrees import is_in_tree
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural
 from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.core.protocol.result import Kept
 
 DATABASE = "sessions.db"
 

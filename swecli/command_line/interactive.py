@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from swecli.assembly.session_list import SessionList
     from swecli.assembly.settings import SettingsFiles
     from swecli.commands.base import SlashCommand
-    from swecli.core.engine.services import Kept
     from swecli.core.engine.session import Session
     from swecli.core.llm.types import ModelInfo
+    from swecli.core.protocol.result import Kept
     from swecli.tui.boot import Terminal
 
 Said = Literal["yes", "no", "single", "later"]

@@ -44,13 +44,12 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import Part, Stop, TextPart, Usage, plus
-from swecli.core.protocol.result import Status
+from swecli.core.protocol.result import Kept, Status
 from swecli.event_lines import REDONE, UNDONE, rewind_lines
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
 
 if TYPE_CHECKING:
-    from swecli.core.engine.services import Kept
     from swecli.core.engine.session import Session
 
 Screens = Mapping[Screen, Callable[[str], tuple[DisplayBlock, ...]]]

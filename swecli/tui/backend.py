@@ -10,10 +10,10 @@ from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
-    from swecli.core.engine.services import Kept
     from swecli.core.engine.session import Session
     from swecli.core.permissions.types import Rule
     from swecli.core.protocol.blocks import DisplayBlock
+    from swecli.core.protocol.result import Kept
 
 
 OpenSession: TypeAlias = "Callable[[], Awaitable[Session]]"

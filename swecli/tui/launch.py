@@ -18,7 +18,7 @@ from swecli.tui import boot
 from swecli.tui.themes.scheme import colour_system, depth
 
 if TYPE_CHECKING:
-    from swecli.core.engine.services import Kept
+    from swecli.core.protocol.result import Kept
     from swecli.tui.app import SwecliApp
     from swecli.tui.backend import Backend
 

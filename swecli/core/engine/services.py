@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from swecli.core.hooks.hook import Hook
     from swecli.core.hooks.runner import Hooks
     from swecli.core.playbook.store import Playbooks
-
-Kept = Literal["all", "a part", "nothing"]
-"""What of a session is stored; ``a part``: its newest facts could not be."""
+    from swecli.core.protocol.result import Kept
 
 ModelFactory = Callable[[str], ModelClient]
 """Factory of a client for ``provider/name`` or an alias. Raises ``ModelUnavailable`` with a remedy."""

@@ -34,7 +34,7 @@ from swecli.core.engine.results import Results
 from swecli.core.engine.retrieval import PromptRetrieval
 from swecli.core.engine.rewind import Rewinds
 from swecli.core.engine.sentinel import Sentinel
-from swecli.core.engine.services import Connection, Kept, Mentionable, PromptTemplate, Services
+from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
 from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.side_questions import SideQuestions
@@ -97,6 +97,7 @@ from swecli.core.workspace.jobs import JobInfo
 
 if TYPE_CHECKING:
     from swecli.core.extensions.markdown_commands import Invocation
+    from swecli.core.protocol.result import Kept
 
 
 T = TypeVar("T")

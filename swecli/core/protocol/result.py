@@ -9,6 +9,8 @@ from msgspec import Meta, Struct
 from swecli.core.protocol.messages import StopKind
 
 Status = Literal["done", "interrupted", "blocked", "limit", "error"]
+Kept = Literal["all", "a part", "nothing"]
+"""What of a session is stored and can be continued; ``a part``: its newest facts could not be stored."""
 
 
 class ResultError(Struct, frozen=True):
@@ -68,7 +70,7 @@ class Result(Struct, frozen=True, tag="result"):
     error: ResultError | None
     stop: ResultStop | None
     session: str
-    kept: Literal["all", "a part", "nothing"]
+    kept: Kept
     model: str | None
     context: ResultContext | None
     turns: int
