@@ -83,7 +83,9 @@ class Actions:
 
     def words(self, name: str) -> Iterable[Word]:
         """What the arguments of the command with this name may begin with."""
-        command = next((one for one in self.commands if name in (one.name, *one.aliases)), None)
+        from swecli.commands.registry import find
+
+        command = find(name, self.commands)
         if command is None or self._session.port is None:
             return ()
         if command.name == "theme":

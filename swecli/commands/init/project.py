@@ -393,6 +393,8 @@ def _ruled(scan: Scan, language: Language, tests: list[str]) -> Iterator[Project
     seen: set[Purpose] = set()
     runner = _runner(scan, language)
     declared = "\n".join(scan.text(path) for path in ("pyproject.toml", "Pipfile")) if runner else ""
+    locks = ecosystems().package_runners.items()
+    package_runner = next((run for lock, run in locks if scan.matching(lock)), "npx")
     for rule in language.rules:
         beside = scan.matching(rule.beside)
         if rule.beside and not beside:
@@ -403,9 +405,7 @@ def _ruled(scan: Scan, language: Language, tests: list[str]) -> Iterator[Project
             if found is None:
                 continue
             words = {**match.groupdict(), **found.groupdict(), "path": match[0], "test": tests[0] if tests else ""}
-            words["exec"] = next(
-                (run for lock, run in ecosystems().package_runners.items() if scan.matching(lock)), "npx"
-            )
+            words["exec"] = package_runner
             words["beside"] = beside[0][0] if beside else ""
             words["project"] = ":" + words.get("module", "").replace("/", ":")
             for purpose, form in rule.commands.items():

@@ -210,13 +210,13 @@ def _within_limit(profiles: Sequence[tuple[str, str]]) -> list[str]:
     fit = longest_that_fit([min(len(text), _DESCRIPTION) for _, text in profiles], _LIST - names)
     longest = min(fit, _DESCRIPTION)
     lines: list[str] = []
-    room = _LIST
+    room = _LIST - sum(len(name) + 2 for name, _ in profiles)  # beside the names of the profiles that follow
     for at, (name, text) in enumerate(profiles):
         line = f"- {name}: {_short(text, longest)}"
-        if len(line) + 1 > room - sum(len(other) + 2 for other, _ in profiles[at + 1 :]):
+        room += len(name) + 2 - (len(line) + 1)
+        if room < 0:
             return [*lines, f"- {', '.join(other for other, _ in profiles[at:])}"]
         lines.append(line)
-        room -= len(line) + 1
     return lines
 
 

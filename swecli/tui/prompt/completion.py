@@ -110,7 +110,7 @@ def token_before(text: str, row: int, column: int) -> Token | None:
         quoted, plain = match.groups()
         return Token("file", plain if quoted is None else unescaped(quoted), match.start())
     if row == 0 and (match := _ARGUMENT.fullmatch(before)):
-        return Token("argument", match.group(2), match.start(2), match.group(1).lower())
+        return Token("argument", match.group(2), match.start(2), match.group(1))
     return None
 
 
