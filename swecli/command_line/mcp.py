@@ -392,7 +392,7 @@ _DESCRIPTION = """Manage MCP servers. Each word has --help.
   swecli mcp add NAME https://ADDRESS     add a server by its address
   swecli mcp remove NAME                  remove one
   swecli mcp test NAME                    start one and list its tools
-  swecli mcp import                       take over servers of Cursor and VS Code
+  swecli mcp import                       take over servers of another agent or editor
   swecli mcp approve NAME                 approve a server of the project
   swecli mcp serve                        be an MCP server for other agents
 """

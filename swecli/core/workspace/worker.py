@@ -19,9 +19,9 @@ from swecli.core.workspace.walk import Glob, walk
 
 _MAX_FILE = 32_000_000
 MAX_COLUMNS = 400
-COLUMNS_BEFORE = 150
-"""Characters of a long line that are shown before a match."""
 """Characters of a line that are shown."""
+COLUMNS_BEFORE = 150
+"""Of these, the characters of a long line before a match."""
 
 
 class PatternError(Exception):
