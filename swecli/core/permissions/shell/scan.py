@@ -97,6 +97,8 @@ _EXPANDED_SETTING = lazy_pattern(r"(?:PS[0-4]|BASH_ENV|ENV|MAILPATH)=")
 """An assignment to a variable whose value a shell expands when it uses it."""
 _COMPOUND = lazy_pattern(r"(?:[ \t\r]|\\\n)*(?:\{|if|while|until|for|case|select|\[\[)(?=[\s;&|<>()]|$)")
 """The beginning of a compound command, which after ``function`` and ``coproc`` has its name before it."""
+_ORDINARY = lazy_pattern(r"[^ \t\r\n;&|()<>'\"\\$`]+")
+_ORDINARY_IN_QUOTES = lazy_pattern(r'[^"\\$`]+')
 _TILDE = lazy_pattern(r"~[^/\s;&|()<>'\"\\$`]*")
 _TIME_OPTION = lazy_pattern(r"[ \t]+-p(?=\s)")
 _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -419,10 +421,10 @@ class _Scanner:
                 self._backticks()
                 known = False
             else:
-                glob |= char in "*?["
-                plain += char
-                text += char
-                self._at += 1
+                run = self._run(_ORDINARY)
+                glob |= any(char in run for char in "*?[")
+                plain += run
+                text += run
         if plain == text and plain in ("[", "[["):
             glob = False  # no bracket closes
         if not has_braces(plain):
@@ -453,8 +455,13 @@ class _Scanner:
                 self._backticks()
                 known = False
             else:
-                text += char
-                self._at += 1
+                text += self._run(_ORDINARY_IN_QUOTES)
+
+    def _run(self, ordinary: re.Pattern[str]) -> str:
+        found = ordinary.match(self._text, self._at)
+        assert found is not None  # the caller has seen no other character
+        self._at = found.end()
+        return found.group()
 
     def _dollar(self, *, quoted: bool) -> tuple[str, bool]:
         following = self._text[self._at + 1 : self._at + 2]
