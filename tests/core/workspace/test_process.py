@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -289,3 +291,21 @@ def test_a_process_is_the_same_as_long_as_it_has_its_id_and_start() -> None:
     same = process_tree.Process(7, "1", parent=2)
     assert (one == same, one != same, one == later, one != later) == (True, False, False, True)
     assert {one} == {same}
+
+
+@linux
+def test_the_start_of_a_process_is_the_one_that_psutil_reads() -> None:
+    starts = {pid: process_tree._listed_start(pid) for pid in psutil.pids()}
+    assert starts[os.getpid()]
+    for pid, start in starts.items():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found = psutil.Process(pid)
+            assert start in (process_tree._stamp(found), None) or not found.is_running()
+
+
+@linux
+def test_a_zombie_is_no_running_process() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not process_tree.Process(child.pid, "").alive
+    child.wait()
