@@ -6,7 +6,8 @@
 A message (``first`` of a session, or ``second``) counts from the key to the first byte of the request on the socket,
 ``/help`` from the key until its list is on the screen. The program runs in a pseudo-terminal against a server of this
 script. ``way`` leaves out what only draws: functions that Textual called to compose, measure or render, and those that
-show a batch of events meanwhile, which is already the way back.
+show a batch of events meanwhile, which is already the way back. It leaves out the definitions of modules, too, which
+run once when a part of the program is first used.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ GOALS = {"first": (60, 220), "second": (60, 220), "help": (15, None)}
 """Files and functions at the most."""
 _DRAWING = ("render", "_render", "render_line", "render_lines", "get_content_height", "get_content_width", "compose")
 _DRAWING += ("on_resize", "_display", "_compositor_refresh")
+_BESIDE = (*_DRAWING, "<module>")
 _DRAWING_FILES = ("_compositor.py", "_styles_cache.py", "_layout.py")
 _SHOWING = "SessionController._apply"
 
@@ -62,7 +64,7 @@ class Counted:
         self.calls[place] += 1
         self.changes += place[0] != self._last
         self._last = place[0]
-        if not _draws(frame):
+        if not _is_beside(frame):
             self.way[place] += 1
 
     def report(self) -> dict[str, Any]:
@@ -78,11 +80,11 @@ class Counted:
         }
 
 
-def _draws(frame: FrameType | None) -> bool:
-    """Whether this runs, directly or not, to draw or to show events."""
+def _is_beside(frame: FrameType | None) -> bool:
+    """Whether this runs, directly or not, to draw, to show events or to define a module."""
     while frame is not None:
         file, name = frame.f_code.co_filename, frame.f_code.co_name
-        if name in _DRAWING or file.endswith(_DRAWING_FILES) or frame.f_code.co_qualname == _SHOWING:
+        if name in _BESIDE or file.endswith(_DRAWING_FILES) or frame.f_code.co_qualname == _SHOWING:
             return True
         if name == "_run_once":
             return False

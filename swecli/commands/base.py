@@ -14,6 +14,7 @@ from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+    from swecli.core.engine.session_view import SessionView
     from swecli.core.workspace.jobs import JobInfo
     from swecli.core.workspace.server_log import ServerLog
 
@@ -146,6 +147,11 @@ def opens(screen: Screen, instead: str = "") -> Run:
 def absent(session: Session, what: str, otherwise: str) -> str:
     """Reason for the absence of ``what``: safe mode turned it off, or ``otherwise``, a sentence."""
     return SAFE_MODE.format(what) if session.view.safe_mode else otherwise
+
+
+def no_instructions(view: SessionView) -> str:
+    """Reason for a prompt without instructions, or the remedy."""
+    return view.no_instructions or "none; /init writes OPENCLI.md"
 
 
 def running_jobs(jobs: Iterable[JobInfo]) -> list[str]:

@@ -18,6 +18,7 @@ from swecli.commands.init import INIT
 from swecli.commands.language_servers import LSP
 from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.memory import MEMORY
+from swecli.commands.mode import MODE
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.playbook import PLAYBOOK
 from swecli.commands.rewind import FORK, RENAME, REWIND
@@ -30,7 +31,6 @@ from swecli.commands.session import (
     EXPORT,
     HANDOFF,
     JOBS,
-    MODE,
     PLAN,
     STATUS,
     TODOS,

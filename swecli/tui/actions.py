@@ -40,7 +40,7 @@ RECENT: Final = 60.0
 
 
 class Actions:
-    """Runs these actions. ``commands`` is the registry's list once it is loaded."""
+    """Runs these actions."""
 
     @dataclass
     class CommandChosen(Message):
@@ -74,18 +74,24 @@ class Actions:
         self._asked_prices: set[str] = set()
         self.plan_waits = False
         """Whether the question about a plan waits for an open panel."""
-        self.builtin: Sequence[SlashCommand] = ()
-        """Commands that come with swecli."""
-        self.commands: Sequence[SlashCommand] = ()
+        self._builtin: Sequence[SlashCommand] = ()
+        self.own_commands: Sequence[SlashCommand] = ()
+        """Commands of the user, the project and servers."""
         self.model_tried = asyncio.Event()
         """Clear while a picked model is being tried: messages wait until it is connected."""
         self.model_tried.set()
+
+    def commands(self) -> Sequence[SlashCommand]:
+        """All commands. Those that come with swecli are loaded when they are first asked for, in 6 ms."""
+        if not self._builtin:
+            self._builtin = self._backend.commands()
+        return (*self._builtin, *self.own_commands)
 
     def words(self, name: str) -> Iterable[Word]:
         """What the arguments of the command with this name may begin with."""
         from swecli.commands.registry import find
 
-        command = find(name, self.commands)
+        command = find(name, self.commands())
         if command is None or self._session.port is None:
             return ()
         if command.name == "theme":
@@ -163,7 +169,7 @@ class Actions:
     # --- requests to the session ---
 
     def next_mode(self) -> None:
-        from swecli.commands.session import mode_label, modes_of
+        from swecli.commands.mode import mode_label, modes_of
 
         present, yolo = self._session.mode, self._yolo
         if present is None:
@@ -184,7 +190,7 @@ class Actions:
         return view is not None and view.yolo
 
     def _meaning(self, mode: Mode) -> str:
-        from swecli.commands.session import mode_meaning
+        from swecli.commands.mode import mode_meaning
 
         return mode_meaning(mode, self._session.state.sandbox, yolo=self._yolo)
 
@@ -410,7 +416,7 @@ class Actions:
         return Connection(self._screen, self._session, self._backend, self.model_tried, run)
 
     def pick_mode(self) -> None:
-        from swecli.commands.session import mode_label, modes_of
+        from swecli.commands.mode import mode_label, modes_of
         from swecli.tui.dock.picker import Choice, Picker
 
         present, yolo = self._session.mode, self._yolo
@@ -567,13 +573,13 @@ class Actions:
     def _palette(self, models: Sequence[str]) -> list[Choice]:
         """Palette entries that make sense now: none that needs an idle session while a turn runs, and not the current
         mode, model or theme."""
-        from swecli.commands.session import mode_label, modes_of
+        from swecli.commands.mode import mode_label, modes_of
         from swecli.tui.dock.picker import Choice
 
         view, appearance = self._session.view, self._appearance
         choices = [
             Choice(f"command {command.name}", f"/{command.name} {command.arguments}".rstrip(), command.summary)
-            for command in self.commands
+            for command in self.commands()
             if not self._session.state.busy or command.while_busy
         ]
         present = view.mode if view is not None else None
@@ -600,7 +606,7 @@ class Actions:
             case "theme":
                 self.pick_theme(what)
             case _:
-                command = next(command for command in self.commands if command.name == what)
+                command = next(command for command in self.commands() if command.name == what)
                 if command.arguments.startswith("<"):
                     self._screen.prompt.editor.put(f"/{what} ")
                 else:
@@ -615,7 +621,7 @@ class Actions:
             self._screen.close_list()
             self._screen.prompt.editor.put(text)
 
-        self._screen.open_list(HelpPage(self.commands, self._keymap, take), words)
+        self._screen.open_list(HelpPage(self.commands(), self._keymap, take), words)
 
     def show_settings(self, words: str = "") -> None:
         from swecli.tui.screens.settings import Offered, Preview, SettingsPage

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from swecli.tui.session_controller import SessionController
     from swecli.tui.transcript.view import Transcript
 
-LATER = ("swecli.tui.input_controller", "swecli.tui.screens.list_screen", "swecli.tui.transcript.view")
+LATER = ("swecli.tui.input_controller", "swecli.tui.transcript.view")
 """Modules loaded after the first frame, while keys already work."""
 
 RESIZE_PAUSE = 0.05
@@ -111,12 +111,10 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.appearance = Appearance(self, colours, dark=background_is_dark(os.environ), memory=memory)
         self.mouse = True
         """Whether the program, not the terminal, handles the mouse."""
-        self.loaded = False
-        """Whether the parts loaded after the first frame are ready."""
+        self._all_loaded = asyncio.Event()
+        """Set once the parts loaded after the first frame are ready."""
         self._adopts_draft = True
         """Whether the next session adopts the draft of a killed run."""
-        self.commands_loaded = asyncio.Event()
-        """Set once submitted input can be interpreted; until then it waits."""
         self.failure: SessionNotOpened | None = None
         """Why the session could not be opened."""
         self.defect: BaseException | None = None
@@ -133,6 +131,11 @@ class SwecliApp(App[int], inherit_bindings=False):
         return self.main
 
     # --- the start ---
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the parts loaded after the first frame are ready."""
+        return self._all_loaded.is_set()
 
     def on_mount(self) -> None:
         self._event_loop = asyncio.get_running_loop()
@@ -167,7 +170,10 @@ class SwecliApp(App[int], inherit_bindings=False):
         main.prompt.mentions.weighed = main.activity.look_ahead
         self.watch(transcript, "unseen", main.activity.show_unseen, init=False)
         main.prompt.suggestions.look = lambda: main.run_worker(self.input.own_commands(), group="commands")
-        self.loaded = True
+        main.prompt.suggestions.commands = self.actions.commands
+        main.prompt.suggestions.words = self.actions.words
+        main.prompt.suggestions.mentionables = lambda: self.session.mentionable_words
+        self._all_loaded.set()
         self._use_palette()
         self.theme_changed_signal.subscribe(self, lambda _: self._use_palette())
         self.app_suspend_signal.subscribe(self, lambda _: self._went(away=True))
@@ -180,7 +186,6 @@ class SwecliApp(App[int], inherit_bindings=False):
         await self._play(backend.open_session, Submit(first) if first else None)
 
     async def _run_first(self, text: str) -> None:
-        await self.commands_loaded.wait()
         await self.input.submit(text)
 
     async def _greeting(self, view: SessionView) -> tuple[tuple[str, str], ...]:
@@ -191,11 +196,6 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before anything typed meanwhile."""
-        self.actions.builtin = await asyncio.to_thread(self._backend.commands)
-        self.actions.commands = self.main.prompt.suggestions.commands = self.actions.builtin
-        self.main.prompt.suggestions.words = self.actions.words
-        self.main.prompt.suggestions.mentionables = lambda: self.session.mentionable_words
-        self.commands_loaded.set()
         told = await self._read_preferences()  # the questions about trust look as the user wants
         if await self._ask_trust():
             await self._read_preferences(told)
@@ -550,7 +550,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.run_worker(self._submit(message), group="input")
 
     async def _submit(self, message: PromptEditor.Submitted) -> None:
-        await self.commands_loaded.wait()
+        await self._all_loaded.wait()
         if not message.text.startswith("/"):
             await self.actions.model_tried.wait()
         if not self.main.transcript.following:  # show the message and its answer
@@ -581,7 +581,7 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(Prompt.Help)
     def _help_wanted(self) -> None:
-        if self.loaded and self.commands_loaded.is_set():
+        if self.loaded:
             self.actions.show_help()
         else:
             self.main.prompt.receive("?")

@@ -147,7 +147,7 @@ class Connection:
         self._screen.post_message(Prompt.Leave())
 
     def _commands(self) -> list[Choice]:
-        commands = self._screen.prompt.suggestions.commands
+        commands = self._screen.prompt.suggestions.commands()
         return [Choice(f"/{command.name}", f"/{command.name}", command.summary) for command in commands]
 
     def _choices(self) -> list[Choice]:

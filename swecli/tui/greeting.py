@@ -36,7 +36,8 @@ def greeting(
     view: SessionView, earlier: Sequence[StoredSession], keys: Shown, now: float, home: str
 ) -> tuple[tuple[str, str], ...]:
     """Lines of label and text; the last one has no label and is a hint that varies by session."""
-    from swecli.commands.session import mode_label, mode_meaning, no_instructions
+    from swecli.commands.base import no_instructions
+    from swecli.commands.mode import mode_label, mode_meaning
 
     model = view.model
     lines = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,7 +17,6 @@ from swecli.core.protocol.commands import RunShell, Steer, Submit
 from swecli.safe_text import safe_line
 from swecli.tui.actions import Actions
 from swecli.tui.clipboard import Copier
-from swecli.tui.external import NoTerminal, run_in_terminal, terminal_environment
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_controller import SessionController
 
@@ -58,12 +57,8 @@ Submission: TypeAlias = "Say | Note | Shell | CommandCall | NotSent | None"
 """None for an empty line."""
 
 
-def interpret(text: str, commands: Sequence[SlashCommand], *, bare: bool = True) -> Submission:
-    """Interpret ``text``; ``bare``: nothing is attached to it."""
-    from swecli.commands.registry import (
-        UnknownCommand,
-        parse,
-    )  # imports every command; loaded in parallel to the screen
+def interpret(text: str, commands: Callable[[], Sequence[SlashCommand]], *, bare: bool = True) -> Submission:
+    """Interpret ``text``, which needs ``commands`` only if it begins with a slash; ``bare``: nothing is attached."""
     from swecli.commands.screens import QUIT_WORDS
 
     stripped = text.strip()
@@ -81,7 +76,11 @@ def interpret(text: str, commands: Sequence[SlashCommand], *, bare: bool = True)
 
         line = note_of(stripped)
         return Note(line) if line else Say(text)
-    parsed = parse(stripped, commands) if stripped.startswith("/") else None
+    if not stripped.startswith("/"):
+        return Say(text)
+    from swecli.commands.registry import UnknownCommand, parse  # imports every command
+
+    parsed = parse(stripped, commands())
     if isinstance(parsed, UnknownCommand):
         return NotSent(parsed.message)
     return parsed or Say(text)
@@ -264,10 +263,10 @@ class InputController:
         port = self._session.port
         if port is None:
             return
-        found = (*self._actions.builtin, *await asyncio.to_thread(session_commands, port))
+        found = await asyncio.to_thread(session_commands, port)
         names = [(command.name, command.summary, command.arguments) for command in found]
-        if names != [(command.name, command.summary, command.arguments) for command in self._actions.commands]:
-            self._actions.commands = self._screen.prompt.suggestions.commands = found
+        if names != [(command.name, command.summary, command.arguments) for command in self._actions.own_commands]:
+            self._actions.own_commands = found
             self._screen.prompt.suggestions.follow()
 
     async def _say(self, message: PromptEditor.Submitted, meaning: Say | Note, most: float) -> None:
@@ -351,6 +350,7 @@ class InputController:
 
     async def _run_shell(self, shell: Shell) -> None:
         """Run the user's command in the session, or in their terminal if it needs one."""
+        from swecli.tui.external import NoTerminal, run_in_terminal, terminal_environment
         from swecli.tui.terminal_programs import needs_terminal
 
         command, own = shell.command, shell.in_terminal or needs_terminal(shell.command, os.environ)

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
+from swecli.commands.mode import MODE_MEANINGS, mode_meaning
 from swecli.commands.registry import CommandCall, parse
-from swecli.commands.session import MODE_MEANINGS, mode_meaning
 from swecli.core.config.change import meaning
 from swecli.core.engine.session_view import Conversation
 from swecli.core.engine.state import AgentRecord, Totals

@@ -90,20 +90,20 @@ def test_control_c_never_quits_over_a_selection() -> None:
     ["/etc/hosts is wrong", "/usr/bin/x why?", "/tmp/ is full", "a /help", "//", "/ help", "/a.b", "text"],
 )
 def test_text_for_the_model(text: str) -> None:
-    assert interpret(text, COMMANDS) == Say(text)
+    assert interpret(text, lambda: COMMANDS) == Say(text)
 
 
 @pytest.mark.parametrize("text", ["/tmp is full", "/tmp", "/usr zz"])
 def test_one_slash_word_is_a_command_even_if_such_a_path_exists(text: str) -> None:
-    assert isinstance(interpret(text, COMMANDS), NotSent)
+    assert isinstance(interpret(text, lambda: COMMANDS), NotSent)
 
 
 def test_other_lines() -> None:
-    assert interpret(" \n", COMMANDS) is None
-    assert interpret("!ls -l\n", COMMANDS) == Shell("ls -l")
-    assert interpret("!! npm login", COMMANDS) == Shell("npm login", in_terminal=True)
-    assert interpret("!!", COMMANDS) == NotSent(SHELL_USE)
-    assert interpret(" ! ", COMMANDS) == NotSent(SHELL_USE)
+    assert interpret(" \n", lambda: COMMANDS) is None
+    assert interpret("!ls -l\n", lambda: COMMANDS) == Shell("ls -l")
+    assert interpret("!! npm login", lambda: COMMANDS) == Shell("npm login", in_terminal=True)
+    assert interpret("!!", lambda: COMMANDS) == NotSent(SHELL_USE)
+    assert interpret(" ! ", lambda: COMMANDS) == NotSent(SHELL_USE)
     for text, name, arguments in (
         ("?", "help", ""),
         ("/HELP", "help", ""),
@@ -113,17 +113,17 @@ def test_other_lines() -> None:
         (":q", "quit", ""),
         ("/mode  plan ", "mode", "plan"),
     ):
-        meaning = interpret(text, COMMANDS)
+        meaning = interpret(text, lambda: COMMANDS)
         assert isinstance(meaning, CommandCall)
         assert (meaning.command.name, meaning.arguments) == (name, arguments)
-    unknown = interpret("/contxt x", COMMANDS)
+    unknown = interpret("/contxt x", lambda: COMMANDS)
     assert isinstance(unknown, NotSent)
     assert "/context" in unknown.message
 
 
 def test_a_word_that_quits_is_a_message_with_other_words_or_something_attached() -> None:
     for text in ("exit the loop", "quit?", "exits"):
-        assert interpret(text, COMMANDS) == Say(text)
+        assert interpret(text, lambda: COMMANDS) == Say(text)
     assert interpret("exit", COMMANDS, bare=False) == Say("exit")
 
 

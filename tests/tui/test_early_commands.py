@@ -30,7 +30,7 @@ class Slow:
 async def opening(session: Session) -> AsyncIterator[tuple[Running, Slow]]:
     slow = Slow(session)
     async with running(session=session, open_session=slow) as it:
-        await it.until(lambda: it.app.loaded and it.app.commands_loaded.is_set())
+        await it.until(lambda: it.app.loaded)
         yield it, slow
 
 
@@ -124,7 +124,7 @@ async def test_a_command_that_waits_for_a_turn_goes_with_the_user_to_another_ses
     new = Slow(Session())
     slow = Slow(Left((WAIT_FOR_INTERRUPT,)))
     async with running(session=slow.session, open_session=slow, new_session=new) as it:
-        await it.until(lambda: it.app.loaded and it.app.commands_loaded.is_set())
+        await it.until(lambda: it.app.loaded)
         for line in ("hello", "/init"):
             await it.say(line)
         slow.may_open.set()

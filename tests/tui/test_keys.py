@@ -716,7 +716,7 @@ async def test_a_command_with_the_terminal_gets_no_key_of_the_settings(monkeypat
         given.append(environment)
         return Ran("", 0, 0.1)
 
-    monkeypatch.setattr("swecli.tui.input_controller.run_in_terminal", run)
+    monkeypatch.setattr("swecli.tui.external.run_in_terminal", run)
     monkeypatch.setenv("GATEWAY", "sk-secret")
     monkeypatch.setenv("OTHER", "kept")
     async with running(preferences=lambda: Preferences(key_variables=frozenset({"GATEWAY"}))) as it:

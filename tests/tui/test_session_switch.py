@@ -87,7 +87,7 @@ async def test_no_other_session_is_opened_while_one_is_opening() -> None:
         raise AssertionError(session_id)
 
     async with running(open_session=slow, **ports(sessions=Sessions(opener))) as it:
-        await it.until(lambda: it.app.loaded and it.app.commands_loaded.is_set())
+        await it.until(lambda: it.app.loaded)
         it.app.actions.show_sessions()
         await it.shows("Fix the login bug")
         await it.press("enter")

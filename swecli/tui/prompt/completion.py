@@ -332,7 +332,7 @@ class Suggestions(Rows):
         self._token: Token | None = None
         self._dismissed: tuple[str, int] | None = None
         self._chosen = False
-        self.commands: Sequence[SlashCommand] = ()
+        self.commands: Callable[[], Sequence[SlashCommand]] = tuple
         self.look: Callable[[], object] = lambda: None
         """Called when the user starts typing a command, because the commands may have changed."""
         self.mentionables: Callable[[], Sequence[str]] = tuple
@@ -369,7 +369,7 @@ class Suggestions(Rows):
 
     def _of_line(self, token: Token) -> list[Suggestion]:
         if token.kind == "command":
-            return commands(token.query, self.commands)
+            return commands(token.query, self.commands())
         found = arguments(token.query, self.words(token.command))
         return [] if [one.insert for one in found] == [token.query] else found  # nothing is left to complete
 
