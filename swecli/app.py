@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from swecli.assembly.memory import project_instructions
 from swecli.assembly.models import ModelSupply
-from swecli.assembly.permissions import require_rules, rule_notices
+from swecli.assembly.rules import require_rules, rule_notices
 from swecli.assembly.services import (
     adjustable,
     build_services,
@@ -37,7 +37,6 @@ from swecli.assembly.storage import (
     uncollected,
 )
 from swecli.core.atomic_text import close_to_others
-from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.load import ConfigError
 from swecli.core.context_management.calibration import LearnedRatios
@@ -232,6 +231,7 @@ def _keep_silenced(environment: Mapping[str, str], kinds: Sequence[RotKind]) -> 
         ValueError: it can't be written.
     """
     from swecli.assembly.settings import user_file  # only to silence suggestions
+    from swecli.core.config.change import set_value
 
     path = user_file(environment)
     try:

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from swecli.assembly.accounts import Accounts
 from swecli.assembly.startup import startup_of
-from swecli.core.config.change import dotted, set_value
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.load import ConfigError
 from swecli.core.config.settings import (
@@ -473,6 +472,7 @@ class ModelSupply:
             ValueError: it is not a price, or can't be written.
         """
         from swecli.assembly.settings import user_file  # imported only when a price is set
+        from swecli.core.config.change import dotted, set_value
 
         given = {"input": price.input, "output": price.output, "cache_read": price.cached}
         try:

@@ -13,8 +13,9 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.assembly.rules import no_effect, rule_notice
 from swecli.assembly.services import build_policy, grant_rules, grants_of
-from swecli.assembly.settings import SettingsFiles, rule_notice, without_tool
+from swecli.assembly.settings import SettingsFiles
 from swecli.assembly.startup import Startup, startup_of
 from swecli.assembly.storage import DATABASE
 from swecli.core.config.load import toml_text
@@ -22,10 +23,9 @@ from swecli.core.config.paths import Paths
 from swecli.core.config.trust import GrantStore, PendingItem
 from swecli.core.engine.state import FOR_THIS_TURN
 from swecli.core.permissions.check import COMMAND_TOOL, Match, command_call, matching_commands, void_reason
-from swecli.core.permissions.rules import RuleError, check_rules, rule_pattern
+from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
 from swecli.core.sessions.database import read_only
-from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import ShownRule, Tried
 
@@ -148,7 +148,7 @@ class FolderRules:
             use = uses.get((rule.effect, rule.text), Use(0, None))
             grant = granted.get(rule.text, "") if rule.scope == "grant" else ""
             origin = _origin(rule) if rule in held else rule.origin or rule.scope
-            void = void_reason(rule, policy) or _trouble(rule)
+            void = void_reason(rule, policy) or no_effect(rule)
             rows.append(RuleRow(grant, rule.effect, rule.text, rule.scope, origin, use.count, use.last, void))
         return [*rows, *_waiting(startup.pending)]
 
@@ -252,35 +252,3 @@ def _in_a_sentence(rule: str = "") -> Generator[None]:
 
 def _effect(word: str) -> RuleEffect:
     return "deny" if word == "deny" else "ask" if word == "ask" else "allow"
-
-
-def rule_notices(rules: Sequence[Rule]) -> tuple[str, ...]:
-    """A sentence for each invalid rule or one that names no tool: it has no effect although its author relies on it."""
-    messages = ((rule, _trouble(rule)) for rule in rules)
-    return tuple(
-        f"{f'{rule.origin}: ' if rule.origin else ''}the {rule.effect} rule {rule.text!r} has no effect: {trouble}."
-        for rule, trouble in messages
-        if trouble
-    )
-
-
-def require_rules(options: LaunchOptions, startup: Startup) -> None:
-    """Refuse a run with an invalid deny or ask rule: calls that it should stop would pass.
-
-    Raises:
-        StartError: there is one; the message names each with its place.
-    """
-    rules = [Rule(rule.effect, rule.text, rule.scope, rule.origin) for rule in startup.loaded.rules]
-    rules += [Rule("deny", text, "flag", "--disallowed-tools") for text in options.disallowed_tools]
-    problems = check_rules(rule for rule in rules if rule.effect != "allow")
-    if problems:
-        messages = [f"{one.rule.origin}: the {one.rule.effect} rule {one.message}" for one in problems]
-        raise StartError("\n".join(messages), ExitCode.CONFIG)
-
-
-def _trouble(rule: Rule) -> str:
-    """Why the rule has no effect, as a clause; empty if it may have one."""
-    try:
-        return without_tool(rule_pattern(rule))
-    except RuleError as error:
-        return str(error)

@@ -73,10 +73,9 @@ from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.git import git_facts, repository_of
 from swecli.core.llm.types import ServerClearing
 from swecli.core.memory.places import NOTES
-from swecli.core.permissions.decide import MEMORY_TOOL, decide
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.git_facts import git_problem
-from swecli.core.permissions.types import Call, Decision, Policy, Rule
+from swecli.core.permissions.types import MEMORY_TOOL, Call, Decision, Policy, Rule
 from swecli.core.ports import BlobStore
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.retrieval.project import TOOL_WAIT, ProjectIndex
@@ -299,10 +298,14 @@ def grant_rules(store: GrantStore) -> tuple[Rule, ...]:
     return tuple(Rule("allow", grant.rule, "grant", grant.origin) for grant in store.active())
 
 
-def with_grants(decide: Decide, store: GrantStore) -> Decide:
+def with_grants(store: GrantStore) -> Decide:
     """``decide`` with the grants valid at each decision: a grant ends when it expires or is revoked."""
 
     def decided(policy: Policy, call: Call) -> Decision:
+        from swecli.core.permissions.decide import (
+            decide,  # with all that it knows of commands: 1 MiB of an idle session
+        )
+
         return decide(replace(policy, rules=(*policy.rules, *grant_rules(store))), call)
 
     return decided
@@ -393,7 +396,7 @@ def build_services(
         profiles=lambda: agent_profiles(files, registry),
         sandbox_for=lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
         make_client=make_client,
-        decide=with_grants(decide, grants),
+        decide=with_grants(grants),
         keep_rule=rule_saver(grants),
         keep_file=approved_file_saver(options, startup),
         policy=build_policy(options, startup, environment),

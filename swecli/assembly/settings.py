@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+from swecli.assembly.rules import rule_notice
 from swecli.assembly.startup import Startup, flags_of, startup_of, unknown_theme
 from swecli.core.config.change import Described, describe, instead_of, meaning, own_name, set_value, unset_value
 from swecli.core.config.load import ConfigError, key_parts, load, toml_text, typed_value
 from swecli.core.config.paths import keep_unshared, project_folder, user_paths
 from swecli.core.config.trust import is_led_away, loosens
-from swecli.core.permissions.rules import Pattern, RuleError, parse_rule, rule_pattern, unknown_tool
+from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Rule, RuleEffect
 from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import FileName, Setting, Written
@@ -229,25 +229,6 @@ class SettingsFiles:
             return startup_of(self._options, self._environment)
         except StartError as error:
             raise ValueError(str(error)) from None
-
-
-def without_tool(pattern: Pattern) -> str:
-    """A clause if the rule names no tool of swecli, so that it has no effect; else empty."""
-    name = unknown_tool(pattern, _tools())
-    return f"unknown tool {name!r}; tools: {', '.join(_tools())}" if name else ""
-
-
-def rule_notice(rule: str) -> str:
-    """``without_tool`` of a rule's text, as a sentence."""
-    trouble = without_tool(parse_rule(rule))
-    return f"The rule {rule} has no effect: {trouble}." if trouble else ""
-
-
-@cache
-def _tools() -> tuple[str, ...]:
-    from swecli.core.tools.registry import builtin_tools
-
-    return tuple(sorted(tool.name for tool in builtin_tools()))
 
 
 def _check_rules(effect: RuleEffect, rules: Sequence[object]) -> None:

@@ -162,7 +162,7 @@ async def _headless(options: LaunchOptions, stop: Stop) -> int:
 
 
 def _large_message(options: LaunchOptions) -> float:
-    from swecli.command_line.config import preferences
+    from swecli.command_line.preferences import preferences
 
     return preferences(options).large_message
 

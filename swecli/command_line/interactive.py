@@ -407,7 +407,7 @@ class Program(Backend):
         return await try_model(self._trust.applied(self._options), ref)
 
     def keep_model(self, ref: str) -> str:
-        from swecli.command_line.config import keep_model
+        from swecli.command_line.preferences import keep_model
 
         if self._options.continue_newest or self._options.resume:
             return ""  # a choice in a continued session applies to that session only
@@ -416,12 +416,12 @@ class Program(Backend):
     # --- preferences ---
 
     def preferences(self) -> Preferences:
-        from swecli.command_line.config import preferences
+        from swecli.command_line.preferences import preferences
 
         return preferences(self._trust.applied(self._options))
 
     def remember(self, key: str, value: str) -> str:
-        from swecli.command_line.config import remember
+        from swecli.command_line.preferences import remember
 
         return remember(key, value)
 

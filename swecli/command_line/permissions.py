@@ -86,7 +86,7 @@ def grant(arguments: Sequence[str]) -> int:
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     from swecli.assembly.permissions import checked_rule
-    from swecli.assembly.settings import rule_notice
+    from swecli.assembly.rules import rule_notice
 
     try:
         checked_rule("allow", chosen.rule)

@@ -9,7 +9,6 @@ import pytest
 from swecli.assembly.services import grants_of, rule_saver, with_grants
 from swecli.assembly.startup import read_startup
 from swecli.core.config.trust import WEEK, GrantStore
-from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Call, Effects, Policy
 
@@ -17,7 +16,7 @@ from swecli.core.permissions.types import Call, Effects, Policy
 def _outcome(store: GrantStore, cwd: Path, command: str = "make all") -> tuple[str, str | None]:
     policy = Policy(facts=OsFacts({"PATH": "/usr/bin:/bin"}), home="/home/u")
     call = Call("run_command", {"command": command}, Effects(command=command), str(cwd), (str(cwd),))
-    decision = with_grants(decide, store)(policy, call)
+    decision = with_grants(store)(policy, call)
     return decision.outcome, decision.rule.text if decision.rule else None
 
 

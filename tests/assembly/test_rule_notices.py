@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.permissions import require_rules, rule_notices
+from swecli.assembly.rules import require_rules, rule_notices
 from swecli.assembly.startup import Startup, read_startup
 from swecli.core.permissions.types import Rule
 from swecli.launch import LaunchOptions, StartError

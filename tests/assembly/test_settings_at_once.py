@@ -15,7 +15,7 @@ from swecli.assembly.models import ModelSupply
 from swecli.assembly.services import adjustable
 from swecli.assembly.settings import SettingsFiles, counts_at_once
 from swecli.assembly.startup import startup_of
-from swecli.command_line.config import preferences
+from swecli.command_line.preferences import preferences
 from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import NAMED, SECTIONS, Settings

@@ -33,7 +33,7 @@ from swecli.core.permissions.shell.destructive import Danger
 from swecli.core.permissions.shell.lexer import hidden_character
 from swecli.core.permissions.shell.losses import merged
 from swecli.core.permissions.shell.proof import Part
-from swecli.core.permissions.types import Call, Decision, Policy, Rule, RuleEffect
+from swecli.core.permissions.types import MEMORY_TOOL, Call, Decision, Policy, Rule, RuleEffect
 from swecli.core.protocol.events import Mode
 
 
@@ -69,8 +69,6 @@ def _exit_reason(policy: Policy, call: Call) -> str:
             return f"goes to {path}, {OUTSIDE}"
     return ""
 
-
-MEMORY_TOOL = "memory"
 
 NO_RULE_NOW = "No rule can allow this while the conversation contains text from strangers."
 

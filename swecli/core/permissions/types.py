@@ -17,6 +17,8 @@ RuleEffect = Literal["allow", "ask", "deny"]
 Trust = Literal["unknown", "declined", "session", "trusted"]
 Sandbox = Literal["off", "partial", "full"]
 
+MEMORY_TOOL = "memory"
+
 
 class Effects(Struct, frozen=True):
     """Effects that a call declares, with resolved absolute paths; the scheduler and the permission decision read
