@@ -193,13 +193,15 @@ class Source(Struct, frozen=True):
     date: str
 
 
-class CatalogModel(Struct, frozen=True):
-    """One model at one provider. None = not in any source; sizes are tokens.
+class _Letters(Struct, frozen=True, gc=False):
+    """Letters of the sources of a group of fields."""
 
-    ``reasoning_style``: ``adaptive``, ``budget``, ``effort`` or ``level``. ``echo``: data that the next request must
-    return (``thinking_blocks``, ``thought_signature``, ``reasoning_items``, ``reasoning_content``,
-    ``reasoning_details``), or ``optional``. ``retires`` is an ISO date.
-    """
+    window: str = ""
+
+
+class CatalogModel(Struct, frozen=True):
+    """One model at one provider, of which the file says more than is read here. None = not in any source; sizes are
+    tokens."""
 
     provider: str
     id: str
@@ -208,26 +210,21 @@ class CatalogModel(Struct, frozen=True):
     """Total: input plus output, if the source distinguishes them."""
     max_output: int | None
     periods: tuple[PricePeriod, ...] | None = field(name="prices")
-    cache_minimum: int | None
     images: bool | None
     tools: bool | None
     reasoning: bool | None
-    reasoning_style: str | None
     efforts: tuple[str, ...] | None
-    echo: str | None
     deprecated: bool
-    retires: str | None
-    letters: Mapping[str, str] = field(name="sources")
-    """Letters of its sources by group of fields: window, max_output, prices, cache_minimum, capabilities, reasoning,
-    echo."""
+    letters: _Letters = field(name="sources")
 
     @property
     def prices(self) -> PriceList | None:
         return PriceList(self.periods) if self.periods else None
 
-    def sources(self, group: str) -> tuple[Source, ...]:
+    @property
+    def window_sources(self) -> tuple[Source, ...]:
         known = load_catalog().sources
-        return tuple(known[letter] for letter in self.letters.get(group, ""))
+        return tuple(known[letter] for letter in self.letters.window)
 
     @property
     def ref(self) -> str:

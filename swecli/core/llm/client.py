@@ -24,7 +24,6 @@ from swecli.core.llm.remedies import ErrorContext, KeySource
 from swecli.core.llm.role_complaints import suitable_dialect
 from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
-from swecli.core.llm.text_tools import TextCallStream, as_text
 from swecli.core.llm.transport import ENCODING_HINT, HttpResponse, Timeouts, Transport
 from swecli.core.llm.types import (
     Failed,
@@ -549,6 +548,8 @@ class HttpModelClient:
 
     def _acceptable(self, request: ModelRequest) -> ModelRequest:
         if self._tools_as_text:
+            from swecli.core.llm.text_tools import as_text
+
             request = as_text(request)
         if self._is_blind:
             request = without_images(request)
@@ -566,6 +567,8 @@ class HttpModelClient:
         """One attempt; see ``ModelClient.stream``. A refused request is repeated with the cause changed: without an
         optional parameter, with tools as text, with a sentence instead of each image, or without a part of the
         conversation."""
+        from swecli.core.llm.text_tools import TextCallStream
+
         if self._is_blind and not self._told_blind and has_images(request):
             self._told_blind = True
             yield StreamNotice(NOTICE)

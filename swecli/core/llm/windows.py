@@ -419,7 +419,7 @@ def listed_window(provider: str, model: str, found: CatalogMatch | None) -> Know
 def _of_entry(model: CatalogModel) -> KnownWindow | None:
     if model.window is None:
         return None
-    sources = ", ".join(f"{item.name} of {item.date}" for item in model.sources("window"))
+    sources = ", ".join(f"{item.name} of {item.date}" for item in model.window_sources)
     return KnownWindow(model.window, "catalogue", sources)
 
 
