@@ -67,6 +67,9 @@ COLLECT = (2_000, 10, 50)
 """Garbage collection thresholds: a full pass takes several frames, and with the defaults happens every other second of
 a fast answer."""
 
+SETTLED = 2.0
+"""Seconds from an open session to one at rest."""
+
 UNUSABLE = 2
 """Exit code without a usable terminal."""
 
@@ -136,11 +139,15 @@ SIGNALLED = 128
 
 
 def settle() -> None:
-    """End the start phase: exempt the objects that exist now from collection and enable it."""
+    """End the start phase: exempt the objects that exist now from collection and enable it. What the first screen
+    leaves behind after that is collected once, because nothing would do it while the program is idle."""
+    from asyncio import get_running_loop
+
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(*COLLECT)
     gc.freeze()
     gc.enable()
+    get_running_loop().call_later(SETTLED, gc.collect)
 
 
 def defect_report(error: BaseException, state: Path | None, resume: str) -> str:
