@@ -546,7 +546,7 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
         "not_found",
         lazy_pattern(
             r"not_found_error|model_not_(?:found|exist|available)|modelnotfound|model (?:does )?not exist"
-            r"|model(?:s/| [^\n]{1,80} )?(?:is )?not found|not a valid model id|unknown model\b|no such model"
+            r"|model(?:s/\S+| [^\n]{1,80})? (?:is )?not found|not a valid model id|unknown model\b|no such model"
             r"|invalid[ _]model\b|unsupported model\b(?! (?:param|arg|option|field))|supported (?:api )?model names are"
             r"|model_decommissioned|model_not_supported|model identifier is invalid"
             r"|deploymentnotfound|the model [^\n]{1,120}(?:does not exist|has been deprecated)"

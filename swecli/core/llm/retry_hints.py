@@ -56,12 +56,14 @@ def _delay_in_words(text: str) -> float | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait according to the headers (names in lower case): milliseconds, seconds, or an HTTP date."""
-    if (milliseconds := number_of(headers.get("retry-after-ms"))) is not None:
-        return max(0.0, milliseconds / 1000)
+    """Seconds to wait according to the headers (names in lower case): milliseconds, seconds, or an HTTP date. Zero
+    milliseconds count only if nothing else is said: Azure sends them with a wait in seconds."""
+    milliseconds = number_of(headers.get("retry-after-ms"))
+    if milliseconds:
+        return milliseconds / 1000
     value = headers.get("retry-after")
     if value is None:
-        return None
+        return milliseconds
     if (seconds := number_of(value)) is not None:
         return max(0.0, seconds)
     moment = _http_date(value)

@@ -119,6 +119,8 @@ def test_a_quota_of_a_minute_is_a_rate_limit() -> None:
 
 def test_retry_after() -> None:
     assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    assert retry_after({"retry-after-ms": "0", "retry-after": "1"}) == 1
+    assert retry_after({"retry-after-ms": "0"}) == 0
     assert retry_after({"retry-after": "0.25"}) == 0.25
     dated = {"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}
     assert retry_after(dated) == 30
