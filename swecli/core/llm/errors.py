@@ -443,11 +443,16 @@ _NOT_CHATTING = ("embedding", "embeddings", "image", "audio", "transcribe", "mod
 
 
 def _chats(item: JsonObject) -> bool | None:
-    """Whether the model answers messages, as the servers of OpenRouter, Mistral, Gemini, Ollama, LM Studio and Together
-    state it."""
-    modalities = as_object(item.get("architecture")).get("output_modalities")
-    if is_list(modalities):
-        return "text" in modalities
+    """Whether the model answers messages, as the servers of OpenRouter, Groq, Mistral, Gemini, Ollama, LM Studio and
+    Together state it."""
+    inner = as_object(item.get("architecture"))
+    for kinds in (
+        inner.get("output_modalities"),
+        item.get("output_modalities"),
+        item.get("supported_output_modalities"),
+    ):
+        if is_list(kinds):
+            return "text" in kinds
     if isinstance(answers := as_object(item.get("capabilities")).get("completion_chat"), bool):
         return answers
     methods = item.get("supportedGenerationMethods")
@@ -649,7 +654,8 @@ def read_error(
     prompt, window, overflow = _overflow(evidence, value)
     own: ErrorKind | None = next((_OWN_CODES[number] for number in codes if number in _OWN_CODES), None)
     overflow = overflow or own == "context_overflow"
-    hints = (retry_after(headers or {}), delay_of(layers(value), evidence), reset_of(headers or {}))
+    said = headers or {}
+    hints = (retry_after(said), delay_of(layers(value), evidence, said), reset_of(said))
     return WireError(
         status,
         message,

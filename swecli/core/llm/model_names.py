@@ -68,7 +68,7 @@ def likeliest_first(offers: Iterable[ModelOffer], wanted: Sequence[str] = ()) ->
 
 _NO_CHAT = lazy_pattern(
     r"embed|whisper|rerank|transcribe|dall-e|stable-diffusion|minilm|(?:^|[-_./\d]|safe)guard(?:ian)?(?:$|[-_./:\d])"
-    r"|(?:^|[-_./])(?:tts|asr|bge|image|imagen|sdxl|flux|sora|veo|moderation|realtime|babbage|davinci)(?:$|[-_./:\d])"
+    r"|(?:^|[-_./])(?:tts|asr|bge|image|imagen|sdxl|flux|sora|veo|lyria|nano-banana|moderation|realtime|babbage|davinci)(?:$|[-_./:\d])"
 )
 _CHAT = lazy_pattern(r"(?:^|[-_./])(?:chat|instruct|coder|assistant)(?:$|[-_./:\d])")
 

@@ -25,9 +25,9 @@ def details_of(layers: Iterable[JsonObject]) -> list[JsonObject]:
     return [item for layer in layers for item in as_list(layer.get("details")) if is_object(item)]
 
 
-def delay_of(layers: tuple[JsonObject, ...], evidence: str) -> float | None:
+def delay_of(layers: tuple[JsonObject, ...], evidence: str, headers: Mapping[str, str]) -> float | None:
     """Seconds to wait according to the body: Google's details, the fields of several hosts, or words. ``layers`` are
-    the error's objects, ``evidence`` its words."""
+    the error's objects, ``evidence`` its words; ``headers`` tell the server's time."""
     for detail in details_of(layers):
         delay = as_text(detail.get("retryDelay"))
         if delay.endswith("s") and (seconds := number_of(delay[:-1])) is not None:
@@ -39,7 +39,7 @@ def delay_of(layers: tuple[JsonObject, ...], evidence: str) -> float | None:
             if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < _LONGEST_DELAY:
                 return float(seconds)
         moment = fields.get("resets_at") or as_object(metadata.get("headers")).get("X-RateLimit-Reset")
-        if moment and (left := _until(str(moment), datetime.now(UTC))) is not None:
+        if moment and (left := _until(str(moment), _server_time(headers))) is not None:
             return left
     return _delay_in_words(evidence)
 

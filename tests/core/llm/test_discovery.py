@@ -457,6 +457,8 @@ def test_any_document_can_be_read(one: Any, other: Any) -> None:
     [
         ({"architecture": {"output_modalities": ["audio", "text"]}}, True),
         ({"architecture": {"output_modalities": ["image"]}}, False),
+        ({"input_modalities": ["audio"], "output_modalities": ["transcription"]}, False),
+        ({"supported_output_modalities": ["text"]}, True),
         ({"capabilities": {"completion_chat": False}}, False),
         ({"supportedGenerationMethods": ["embedContent"]}, False),
         ({"supportedGenerationMethods": ["generateContent"]}, None),

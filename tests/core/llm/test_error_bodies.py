@@ -256,6 +256,13 @@ def test_a_wait_until_a_moment() -> None:
     assert 7000 < after < 7201  # the moment is a rounded millisecond
 
 
+def test_the_servers_clock_tells_the_wait() -> None:
+    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1754667660000"}
+    body = err("Rate limit exceeded: limit_rpm/meta-llama", code=429, metadata={"headers": headers})
+    error = classify(429, {"Date": "Fri, 08 Aug 2025 15:40:34 GMT"}, json.dumps(body).encode())
+    assert (error.kind, error.retry_after) == ("rate_limit", 26)
+
+
 def test_a_call_that_its_own_server_cannot_read_is_tried_again() -> None:
     body = err("Failed to call a function.", code="tool_use_failed", failed_generation="<function=read>{}")
     error = classify(400, {}, json.dumps(body).encode())

@@ -98,7 +98,16 @@ def test_the_likely_one_comes_first() -> None:
         *("text-embedding-3", "whisper-1", "tts-1", "gpt-4o-mini-tts", "dall-e-3", "omni-moderation-latest"),
         *("gpt-image-1", "qwen-image-edit", "gemini-2.5-flash-image", "qwen3-asr", "hf/bge-m3", "all-minilm:l6"),
         *("jina-reranker-v2", "black-forest-labs/FLUX.1-dev", "llama-guard-4-12b", "Qwen3Guard-8B", "granite-guardian"),
-        *("veo-3.0-generate", "imagen-4", "sora-2", "gpt-4o-transcribe", "text-davinci-003", "davinci-002"),
+        *(
+            "veo-3.0-generate",
+            "lyria-3-pro-preview",
+            "nano-banana-pro-preview",
+            "imagen-4",
+            "sora-2",
+            "gpt-4o-transcribe",
+            "text-davinci-003",
+            "davinci-002",
+        ),
     ],
 )
 def test_what_does_not_chat_is_known_by_its_name(name: str) -> None:

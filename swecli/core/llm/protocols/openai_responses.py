@@ -239,6 +239,7 @@ def _result(result: ToolResultPart, target: Target) -> JsonObject:
 NAME = "openai-responses"
 
 _INCOMPLETE: dict[str, WireStop] = {
+    "": "length",
     "max_output_tokens": "length",
     "content_filter": "content_filter",
     "max_messages": "length",
