@@ -9,6 +9,7 @@ import pytest
 
 from swecli.core.llm.debug_decode import decode
 from swecli.core.llm.framing import WireEvent
+from swecli.core.llm.protocols.anthropic import read_usage as anthropic_usage
 from swecli.core.llm.protocols.registry import decoder_for
 from swecli.core.llm.types import Failed, Finished
 from swecli.core.protocol.messages import Origin
@@ -201,6 +202,19 @@ def test_usage_in_odd_places() -> None:
     assert (got["reasoning"], got["cache_write"], got["cache_read"], got["output_total"]) == (3, 6, 4, 5)
     body = body.replace('"prompt_tokens": 10', '"total_tokens": 18, "prompt_tokens": 10')
     assert outcome("openai-chat", body)["usage"]["output_total"] == 8
+
+
+@pytest.mark.parametrize("word", ["num_cached_tokens", "cache_read_input_tokens"])
+def test_words_for_the_cached_part_of_a_prompt(word: str) -> None:
+    usage = {"prompt_tokens": 70, "completion_tokens": 5, word: 64}
+    got = outcome("openai-chat", f"data: {json.dumps({'choices': [], 'usage': usage})}\n\ndata: [DONE]\n\n")["usage"]
+    assert (got["input_total"], got["cache_read"]) == (70, 64)
+
+
+def test_a_gateways_price_of_an_answer_of_anthropic() -> None:
+    usage = {"input_tokens": 32, "output_tokens": 16, "cost": 0.000112, "cost_details": {}, "is_byok": False}
+    read = anthropic_usage(usage)
+    assert (read.input_total, str(read.cost)) == (32, "0.000112")
 
 
 def test_usage_that_no_answer_can_have_is_not_reported() -> None:

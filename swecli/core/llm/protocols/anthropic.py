@@ -21,6 +21,7 @@ from swecli.core.llm.protocols.base import (
     found_tools,
     plain,
 )
+from swecli.core.llm.protocols.openai_chat import read_cost
 from swecli.core.llm.types import ModelRequest, ServerClearing
 from swecli.core.protocol.messages import (
     ImagePart,
@@ -452,5 +453,6 @@ def read_usage(usage: JsonObject) -> Usage:
         cache_write=write,
         output_total=as_int(usage.get("output_tokens")),
         reasoning=as_int(as_object(usage.get("output_tokens_details")).get("thinking_tokens")),
+        cost=read_cost(usage),
         cleared=as_int(usage.get(CLEARED)),
     )

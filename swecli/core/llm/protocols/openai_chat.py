@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from swecli.core.llm.json_values import JsonObject, as_int, as_items, as_list, as_object, as_text, is_list, is_object
+from swecli.core.llm.json_values import (
+    JsonObject,
+    as_int,
+    as_items,
+    as_list,
+    as_object,
+    as_text,
+    compact,
+    is_list,
+    is_object,
+)
 from swecli.core.llm.protocols.arguments import arguments_text, is_whole, rewrite_id
 from swecli.core.llm.protocols.base import (
     CallDraft,
@@ -222,6 +232,7 @@ def _echo_reasoning(message: Message, target: Target, out: JsonObject) -> None:
     if dialect.echo_reasoning == "never":
         return
     details: list[JsonObject] = []
+    told: list[str] = []
     blocks: list[JsonObject] = []
     texts: dict[str, list[str]] = {}
     for part in message.parts:
@@ -232,6 +243,7 @@ def _echo_reasoning(message: Message, target: Target, out: JsonObject) -> None:
             continue
         if detail := as_object(data.get("reasoning_details")):
             details.append(_detail(detail, part.text))
+            told.append(part.text)
             continue
         if block := as_object(data.get("thinking_blocks")):
             blocks.append({**block, "thinking": part.text} if block.get("type") == "thinking" else block)
@@ -239,6 +251,8 @@ def _echo_reasoning(message: Message, target: Target, out: JsonObject) -> None:
             texts.setdefault(as_text(data.get("field")) or dialect.reasoning_field, []).append(part.text)
     if details:
         out["reasoning_details"] = details
+        if dialect.echo_reasoning == "must" and message.tool_calls:  # a gateway may drop the details on the way
+            out[dialect.reasoning_field] = "".join(told)
         return
     if blocks:
         out["thinking_blocks"] = blocks
@@ -303,6 +317,8 @@ _NO_REASON = ("", "null", "none")
 _PLAIN_REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content", "thought")
 _STRUCTURED = ("reasoning_details", "thinking_blocks")
 """Fields with reasoning in parts, each of which is returned as a whole."""
+_CACHED = ("prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens", "cache_read_input_tokens")
+"""DeepSeek's and Moonshot's words, Mistral's, and Anthropic's in gateways."""
 _TICKS_PER_DOLLAR = Decimal(10**10)
 
 
@@ -380,7 +396,9 @@ class ChatDecoder(Decoder):
         draft.data = {"extra_content": extra}
 
     def _content(self, content: object) -> None:
-        """Process a string, or Mistral's list of text and thinking."""
+        """Process a string, Mistral's list of text and thinking, or the value of JSON text, which Cloudflare parses."""
+        if is_object(content) and content and content.keys().isdisjoint(("type", "text", "refusal")):
+            content = compact(content)
         if isinstance(content, str):
             if content:
                 self.answer.text(content)
@@ -582,7 +600,8 @@ def read_usage(usage: JsonObject) -> Usage:
     return Usage(
         input_total=prompt,
         cache_read=first_int(
-            details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens")
+            details.get("cached_tokens"),
+            *(usage.get(key) for key in _CACHED),
         ),
         cache_write=first_int(
             details.get("cache_write_tokens"),
