@@ -402,7 +402,8 @@ _NO_IMAGES = lazy_pattern(
     r"(?:does not|doesn't|do not|cannot|can't) (?:support|accept|process|handle|take) (?:the use of )?(?:an? )?"
     r"(?:image|vision|visual|multi-?modal)"
     r"|(?:image|vision)[a-z_ ]{0,30} (?:is|are) not (?:supported|available|enabled|allowed)"
-    r"|support image input|image input is not supported|no vision|not a (?:vision|multi-?modal) model"
+    r"|support (?:image input|function .?function_image_chat)|image input is not supported|no vision"
+    r"|not a (?:vision|multi-?modal) model"
     r"|at most 0 image|missing data required for image input"
     r"|unknown variant `?image_url|unsupported content type:? .?image|must be a string"
     r"|mmproj",

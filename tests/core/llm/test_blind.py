@@ -53,6 +53,8 @@ async def test_a_model_of_which_nothing_is_known_gets_them() -> None:
         "No endpoints found that support image input",
         "Failed to deserialize: messages[1]: unknown variant `image_url`, expected `text`",
         "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+        "Model 'meta-llama/llama-3-3-70b-instruct' does not support function 'function_image_chat'",
+        "Model does not support image modality",
     ],
 )
 async def test_a_server_that_refuses_images_gets_none_from_then_on(message: str) -> None:
