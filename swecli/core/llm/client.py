@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from bisect import bisect_left
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -17,9 +16,24 @@ from swecli.core.llm.addresses import without_password
 from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
-from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, compact, is_list
+from swecli.core.llm.json_values import JsonObject, as_int, as_object, compact, is_list
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
+from swecli.core.llm.refused_parts import (
+    ARGUMENTS,
+    IMAGES,
+    THOUGHTS,
+    Build,
+    has_thoughts,
+    name_of,
+    parts_at,
+    place_of,
+    replacement,
+    unread_calls,
+    unread_images,
+    without_image,
+    without_thoughts,
+)
 from swecli.core.llm.remedies import ErrorContext, KeySource
 from swecli.core.llm.role_complaints import suitable_dialect
 from swecli.core.llm.secrets import Masker, key_values
@@ -36,11 +50,8 @@ from swecli.core.llm.types import (
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
-    OpaquePart,
     Part,
-    ReasoningPart,
     TextPart,
-    ToolCallPart,
     ToolResultPart,
 )
 from swecli.lazy_pattern import lazy_pattern
@@ -224,50 +235,13 @@ def _position(text: str, parameter: str) -> int:
     return match.start() if match else -1
 
 
-_STEP = r"(?:\.\[?|\[|\s*->\s*|['\"],\s*)"
-_NEXT = r"(?:\.\[?|\[|\s*->\s*|['\"]?,\s*)"
-_PLACE = lazy_pattern(
-    rf"\b(?:messages|input|contents){_STEP}(\d+)\b\]?"
-    rf"(?:{_NEXT}['\"]?(content|parts|output|tool_calls)\b(?:{_NEXT}(\d+)\b)?)?"
-)
-"""Matches ``messages.5.content.0``, ``input[5]``, ``contents[5].parts[0]``, ``'messages', 5, 'content', 0`` and
-similar."""
-_THOUGHTS = lazy_pattern(
-    r"signature|encrypted[_ ]content|without its required|`?(?:redacted_)?thinking`? blocks?"
-    r"|Item (?:with id )?'rs_",
-    re.IGNORECASE,
-)
-_ARGUMENTS = lazy_pattern(
-    r"failed to parse tool[ _]call arguments"  # llama.cpp
-    r"|(?:unterminated string|expecting |invalid (?:control character|\\)|extra data|illegal trailing comma)"
-    r"[^\n]{0,80}: line \d+ column \d+"  # vLLM: the parser's own sentence
-    r"|can only get item pairs from a mapping"  # a chat template that iterates over them
-    r"|tool[ _]calls?\b[^\n]{0,60}\barguments\b[^\n]{0,60}\b(?:json|dict|object|mapping)\b",
-    re.IGNORECASE,
-)
-"""The server fails to read the arguments of earlier calls."""
-_DOUBTFUL = lazy_pattern(r"\\u[dD][89a-fA-F]|\d{19}|[eE][+-]?\d{3}")
-"""JSON that only some parsers accept: lone surrogates, and numbers beyond 64 bits."""
-_NOT_IN_NAMES = lazy_pattern(r"[^A-Za-z0-9_-]")
-_LISTS = ("messages", "input", "contents")
-
-Build = Callable[[ModelRequest], JsonObject]
-"""Builder of a request body."""
-
-
-class _Place(Struct, frozen=True):
-    """An item of the conversation in the body, and the index in its ``key`` (None: uncertain)."""
-
-    item: int
-    key: str = ""
-    index: int | None = None
-
-
 class Quarantine:
     """Parts of one conversation that one server refuses."""
 
     def __init__(self) -> None:
         self._parts: list[Part] = []
+        self._images: list[Part] = []
+        """Images and results with images that the server could not read."""
         self._thoughtless: set[str] = set()
         self._read_arguments = False
         """Whether the server has already complained about arguments."""
@@ -275,8 +249,8 @@ class Quarantine:
     def take(self, error: WireError, request: ModelRequest, build: Build) -> str:
         """Quarantine the parts of a server's complaint. ``request`` is as sent. Returns a sentence for the user; empty
         if no part can be left out."""
-        if error.kind in ("bad_request", "server", "unknown") and _ARGUMENTS.search(error.words):
-            calls = _suspects(request, everything=self._read_arguments)
+        if error.kind in ("bad_request", "server", "unknown") and ARGUMENTS.search(error.words):
+            calls = unread_calls(request, everything=self._read_arguments)
             if calls:
                 self._read_arguments = True
                 self._parts += calls
@@ -284,118 +258,35 @@ class Quarantine:
                 return f"The server cannot read the arguments of earlier calls; swecli no longer sends them: {sentence}"
             return ""
         text = f"{error.parameter} {error.words}"
-        thinking = {item.id for item in request.messages if _has_thoughts(item)} - self._thoughtless
-        if error.kind in ("bad_request", "not_found") and thinking and _THOUGHTS.search(text):
+        thinking = {item.id for item in request.messages if has_thoughts(item)} - self._thoughtless
+        if error.kind in ("bad_request", "not_found") and thinking and THOUGHTS.search(text):
             self._thoughtless |= thinking
             return "The server rejected the model's earlier reasoning; swecli no longer sends it."
         if error.kind != "bad_request" or error.status not in _COMPLAINTS:
             return ""
-        place = _place(text)
-        refused = _parts_at(place, request, build) if place is not None else []
+        place = place_of(text)
+        if place is None and IMAGES.search(error.words) and (images := unread_images(request)):
+            self._images += images
+            return f"The server cannot read an image; swecli no longer sends the newest: {error.message[:200]}"
+        refused = parts_at(place, request, build) if place is not None else []
         if not refused:
             return ""
         self._parts += refused
-        what = " and ".join(dict.fromkeys(_name(part) for part in refused))
+        what = " and ".join(dict.fromkeys(name_of(part) for part in refused))
         return f"The server rejected {what} of this conversation; swecli no longer sends it: {error.message[:200]}"
 
     def apply(self, request: ModelRequest) -> ModelRequest:
-        if not self._parts and not self._thoughtless:
+        if not self._parts and not self._images and not self._thoughtless:
             return request
         return replace(request, messages=tuple(self._cleared(message) for message in request.messages))
 
     def _cleared(self, message: Message) -> Message:
         parts: Sequence[Part] = message.parts
         if message.id in self._thoughtless:
-            parts = [bare for part in parts if (bare := _without_thoughts(part)) is not None]
-        kept = [made for part in parts if (made := _replacement(part) if part in self._parts else part) is not None]
+            parts = [bare for part in parts if (bare := without_thoughts(part)) is not None]
+        parts = [without_image(part) if part in self._images else part for part in parts]
+        kept = [made for part in parts if (made := replacement(part) if part in self._parts else part) is not None]
         return structs.replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
-
-
-def _place(text: str) -> _Place | None:
-    match = _PLACE.search(text)
-    if match is None:
-        return None
-    return _Place(int(match[1]), match[2] or "", int(match[3]) if match[3] is not None else None)
-
-
-def _parts_at(place: _Place, request: ModelRequest, build: Build) -> list[Part]:
-    """The parts behind the place in the body: without them it would not exist."""
-    spots = [(at, end) for at, message in enumerate(request.messages) for end in range(1, len(message.parts) + 1)]
-
-    def first(item: int, key: str = "", index: int | None = None) -> int:
-        def there(number: int) -> bool:
-            at, end = spots[number]
-            last = structs.replace(request.messages[at], parts=request.messages[at].parts[:end])
-            body = build(replace(request, messages=(*request.messages[:at], last), tail="", breakpoints=()))
-            items = next((as_list(body[name]) for name in _LISTS if name in body), ())
-            return len(items) > item and (index is None or len(as_list(as_object(items[item]).get(key))) > index)
-
-        return bisect_left(range(len(spots)), True, key=there)
-
-    empty = build(replace(request, messages=(), tail="", breakpoints=()))
-    if any(len(as_list(empty.get(name))) > place.item for name in _LISTS):
-        return []  # the system prompt
-    begin = first(place.item, place.key, place.index)
-    end = begin + 1 if place.index is not None else first(place.item + 1)
-    parts = [request.messages[at].parts[number - 1] for at, number in spots[begin:end]]
-    calls: list[Part] = [part for part in parts if isinstance(part, ToolCallPart)]
-    others: list[Part] = [part for part in parts if not isinstance(part, ToolCallPart | ReasoningPart)]
-    return calls if place.key == "tool_calls" else others or calls
-
-
-def _suspects(request: ModelRequest, *, everything: bool) -> list[ToolCallPart]:
-    """Calls whose arguments the server may fail to read, if it does not say which: doubtful ones and those of the
-    newest message with calls, because earlier requests with the rest were accepted; or all."""
-    known = [[call for call in message.tool_calls if call.arguments != "{}"] for message in request.messages]
-    newest = next((group for group in reversed(known) if group), list[ToolCallPart]())
-    calls = [call for group in known for call in group]
-    return [call for call in calls if everything or call in newest or _DOUBTFUL.search(call.arguments)]
-
-
-def _replacement(part: Part) -> Part | None:
-    """Replacement of a part, so that calls keep their results and the model knows that something is missing."""
-    match part:
-        case TextPart() | ImagePart():
-            return TextPart(f"[{_name(part).capitalize()} was left out because the server rejected it.]")
-        case ToolResultPart():
-            return structs.replace(part, text="[The result was left out because the server rejected it.]", images=())
-        case ToolCallPart():
-            name = _NOT_IN_NAMES.sub("_", part.name)[:64] or "unknown"
-            return structs.replace(part, name=name, arguments="{}", opaque=None)
-        case ReasoningPart() | OpaquePart():
-            return None
-
-
-def _without_thoughts(part: Part) -> Part | None:
-    match part:
-        case ReasoningPart():
-            return structs.replace(part, opaque=None)
-        case TextPart() | ToolCallPart():
-            return structs.replace(part, opaque=None)
-        case OpaquePart():
-            return None
-        case _:
-            return part
-
-
-def _has_thoughts(message: Message) -> bool:
-    return any(
-        isinstance(part, OpaquePart)
-        or (isinstance(part, TextPart | ReasoningPart | ToolCallPart) and part.opaque is not None)
-        for part in message.parts
-    )
-
-
-def _name(part: Part) -> str:
-    match part:
-        case ImagePart():
-            return "an image"
-        case ToolResultPart():
-            return "a tool's result"
-        case ToolCallPart():
-            return "the arguments of a call"
-        case _:
-            return "a text"
 
 
 _NO_IMAGES = lazy_pattern(

@@ -125,6 +125,37 @@ def test_reasoning_that_is_refused_goes_without_its_signatures(protocol: str, me
     assert messages[1].parts == (ReasoningPart("plan"), TextPart("A"), ToolCallPart("c", "r", "{}"))
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Failed to load image or audio file",
+        "Invalid base64 image_url.",
+        "Invalid image (base64) data.",
+        "invalid image input",
+        "You uploaded an unsupported image. Please make sure your image has of one the following formats: ['png'].",
+        "Could not process image",
+        "Unable to process input image. Please retry or report in the guide.",
+        "The image data you provided does not represent a valid image.",
+        "cannot identify image file <_io.BytesIO object at 0x7f>",
+    ],
+)
+def test_an_image_that_a_server_cannot_read_is_left_out_newest_first(message: str) -> None:
+    build, to = request_builder("openai-chat"), target("openai-chat")
+    error = read_body(400, {}, json.dumps({"error": {"message": message}}).encode())
+    other = ImagePart("image/png", "b3RoZXI=")
+    asked = request(user("first", IMAGE), assistant(call("a")), result("a", "a picture", other), user("next"))
+    quarantine = Quarantine()
+    assert "cannot read an image" in quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body)
+    left = quarantine.apply(asked).messages
+    assert changed(left, asked.messages) == [2]
+    said = left[2].tool_results[0]
+    assert (said.text.split("\n")[0], said.images) == ("a picture", ())
+    assert "left out" in said.text
+    assert quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body)
+    assert quarantine.apply(asked).messages[0].text.startswith("first[An image was left out")
+    assert quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body) == ""
+
+
 UNREADABLE = {
     "llama.cpp": (
         500,
