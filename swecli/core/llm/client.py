@@ -182,6 +182,8 @@ def adjust(request: WireRequest, adjustments: Collection[Adjustment]) -> WireReq
         outer, dot, inner = path.partition(".")
         if dot and outer in body:
             body[outer] = {key: value for key, value in as_object(body[outer]).items() if key != inner}
+            if not body[outer]:
+                del body[outer]
     for unwanted in [item.parameter for item in adjustments if item.in_items]:
         body.update({name: _without(body[name], unwanted) for name in _ITEM_LISTS if name in body})
     optional = tuple(name for key in request.optional if (name := changes.get(key, key)) is not None)

@@ -8,6 +8,8 @@ from swecli.core.llm.client import Adjustment, adjust, find_adjustment
 from swecli.core.llm.errors import read_body
 from swecli.core.llm.json_values import JsonObject, as_list, as_object
 from swecli.core.llm.protocols.base import WireRequest
+from swecli.core.llm.protocols.registry import request_builder
+from tests.core.llm.histories import request, target, user
 
 REQUEST = WireRequest(
     "/x",
@@ -78,6 +80,19 @@ def test_a_parameter_within_another() -> None:
     assert changed.body == {"reasoning": {"effort": "low"}}
     assert changed.optional == ("reasoning",)
     assert wire.body["reasoning"] == {"effort": "low", "summary": "auto"}
+
+
+def test_an_effort_that_a_model_lacks_leaves_the_summary_of_its_reasoning() -> None:
+    text = "Unsupported value: 'minimal' is not supported with the 'o4-mini' model. Supported values are: 'low'."
+    error = read_body(400, {}, json.dumps({"error": {"message": text, "param": "reasoning.effort"}}).encode())
+    to = target("openai-responses", "api.openai.com", "o4-mini", thoughts=True)
+    wire = request_builder("openai-responses")(request(user("x"), effort="minimal"), to)
+    assert wire.body["reasoning"] == {"effort": "minimal", "summary": "auto"}
+    found = find_adjustment(error, wire)
+    assert found == Adjustment("reasoning.effort")
+    assert adjust(wire, [found]).body["reasoning"] == {"summary": "auto"}
+    alone = WireRequest("/x", {"model": "m", "reasoning": {"effort": "low"}}, optional=("reasoning.effort",))
+    assert adjust(alone, [found]).body == {"model": "m"}
 
 
 ITEMS = WireRequest(

@@ -58,6 +58,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     reasoning: JsonObject = {}
     if request.effort is not None and dialect.effort == "reasoning":
         reasoning["effort"] = dialect.efforts.get(request.effort, request.effort)
+        optional.append("reasoning.effort")
     if dialect.thoughts:
         reasoning["summary"] = "auto"
         optional.append("reasoning.summary")
