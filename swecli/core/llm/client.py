@@ -67,7 +67,8 @@ _NO_TOOLS = lazy_pattern(
     r"|(?:\btools?|(?:tool|function)[- ](?:calls?|calling|use))[`'\"]? (?:is|are) not (?:supported|enabled|available)"
     r"|(?:\bfunctions|function calling) (?:(?:is|are) )?(?:unsupported|not support)"
     r"|(?:unsupported|unrecognized|unknown) (?:request )?(?:param|argument|field)[^\n]{0,20}[:'\"` ]tools\b(?!\.)"
-    r"|support tool use|tool choice requires --enable-auto-tool-choice|tools param requires --jinja",
+    r"|support tool use|tool choice requires --enable-auto-tool-choice|tools param requires --jinja"
+    r"|cannot use tools with stream",
     re.IGNORECASE,
 )
 _UNKNOWN = lazy_pattern(

@@ -32,6 +32,13 @@ def test_events_without_blank_lines_between_them() -> None:
     assert (got["outcome"], got["text"]) == ("completed", "ab")
 
 
+def test_a_stream_of_another_protocol_is_no_empty_answer() -> None:
+    events = ({"type": "start"}, {"type": "text-start", "id": "t"}, {"type": "text-delta", "id": "t", "delta": "Hi"})
+    got = outcome("openai-chat", "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n")
+    assert (got["outcome"], got["error"]["kind"]) == ("error", "protocol")
+    assert outcome("openai-chat", "data: [DONE]\n\n")["outcome"] == "completed"
+
+
 def test_events_within_events() -> None:
     body = "".join(f"data: {line}\n" for line in (chunk({"content": "a"}), chunk({}, "stop"), "data: [DONE]\n"))
     got = outcome("openai-chat", body)

@@ -74,6 +74,7 @@ async def test_the_user_decides_how_calls_are_read(flag: str) -> None:
         "registry.ollama.ai/library/gemma:2b does not support tools",
         '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
         "tools param requires --jinja flag",
+        "Cannot use tools with stream",
         "`tool calling` is not supported with this model",
         "Function calling is not enabled for models/gemma-3-27b-it",
         "This model doesn't support function calling",

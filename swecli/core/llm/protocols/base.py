@@ -501,7 +501,8 @@ class Decoder(ABC):
         if self.closed:
             return
         if data == _DONE:
-            self.on_done()
+            if self._recognised or not self._seen:  # else another protocol's stream ends, not an empty answer
+                self.on_done()
             return
         value: object = parse_event(data)
         if is_list(value) and value:
