@@ -42,6 +42,8 @@ class Dialect(Struct, frozen=True):
     prompt_cache_key: bool = False
     cache_control: bool = False
     """Accepts Anthropic's cache breakpoints in chat content parts."""
+    cache_results: bool = False
+    """Accepts them in results and answers too. LiteLLM's proxies refuse a request with one in a result."""
     session_header: str = ""
     """Header that keeps a conversation on one server."""
     tool_ids: IdAlphabet = "any"

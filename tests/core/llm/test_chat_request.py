@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from swecli.core.llm.types import SystemBlock
@@ -176,6 +178,27 @@ class TestDialects:
         assert sent[0]["content"][0]["cache_control"] == {"type": "ephemeral"}
         assert sent[1]["content"] == "a"
         assert sent[2]["content"][0]["cache_control"] == {"type": "ephemeral"}
+
+    def test_cache_breakpoints_within_a_turn(self) -> None:
+        """Without them, each request of a turn would pay for the whole conversation."""
+        marked = {"type": "text", "cache_control": {"type": "ephemeral"}}
+        turn = (
+            user("a"),
+            assistant("done"),
+            user("b"),
+            assistant("look", call("1"), call("2")),
+            result("1"),
+            result("2"),
+        )
+        history = request(*turn, assistant(call("3")), result("3", "found"), breakpoints=(1, 5, 7), tail="now")
+        sent = build(history, target(CHAT, "openrouter.ai", "anthropic/claude-x"))["messages"]
+        assert [item["content"] for item in sent] == [
+            *("a", [{**marked, "text": "done"}], "b", "look", "ok", [{**marked, "text": "ok"}], None),
+            [{**marked, "text": "found"}, {"type": "text", "text": "now"}],
+        ]
+        for host, model in (("openrouter.ai", "openai/gpt-x"), ("proxy.example", "anthropic/claude-x")):
+            elsewhere = build(history, target(CHAT, host, model, cache_control=host != "openrouter.ai"))["messages"]
+            assert "cache_control" not in json.dumps([item for item in elsewhere if item["role"] != "user"])
 
     def test_efforts(self) -> None:
         def extras(host: str) -> dict:

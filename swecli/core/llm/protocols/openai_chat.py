@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 
 from swecli.core.llm.json_values import (
@@ -98,7 +98,8 @@ def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
         message = messages[index]
         if message.role == "tool":
             end = tool_messages_end(messages, index)
-            out.extend(_tool_results(messages[index:end], target))
+            marks = [at - index for at in request.breakpoints] if target.dialect.cache_results else []
+            out.extend(_tool_results(messages[index:end], target, marks))
             index = end
             if index < len(messages) and messages[index].role == "user" and target.dialect.assistant_after_tool:
                 out.append({"role": "assistant", "content": "Continuing."})
@@ -107,6 +108,8 @@ def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
         if message.role == "user":
             out.append({"role": "user", "content": _user_content(message, marked)})
         elif (assistant := _assistant(message, target)) is not None:
+            if marked and target.dialect.cache_results and message.text:
+                assistant["content"] = [_text_part(message.text, True)]
             out.append(assistant)
         index += 1
     if target.dialect.merge_roles or target.dialect.system_role == "user":
@@ -168,15 +171,19 @@ def _user_content(message: Message, marked: bool) -> str | list[JsonObject]:
     return content
 
 
-def _tool_results(messages: Sequence[Message], target: Target) -> list[JsonObject]:
-    """One message for each result. Tool messages can't contain images: they follow in a user message."""
+def _tool_results(messages: Sequence[Message], target: Target, marks: Collection[int]) -> list[JsonObject]:
+    """One message for each result. Tool messages can't contain images: they follow in a user message. ``marks`` are the
+    indexes of messages that end with a breakpoint."""
     out: list[JsonObject] = []
     pictures: list[JsonObject] = []
-    for result in (result for message in messages for result in message.tool_results):
-        out.append(_tool_result(result, target))
-        if result.images:
-            pictures.append(_text_part(f"Images returned by {result.name} ({_id(result.call_id, target)}):"))
-            pictures.extend(_image_part(image) for image in result.images)
+    for index, message in enumerate(messages):
+        for result in message.tool_results:
+            out.append(_tool_result(result, target))
+            if result.images:
+                pictures.append(_text_part(f"Images returned by {result.name} ({_id(result.call_id, target)}):"))
+                pictures.extend(_image_part(image) for image in result.images)
+        if index in marks and message.tool_results and (text := as_text(out[-1]["content"])):
+            out[-1]["content"] = [_text_part(text, True)]
     if pictures:
         if target.dialect.assistant_after_tool:
             out.append({"role": "assistant", "content": "Continuing."})
