@@ -220,7 +220,7 @@ class OsFacts(FileFacts):
         self._starts_programs = True
 
     def resolve(self, path: str) -> str:
-        return os.path.realpath(path)
+        return _real(path)
 
     def kind(self, path: str) -> PathKind:
         try:
@@ -348,8 +348,7 @@ class OsFacts(FileFacts):
 
     def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
         return any(
-            entry is None or (entry.is_symlink() and inside(os.path.realpath(entry.path), roots) is None)
-            for entry in _tree(path)
+            entry is None or (entry.is_symlink() and inside(_real(entry.path), roots) is None) for entry in _tree(path)
         )
 
     def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
@@ -457,7 +456,7 @@ class OsFacts(FileFacts):
                 path = os.path.join(cwd, path)
             if not (os.path.isfile(path) and os.access(path, os.X_OK)):
                 continue
-            real = os.path.realpath(path)
+            real = _real(path)
             if not entry.startswith("/"):
                 return f"PATH finds {name} through a relative directory"
             if inside(os.path.normpath(path), roots) or inside(real, roots):
@@ -497,6 +496,15 @@ class OsFacts(FileFacts):
         return None
 
 
+def _real(path: str) -> str:
+    """The path with links followed, up to a link that may not be read, such as those in ``/proc`` of another user's
+    process: whatever it names lies behind that link."""
+    try:
+        return os.path.realpath(path)
+    except OSError as error:
+        return os.path.abspath(os.fsdecode(error.filename or path))
+
+
 def _small(path: str) -> bytes | None:
     """The content of a small ordinary file; None for anything else."""
     try:
@@ -529,6 +537,6 @@ def _tree(path: str, limit: int = MAX_TREE) -> Iterator[os.DirEntry[str] | None]
 
 def _dangling(path: str) -> bool:
     try:
-        return not os.path.lexists(os.path.realpath(path))
+        return not os.path.lexists(_real(path))
     except (OSError, ValueError):
         return False

@@ -36,7 +36,8 @@ _ANSI = lazy_pattern(r"\\(u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|x[0-9a-fA-F]{1,2}|
 
 
 def decode_ansi(body: str) -> str:
-    return _ANSI.sub(_ansi_character, body)
+    """The text that bash makes of ``$'body'``, which ends at a NUL."""
+    return _ANSI.sub(_ansi_character, body).partition("\0")[0]
 
 
 def _ansi_character(match: re.Match[str]) -> str:
@@ -45,11 +46,11 @@ def _ansi_character(match: re.Match[str]) -> str:
         return f"\\{code}"  # without digits it is not an escape
     if code[0] in "uUx":
         number = int(code[1:], 16)
-        return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else ""
+        return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else ""
     if code[0] in "01234567":
         return chr(int(code, 8) % 256)
     if code[0] == "c":
-        return ""
+        return "\x7f" if code[1] == "?" else chr(ord(code[1]) & 0x1F)
     return (
         {"E": "\x1b"}.get(code) or codecs.decode(f"\\{code}", "unicode_escape")
         if code in "abefnrtvE" and code != "e"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -291,3 +292,24 @@ def test_git_in_the_folder_where_it_runs_anyway_is_read_only(tmp_path: Path) -> 
     assert [outcome(one) for one in others] == ["ask"] * len(others)
     assert work.decide("cd src && git -C . status").outcome == "ask"
     assert work.decide("git -C . commit -m x").outcome == "ask"
+
+
+@pytest.mark.parametrize(
+    "command", ["cat link/main.py", "ls -l link", "ln -s link/x y", "find -L . -name x", "rm link"]
+)
+def test_a_link_that_may_not_be_read_leads_to_no_place_that_is_known(
+    workspace: ShellWorkspace, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    read = os.readlink
+    shut = str(workspace.root / "link")
+
+    def refuse(path: str, *, dir_fd: int | None = None) -> str:
+        if path == shut:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return read(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "readlink", refuse)
+    (workspace.root / "hidden").symlink_to("link/a")
+    assert workspace.decide(command).outcome in ("allow", "ask")
+    assert workspace.decide(f"{command}; touch x", workspace.policy(mode="plan")).outcome == "deny"
+    assert OsFacts({}).resolve(str(workspace.root / "hidden" / "b.py")) == shut
