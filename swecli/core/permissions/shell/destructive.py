@@ -16,7 +16,7 @@ from swecli.core.permissions.paths import inside, is_own
 from swecli.core.permissions.protected import protected_reason
 from swecli.core.permissions.shell.losses import REMOTE, Extent, Loss, beyond_files, counted, extent, of_git
 from swecli.core.permissions.shell.offers import spelled_out
-from swecli.core.permissions.shell.outputs import copied, counts, in_place, outputs
+from swecli.core.permissions.shell.outputs import Output, copied, counts, in_place, outputs
 from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord, is_long_option
 from swecli.core.permissions.shell.started import Started
@@ -188,7 +188,8 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
         yield from _moved_away(item, place)
     if lists.interpreters.fullmatch(item.name):
         yield from _interpreter(item, lists.code)
-    yield from _protected(item, place)
+    protected = list(_protected(item, place))
+    yield from protected or _protected_outputs(item, place)
 
 
 def _deletion(found: Extent, place: Place, *, some: bool = False) -> Loss | None:
@@ -217,6 +218,8 @@ def _spelled(item: Started) -> tuple[str, ...]:
 
 def _conditional(item: Started, entries: Iterable[tuple[str, ...]]) -> bool:
     words = [word.text for word in _without_globals(item) if word.known or word.text]
+    if item.name == "tar" and words and words[0].isalpha():
+        words[0] = f"-{words[0]}"  # the first word holds options anyway
     plain = [word for word in words if not word.startswith("-") or word == "--"]
     if item.name == "git" and plain[:1] == ["clean"] and any(_is_option(word, "n", "--dry-run") for word in words):
         return False
@@ -531,25 +534,49 @@ def _overwriting(what: str, paths: Sequence[str], place: Place) -> Danger:
 
 
 def _outputs(item: Started, place: Place) -> Iterable[Danger]:
-    """The loss of the content of files that the words of a command name as its output."""
+    """The loss of the content of files, or of whole folders, that the words of a command name as its output."""
     paths: list[str] = []
-    for output in outputs(item.name, item.words[1:]):
-        if not output.word.known or output.word.glob or not output.word.text:
-            continue
-        for path in _paths(output.word, place):
-            resolved = place.resolve(path)
+    emptied: list[str] = []
+    for output in _named(item):
+        for path in () if output.appends else _paths(output.word, place):
             if output.numbered:
                 folder, _, prefix = path.rpartition("/")
                 names = place.facts.names(folder or "/") or ()
                 paths += [posixpath.join(folder, name) for name in names if counts(name, prefix)]
-                continue
-            folder = place.facts.kind(resolved) == "directory"
-            for name in [posixpath.join(resolved, each) for each in output.within] if folder else [path]:
-                target = place.resolve(name)
-                paths += [target] if target == name or not output.itself else []  # a replaced link has no content
+            elif output.emptied:
+                emptied += [path] if place.facts.names(path) != () else []
+            else:
+                for name in _files_of(output, path, place):
+                    target = place.resolve(name)
+                    paths += [target] if target == name or not output.itself else []  # a replaced link has no content
     lost = [path for path in dict.fromkeys(paths) if place.facts.kind(path) == "file" and place.facts.size(path)]
     if lost:
         yield _overwriting(item.name, lost, place)
+    if emptied:
+        found = extent(emptied, place.facts)
+        reason = f"{item.name} would remove everything in {_one_or_many(emptied)}."
+        yield Danger(reason, evidence=blast_radius_lines(found), loss=_deletion(found, place))
+
+
+def _named(item: Started) -> Iterable[Output]:
+    """The files that a command would write, as far as they are known."""
+    return (one for one in outputs(item.name, item.words[1:]) if one.word.known and one.word.text and not one.word.glob)
+
+
+def _files_of(output: Output, path: str, place: Place) -> list[str]:
+    """The files that a command would write at the path of its output: names in it, if it is a folder."""
+    resolved = place.resolve(path)
+    if place.facts.kind(resolved) != "directory":
+        return [path]
+    return [posixpath.join(resolved, each) for each in output.within]
+
+
+def _protected_outputs(item: Started, place: Place) -> Iterable[Danger]:
+    """Dangers of protected places that a command names as its output within a word: in a script, behind an option."""
+    for output in _named(item):
+        for path in _paths(output.word, place):
+            for name in _files_of(output, path, place):
+                yield from _written(name, place.resolve(name), place)
 
 
 def _in_place(item: Started, place: Place) -> Danger:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.permissions.shell.scan import ScanWord, is_long_option
 from swecli.lazy_pattern import lazy_pattern
@@ -16,29 +17,32 @@ from swecli.lazy_pattern import lazy_pattern
 class Output(Struct, frozen=True):
     """A file that is written from its beginning. ``within``: if it is a folder, these names in it are written instead.
     ``numbered``: it is the beginning of several names that end in a count, such as ``xaa``. ``itself``: a link of this
-    name is replaced, not what it leads to."""
+    name is replaced, not what it leads to. ``appends``: it is written at its end instead, so nothing is lost.
+    ``emptied``: it is a folder that is removed with everything in it."""
 
     word: ScanWord
     within: tuple[str, ...] = ()
     numbered: bool = False
     itself: bool = False
+    appends: bool = False
+    emptied: bool = False
 
 
-_NAMED_BY_OPTION: Final[Mapping[str, tuple[str, str]]] = {
-    "sort": ("o", "--output"),
-    "git": ("", "--output"),
-    "curl": ("o", "--output"),
-    "wget": ("O", "--output-document"),
-    "pandoc": ("o", "--output"),
-    "dot": ("o", ""),
-    "patch": ("o", "--output"),
-    "pg_dump": ("f", "--file"),
-    "mysqldump": ("r", "--result-file"),
-    "shuf": ("o", "--output"),
-    "base64": ("o", "--output"),
-    "xmllint": ("", "--output"),
+_NAMED_BY_OPTION: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("sort", "curl", "pandoc", "patch", "shuf", "base64", "iconv", "gpg", "gpg2"), ("-o", "--output")),
+    **dict.fromkeys(("dot", "tree", "zstd"), ("-o",)),
+    **dict.fromkeys(("git", "xmllint", "diff"), ("--output",)),
+    **dict.fromkeys(("ruff", "eslint", "stylelint"), ("-o", "--output-file")),
+    **dict.fromkeys(("openssl", "terraform", "tofu"), ("-out",)),
+    "less": ("-o", "-O", "--log-file", "--LOG-FILE"),
+    "wget": ("-O", "--output-document"),
+    "pg_dump": ("-f", "--file"),
+    "mysqldump": ("-r", "--result-file"),
+    **dict.fromkeys(("pytest", "py.test"), ("--junitxml", "--junit-xml", "--log-file", "--debug", "--report-log")),
+    "mypy": ("--junit-xml",),
+    "go": ("-coverprofile", "-cpuprofile", "-memprofile", "-blockprofile", "-mutexprofile", "-trace"),
 }
-"""Programs with the letter and the long form of the option that names the file they write."""
+"""Programs with the options that name the files they write. A letter may stand in a cluster."""
 _CLUSTERED: Final[Mapping[str, str]] = {
     "sort": "bdfgiMhnRrVcCmsuz",
     "curl": "0123446aBfgGIijJklLnNOpqRsSvVZ#",
@@ -51,6 +55,7 @@ _KEEPS: Final = lazy_pattern(r"-[a-zA-Z]*[nb][a-zA-Z]*|--no-clobber|--backup.*|-
 _INSTALL_VALUES: Final = frozenset(("-m", "-o", "-g", "--mode", "--owner", "--group"))
 _SED_WRITES: Final = lazy_pattern(r"(?:(?<=[\s;{\d$/!,|#:@])|(?<=[/|#,:@][gpiImMe\d])|^)[wW][ \t]+([^\n;}]+)")
 _AWK_WRITES: Final = lazy_pattern(r"(?<!>)>[ \t]*\"([^\"\n]+)\"")
+_AWK_APPENDS: Final = lazy_pattern(r">>[ \t]*\"([^\"\n]+)\"")
 _COUNT: Final = lazy_pattern(r"[a-z0-9]{2,5}")
 
 
@@ -67,23 +72,30 @@ def outputs(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]:
         yield from _quoted(arguments, _SED_WRITES)
     elif name in ("awk", "gawk", "mawk", "nawk"):
         yield from _quoted(arguments, _AWK_WRITES)
+        yield from (replace(output, appends=True) for output in _quoted(arguments, _AWK_APPENDS))
     elif name == "split":
         operands = _operands(arguments, values="abClnt")
         yield Output(operands[1] if len(operands) > 1 else ScanWord("x"), numbered=True)
     elif name == "csplit":
-        named = _values(arguments, "f", "--prefix", "ksz")
+        named = _values(arguments, ("-f", "--prefix"), "ksz")
         yield Output(named[-1] if named else ScanWord("xx"), numbered=True)
     elif name == "uniq":
         yield from (Output(word) for word in _operands(arguments, values="fsw")[1:2])
+    elif name == "xxd":
+        yield from (Output(word) for word in _operands(arguments, values="cglsoRn")[1:2])
+    elif name == "yq":
+        if any(re.fullmatch(r"-[a-zA-Z]*i[a-zA-Z]*|--in-?place", word.text) for word in arguments):
+            yield from (Output(word) for word in _operands(arguments)[1:])
     elif name == "tar":
         yield from _of_tar(arguments)
     if name == "curl":
         yield from _remote_names(arguments)
     elif name == "git" and any(word.text == "archive" for word in arguments):
-        yield from (Output(word) for word in _values(arguments, "o", "", ""))
-    if name in _NAMED_BY_OPTION:
-        letter, long = _NAMED_BY_OPTION[name]
-        yield from (Output(word) for word in _values(arguments, letter, long, _CLUSTERED.get(name, "")))
+        yield from (Output(word) for word in _values(arguments, ("-o",), ""))
+    elif name in ("pytest", "py.test"):
+        yield from (Output(word, emptied=True) for word in _values(arguments, ("--basetemp",), ""))
+    options = _NAMED_BY_OPTION.get(name, ())
+    yield from (Output(word) for word in _values(arguments, options, _CLUSTERED.get(name, "")))
 
 
 def counts(name: str, prefix: str) -> bool:
@@ -194,16 +206,24 @@ def _operands(arguments: Sequence[ScanWord], values: str = "") -> list[ScanWord]
     return found
 
 
-def _values(arguments: Sequence[ScanWord], letter: str, long: str, before: str) -> list[ScanWord]:
-    """The values of an option, given as its letter, possibly in a cluster, or as its long form."""
+def _values(arguments: Sequence[ScanWord], options: Sequence[str], before: str) -> list[ScanWord]:
+    """The values of options, each a letter, possibly in a cluster behind those of ``before``, or a long form."""
     found: list[ScanWord] = []
-    cluster = re.compile(rf"-[{re.escape(before)}]*{letter}(.*)" if before else rf"-{letter}(.*)", re.DOTALL)
     for at, word in enumerate(arguments):
-        following = arguments[at + 1 : at + 2]
-        if word.text.startswith("--"):
-            name, equals, value = word.text.partition("=")
-            if long and is_long_option(name, long):
-                found += [ScanWord(value, word.known, word.glob)] if equals else following
-        elif letter and (match := cluster.fullmatch(word.text)) is not None:
-            found += [ScanWord(match[1], word.known, word.glob)] if match[1] else following
+        for option in options:
+            value = _attached(word.text, option, before)
+            if value is not None:
+                found += [ScanWord(value, word.known, word.glob)] if value else arguments[at + 1 : at + 2]
     return found
+
+
+def _attached(word: str, option: str, before: str) -> str | None:
+    """What follows an option in its own word, empty if its value is the next word; None if it is another option."""
+    if len(option) == 2:
+        match = re.fullmatch(
+            rf"-[{re.escape(before)}]*{option[1]}(.*)" if before else rf"{option}(.*)", word, re.DOTALL
+        )
+        return match[1] if match is not None else None
+    name, equals, value = word.partition("=")
+    same = is_long_option(name, option) if option.startswith("--") else name == option
+    return value if same and (value or not equals) else None

@@ -48,6 +48,7 @@ KEEPS = (
         "tar xf a.tar",
         "tar tf README.md",
     ),
+    *("pytest --basetemp=new", "pytest --junitxml=new.xml", "ruff check -o new.txt", "go test -coverprofile=new ./..."),
     *("curl -s http://localhost/README.md", "sed -n '/w README/p' a", "install -d docs", "cp a empty", "ln -sf a link"),
 )
 
