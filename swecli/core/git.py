@@ -88,13 +88,18 @@ def git_directory(folder: Path) -> Path | None:
 def _linked_directory(folder: Path) -> Path | None:
     """Target of the ``.git`` file of a work tree or submodule."""
     target = linked_target(read_text(folder / ".git"))
-    return Path(os.path.normpath(folder / target)) if target else None
+    return Path(os.path.realpath(folder / target)) if target else None
 
 
 def linked_target(text: str) -> str:
     """The git directory that the text of a ``.git`` file names, as written; empty for any other text."""
-    words = text.strip()
-    return words.removeprefix("gitdir: ") if words.startswith("gitdir: ") else ""
+    return _named(text.removeprefix("gitdir: ")) if text.startswith("gitdir: ") else ""
+
+
+def _named(text: str) -> str:
+    """The path in a file of git's, which ignores only line ends behind it; empty for bytes that are no plain text."""
+    name = text.rstrip("\r\n")
+    return name if name.isprintable() and "\ufffd" not in name else ""
 
 
 def common_directory(place: Path) -> Path:
@@ -104,7 +109,12 @@ def common_directory(place: Path) -> Path:
         OSError: git's directory can't be read.
     """
     shared = place / "commondir"
-    return Path(os.path.normpath(place / read_text(shared).strip())) if os.path.lexists(shared) else place
+    if not os.path.lexists(shared):
+        return place
+    name = _named(read_text(shared))
+    if not name:
+        raise OSError(0, "commondir names no folder")
+    return Path(os.path.realpath(place / name))
 
 
 def tracked_names(cwd: str) -> tuple[str, ...] | None:

@@ -179,7 +179,7 @@ async def test_before_the_first_commit_everything_is_reviewed(tmp_path: Path) ->
 
 async def test_a_damaged_repository_is_named_as_such(repository: Path) -> None:
     (repository / ".git" / "HEAD").write_text("garbage\n")
-    with pytest.raises(GitError, match="not a git repository"):
+    with pytest.raises(GitError, match="is not a complete repository"):
         await change(repository, "")
 
 

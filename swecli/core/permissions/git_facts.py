@@ -31,6 +31,7 @@ _CREDENTIALS = lazy_pattern(
 )
 """A user name in a web address (possibly a token), a key named after a secret, and keys that refer to a separate secret
 file."""
+_HEAD = lazy_pattern(r"(?:ref: refs/[\x21-\x7e]+|[0-9a-f]{40}(?:[0-9a-f]{24})?)\n?")
 _LINK_MODE = b"\x00\x00\xe0\x00"
 """Mode 160000 as the index stores it: a submodule."""
 
@@ -116,15 +117,15 @@ def _repository_problem(cwd: Path, roots: Sequence[str], *, submodules: bool) ->
         try:
             mode = os.lstat(place).st_mode
         except (FileNotFoundError, NotADirectoryError):
-            if all(os.path.lexists(folder / name) for name in ("HEAD", "objects", "refs")):
+            if _may_be_bare(folder):
                 return f"{folder} is laid out as a bare repository"
             continue
         if stat.S_ISREG(mode):
             target = linked_target(read_text(place))
             if not target:
                 return f"{place} is not understood"
-            place = Path(os.path.normpath(folder / target))
-            if inside(os.path.realpath(place), roots) is None and not _is_work_tree_of(place, folder):
+            place = Path(os.path.realpath(folder / target))
+            if inside(str(place), roots) is None and not _is_work_tree_of(place, folder):
                 return f"{folder / '.git'} leads to the repository of another folder"
         elif not stat.S_ISDIR(mode):
             return f"{place} is a link"
@@ -160,8 +161,8 @@ def _leads_to(value: str, place: Path, work_tree: Path) -> bool:
 
 def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str | None:
     common = common_directory(place)
-    if not os.path.lexists(place / "HEAD") or not os.path.lexists(common / "config"):
-        return f"{place} is not an ordinary repository"
+    if not _is_repository(place, common) or not os.path.lexists(common / "config"):
+        return f"{place} is not a complete repository"
     for file in (place / "HEAD", place / "index", common / "packed-refs"):
         if os.path.lexists(file) and not os.path.isfile(file):
             return f"{file} is not an ordinary file"
@@ -170,6 +171,21 @@ def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str
         if problem is not None:
             return f"{config} {problem}"
     return _hook_problem(common / "hooks") or _index_problem(place, submodules=submodules)
+
+
+def _may_be_bare(folder: Path) -> bool:
+    """Whether git may take a folder itself for a repository. Its objects may be in the folder that a file names."""
+    has = {name for name in ("HEAD", "objects", "refs", "commondir") if os.path.lexists(folder / name)}
+    return has >= {"HEAD", "commondir"} or has >= {"HEAD", "objects", "refs"}
+
+
+def _is_repository(place: Path, common: Path) -> bool:
+    """Whether git surely uses this git directory. It passes over an incomplete one, and takes the folder around it, or
+    one above, for a repository."""
+    head = place / "HEAD"
+    if os.path.islink(head) or not os.path.isfile(head) or not _HEAD.fullmatch(read_text(head)):
+        return False
+    return all(os.path.isdir(each) and os.access(each, os.X_OK) for each in (common / "objects", common / "refs"))
 
 
 def _hook_problem(hooks: Path) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -313,3 +315,70 @@ def test_a_link_that_may_not_be_read_leads_to_no_place_that_is_known(
     assert workspace.decide(command).outcome in ("allow", "ask")
     assert workspace.decide(f"{command}; touch x", workspace.policy(mode="plan")).outcome == "deny"
     assert OsFacts({}).resolve(str(workspace.root / "hidden" / "b.py")) == shut
+
+
+EVIL = "[core]\n\trepositoryformatversion = 0\n\tworktree = .\n\tfsmonitor = x\n"
+
+
+def bare(folder: Path, config: str) -> None:
+    """Lay a folder out as a git directory."""
+    for name in ("objects", "refs/heads"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / "config").write_text(config)
+
+
+def test_a_folder_whose_objects_a_file_names_is_a_bare_repository(workspace: ShellWorkspace) -> None:
+    (workspace.root / ".git").rename(workspace.outside / "git")
+    assert outcome(workspace, "git status") == "allow"
+    bare(workspace.root / "docs" / "c", "[extensions]\n\tworktreeConfig = true\n" + EVIL)
+    (workspace.root / "HEAD").write_text("ref: refs/heads/main\n")
+    (workspace.root / "commondir").write_text("docs/c")
+    (workspace.root / "config.worktree").write_text("[core]\n\tworktree = .\n\tbare = false\n")
+    assert outcome(workspace, "git status") == "ask"
+
+
+@pytest.mark.parametrize("fault", ["objects", "refs", "text", "link", "absent", "closed"])
+def test_a_git_directory_that_git_passes_over_vouches_for_nothing(workspace: ShellWorkspace, fault: str) -> None:
+    place = workspace.root / ".git"
+    bare(workspace.root, EVIL)
+    assert outcome(workspace, "git status") == "allow"
+    match fault:
+        case "text":
+            (place / "HEAD").write_text("main\n")
+        case "link":
+            (place / "HEAD").rename(place / "head")
+            (place / "HEAD").symlink_to("head")
+        case "absent":
+            (place / "HEAD").unlink()
+        case "closed":
+            if os.geteuid() == 0:
+                pytest.skip("everything is open to root")
+            (place / "objects").chmod(0)
+        case _:
+            (place / fault).rename(place / "away")
+    assert outcome(workspace, "git status") == "ask"
+
+
+@pytest.mark.parametrize("name", [b"link/../c", b"good ", b"go\xffod", b"good\n/../c"])
+def test_the_name_of_a_git_directory_means_what_it_means_to_git(workspace: ShellWorkspace, name: bytes) -> None:
+    root = workspace.root
+    (root / "link").unlink()
+    (root / "link").symlink_to("src/a")
+    (root / ".git").rename(root / "c")
+    if sys.platform == "darwin" and b"\xff" in name:
+        pytest.skip("the file system takes no such name")
+    for copy in ("good", "go\ufffdod"):
+        shutil.copytree(root / "c", root / copy)
+    for evil in (b"src/c", b"good ", *([name] if b"\xff" in name else [])):
+        bare(root / os.fsdecode(evil), EVIL)
+    (root / ".git").write_text("gitdir: good\r\n")
+    assert outcome(workspace, "git status") == "allow"
+    (root / ".git").write_bytes(b"gitdir: " + name)
+    assert outcome(workspace, "git status") == "ask"
+    (root / ".git").unlink()
+    shutil.copytree(root / "c", root / ".git")
+    (root / ".git" / "commondir").write_text("../good\n")
+    assert outcome(workspace, "git status") == "allow"
+    (root / ".git" / "commondir").write_bytes(b"../" + name)
+    assert outcome(workspace, "git status") == "ask"
