@@ -178,16 +178,14 @@ def _special(name: str, arguments: Sequence[str | None], situation: Situation) -
 
 def _git(arguments: list[str | None], situation: Situation) -> None:
     rest = list(arguments)
-    while rest and (rest[0] in _GIT_GLOBAL or (rest[0] == "-C" and _stays(rest[1:2], situation))):
-        del rest[: 2 if rest[0] == "-C" else 1]
+    there = situation
+    while rest and (rest[0] in _GIT_GLOBAL or rest[0] == "-C"):
+        if rest.pop(0) == "-C":
+            there = _moved(rest.pop(0) if rest else None, there, "-C")
     if not rest or rest[0] is None or rest[0].startswith("-"):
         raise UnprovenError("this use of git is not understood")
     check_program("git", situation)
-    if situation.cwds != (situation.start,):
-        raise UnprovenError("git after cd may use another repository's settings")
-    problem = situation.facts.git_problem(situation.start, situation.roots)
-    if problem is not None:
-        raise UnprovenError(f"git may run a program here: {problem}")
+    situation = _in_repository(there)
     for count in (2, 1):
         words = rest[:count]
         if len(words) == count and None not in words:
@@ -202,12 +200,24 @@ def _git(arguments: list[str | None], situation: Situation) -> None:
     raise UnprovenError(f"git {rest[0]} {OTHERWISE.get(f'git {rest[0]}') or 'may change files'}")
 
 
-def _stays(folder: Sequence[str | None], situation: Situation) -> bool:
-    """Whether the folder given to ``git -C`` is the one where the command runs anyway."""
-    if not folder or not folder[0] or situation.cwds != (situation.start,):
-        return False
-    path = posixpath.join(situation.start, folder[0])
-    return posixpath.normpath(path) == situation.start and situation.facts.resolve(path) == situation.start
+def _in_repository(situation: Situation) -> Situation:
+    """The situation of git, which starts in the folder where it runs.
+
+    Raises:
+        UnprovenError: that is unknown, in another repository, or git may run a program there.
+    """
+    facts = situation.facts
+    if len(situation.cwds) != 1:
+        raise UnprovenError("git after cd may use another repository's settings")
+    cwd = situation.cwds[0]
+    problem = facts.git_problem(cwd, situation.roots)
+    if problem is not None:
+        raise UnprovenError(f"git may run a program here: {problem}")
+    if facts.git_settings(cwd) != facts.git_settings(situation.start):
+        raise UnprovenError("git after cd may use another repository's settings")
+    if situation.edited and facts.kind(posixpath.join(cwd, ".git")) != "directory":
+        raise UnprovenError("another command of it may lay out a repository where git runs")
+    return replace(situation, start=cwd)
 
 
 def check_program(name: str, situation: Situation) -> None:
@@ -260,8 +270,12 @@ def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], ho
     """
     if sum(1 for _ in simple_commands(script)) > MAX_COMMANDS:
         raise UnprovenError(f"it has more than {MAX_COMMANDS} commands")
+    situation = Situation(facts, roots, home, cwd, (cwd,))
     walker = _Walker()
-    walker.script(script, Situation(facts, roots, home, cwd, (cwd,)), certain=True)
+    walker.script(script, situation, certain=True)
+    if any(part.edit or part.writes for part in walker.parts):
+        walker = _Walker()
+        walker.script(script, replace(situation, edited=True), certain=True)
     problem = facts.shell_problem(cwd, moving=False) or facts.program_problem(SHELL, cwd, roots)
     if problem is not None and all(part.reason is None for part in walker.parts):
         walker.parts.append(Part((), problem, fixed=True))
@@ -527,19 +541,29 @@ def _check_assignments(node: Simple, situation: Situation) -> str:
 
 def _cd(arguments: Sequence[str | None], situation: Situation) -> Situation:
     rest = [argument for argument in arguments if argument not in ("--", "-P", "-L")]
-    if len(rest) != 1 or rest[0] is None or rest[0] in ("", "-") or rest[0].startswith(("-", "+")):
+    if len(rest) != 1:
         raise UnprovenError("the target of cd is uncertain")
-    target = rest[0]
     problem = situation.facts.shell_problem(situation.start, moving=True)
     if problem is not None:
         raise UnprovenError(problem)
+    return _moved(rest[0], situation, "cd")
+
+
+def _moved(target: str | None, situation: Situation, how: str) -> Situation:
+    """The situation after a change to a directory.
+
+    Raises:
+        UnprovenError: it may be another one than its name says.
+    """
+    if not target or target.startswith(("-", "+")):
+        raise UnprovenError(f"the target of {how} is uncertain")
     check_name(target, situation)
     # The shell keeps a directory's name as given, the kernel does not: they agree only without links.
     places: list[str] = []
     for path in absolute(target, situation):
         resolved = situation.facts.resolve(path)
         if posixpath.normpath(path) != resolved:
-            raise UnprovenError(f"cd {target} follows a link")
+            raise UnprovenError(f"{how} {target} follows a link")
         if situation.facts.kind(resolved) not in ("directory", "missing"):
             raise UnprovenError(f"{target} is not a directory")
         places.append(resolved)

@@ -279,7 +279,7 @@ def test_the_workspace_root_may_be_called_anything(tmp_path: Path, command: str)
     assert outcome(ShellWorkspace(base, secrets=False), command) == "allow"
 
 
-def test_git_in_the_folder_where_it_runs_anyway_is_read_only(tmp_path: Path) -> None:
+def test_git_in_a_folder_of_the_same_repository_is_read_only(tmp_path: Path) -> None:
     work = ShellWorkspace(Path(os.path.realpath(tmp_path)))
     (work.root / "here").symlink_to(".")
     (work.root / "away").symlink_to(work.outside)
@@ -288,11 +288,11 @@ def test_git_in_the_folder_where_it_runs_anyway_is_read_only(tmp_path: Path) -> 
     def outcome(folder: str) -> str:
         return work.decide(f"git -C {folder} status --short").outcome
 
-    same = (".", root, f"{root}/", "./src/..", "link/..", ". -C .", f"{root} --no-pager")
+    same = (".", root, f"{root}/", "./src/..", "src", "link/..", "src/a/..", ". -C .", "src -C a", f"{root} --no-pager")
     assert [outcome(one) for one in same] == ["allow"] * len(same)
-    others = ("src", "sub", "..", "~", "$X", "''", "here", "away/..", f"{root}/../work/sub", "*")
+    others = ("sub", "..", "~", "$X", "''", "here", "link", "away/..", f"{root}/../work/sub", "*")
     assert [outcome(one) for one in others] == ["ask"] * len(others)
-    assert work.decide("cd src && git -C . status").outcome == "ask"
+    assert work.decide("cd src && git -C . status").outcome == "allow"
     assert work.decide("git -C . commit -m x").outcome == "ask"
 
 
@@ -382,3 +382,37 @@ def test_the_name_of_a_git_directory_means_what_it_means_to_git(workspace: Shell
     assert outcome(workspace, "git status") == "allow"
     (root / ".git" / "commondir").write_bytes(b"../" + name)
     assert outcome(workspace, "git status") == "ask"
+
+
+def test_git_in_a_folder_with_a_repository_of_its_own_asks(workspace: ShellWorkspace) -> None:
+    for command in ("git -C src/a status", "cd src/a && git status"):
+        assert outcome(workspace, command) == "allow"
+    # Its settings are harmless, but it was not this one that the user trusted.
+    shutil.copytree(workspace.root / ".git", workspace.root / "src" / ".git")
+    for command in ("git -C src/a status", "cd src/a && git status"):
+        assert outcome(workspace, command) == "ask"
+    shutil.rmtree(workspace.root / "src" / ".git")
+    bare(workspace.root / "src", EVIL)
+    for command in ("git -C src/a status", "cd src/a && git status"):
+        assert outcome(workspace, command) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cp README.md src/HEAD && git -C src status",
+        "(cp README.md src/HEAD); git -C src status",
+        "for x in 1 2; do git -C src status; touch src/HEAD; done",
+        "while read -r x; do git -C src status; touch src/HEAD; done < README.md",
+    ],
+)
+def test_git_does_not_run_where_the_same_command_may_lay_out_a_repository(
+    workspace: ShellWorkspace, command: str
+) -> None:
+    policy = workspace.policy(mode="accept-edits")
+    assert workspace.decide(command, policy).outcome == "ask"
+    # Git finds the repository in its own folder first.
+    assert workspace.decide("touch x && git status", policy).outcome == "allow"
+    (workspace.root / ".git").rename(workspace.outside / "git")
+    assert workspace.decide("git status", policy).outcome == "allow"
+    assert workspace.decide("touch x && git status", policy).outcome == "ask"
