@@ -89,6 +89,7 @@ def unwrap_xargs(
             placeholder = "{}"
         elif not re.fullmatch(r"-[0rt]+|-[nPL]\d+|--null|--no-run-if-empty", option):
             raise UnprovenError("this use of xargs is not understood")
+    rest = rest or ["echo"]  # the default of xargs
     inner = [word for word in rest if word is not None]
     if len(inner) != len(rest) or (placeholder is not None and any(placeholder in word for word in inner[:1])):
         raise UnprovenError("this use of xargs is not understood")
