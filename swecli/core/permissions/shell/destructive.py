@@ -62,7 +62,17 @@ _CONNECTION = lazy_pattern(r"/dev/(?:tcp|udp)/([^/]+)/")
 _IN_PLACE = frozenset(("sed", "perl", "ruby"))
 _GIT_GLOBAL_WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
 
-
+_GIT_RUNS = lazy_pattern(
+    r"core\.(fsmonitor|pager|editor|sshcommand|askpass|hookspath|gitproxy|alternaterefscommand)|pager\..+|alias\..+"
+    r"|sequence\.editor|diff\.(external|.+\.(command|textconv))|(difftool|mergetool|guitool|browser|man)\..+\.(cmd|path)"
+    r"|filter\..+\.(clean|smudge|process)|merge\..+\.driver|gpg\.(.+\.)?program|credential\.(.+\.)?helper"
+    r"|interactive\.difffilter|uploadpack\.packobjectshook|remote\..+\.(uploadpack|receivepack|vcs)"
+    r"|protocol\.(.+\.)?allow|include\.path|includeif\..+\.path|trailer\..+\.(cmd|command)|submodule\..+\.update"
+    r"|init\.templatedir|sendemail\..+|(web|help)\.browser",
+    re.IGNORECASE,
+)
+"""Keys of git's settings whose value is a program, or leads to one."""
+_GIT_RUNS_NOTHING = frozenset(("", "cat", "less", "true", "false", ":", "0", "/dev/null"))
 _FIND_ACTIONS = frozenset(("-delete", "-exec", "-execdir", "-ok", "-okdir"))
 
 
@@ -183,6 +193,8 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
             yield _in_place(item, place)
         else:
             yield Danger(f"{_shown(item)} {_does(item)}.", loss=_loss(item, place))
+    if item.name == "git":
+        yield from _git_settings(item)
     yield from _outputs(item, place)
     if item.name in ("mv", "gmv"):
         yield from _moved_away(item, place)
@@ -285,6 +297,23 @@ def _without_globals(item: Started) -> list[ScanWord]:
     while words and words[0].text.startswith("-"):
         del words[: 2 if words[0].text in _GIT_GLOBAL_WITH_VALUE else 1]
     return words
+
+
+def _git_settings(item: Started) -> Iterable[Danger]:
+    """Dangers of settings for one call that make git run a program, or read settings from elsewhere."""
+    words = list(item.words[1:])
+    while words and words[0].text.startswith("-"):
+        option = words.pop(0).text
+        if option.startswith(("--exec-path=", "--config-env")):
+            yield Danger(f"git {option.partition('=')[0]} can make git run another program.")
+        value = words.pop(0) if option in _GIT_GLOBAL_WITH_VALUE and words else None
+        if option != "-c" or value is None:
+            continue
+        key, _, setting = value.text.partition("=")
+        if not value.known:
+            yield Danger("git -c gets a setting computed at run time.")
+        elif _GIT_RUNS.fullmatch(key) is not None and setting not in _GIT_RUNS_NOTHING:
+            yield Danger(f"git -c {key} can make git run another program.")
 
 
 def _checks_out_files(item: Started, place: Place) -> bool:

@@ -21,6 +21,7 @@ CONTAINED = (
     *("npm init -y", "uv init", "poetry init", "bun init", "conda init bash", "nix flake init", "bundle init"),
     *("gcloud auth list", "nomad job status", "aws s3 rm --dryrun s3://b/x", "jj op log", "cargo owner --list x"),
     *("fd -e py -x wc -l", "fd . src --exec-batch wc", "tar xpf x.tar", "zip -r x.zip src", "curl -sHKey:K localhost"),
+    *("git -c core.pager=cat log", "git -c core.editor=true -c user.name=x rebase --continue"),
     *("az vm list -o table", "glab release list", "gh codespace list", "doctl apps list", "npm access get status x"),
 )
 ELSEWHERE = (
