@@ -95,7 +95,7 @@ class Peer:
         return self._process.pid if self._process is not None else None
 
     async def start(self, command: Command) -> None:
-        """Start the server.
+        """Start the server, which owns the launch from now on, also if it does not start.
 
         Raises:
             ServerEnded: it can't be started.
@@ -116,11 +116,13 @@ class Peer:
                 pass_fds=inherited,
                 limit=1_000_000,
             )
-        except (OSError, ValueError) as error:
-            if launch is not None:
-                await asyncio.to_thread(launch.end)
+        except BaseException as error:
             self.ended.set()
-            raise ServerEnded(f"it cannot start: {error}") from error
+            if launch is not None:
+                await uninterrupted(asyncio.to_thread(launch.end))
+            if isinstance(error, OSError | ValueError):
+                raise ServerEnded(f"it cannot start: {error}") from error
+            raise
         self._launch = launch
         assert process.stderr is not None
         following = asyncio.create_task(self._log.follow(process.stderr))

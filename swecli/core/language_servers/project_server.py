@@ -178,9 +178,9 @@ class ProjectServer:
                 raise
 
     async def _started(self) -> RunningServer:
-        command = await _start_command(self.program, self.root, self._around)
-        self.contained = command.launch is not None
         await asyncio.to_thread(self._files.look)
+        command = await _start_command(self.program, self.root, self._around)  # its launch is the peer's from here on
+        self.contained = command.launch is not None
         server = self.program.server
         python = python_of(self.root) if ".py" in server.languages and self.contained else None
         if python is not None:  # it runs there, so only in the sandbox
@@ -472,8 +472,9 @@ class FileSnapshot:
                             if entry.name not in SKIPPED:
                                 folders.append(entry.path)
                         elif entry.name.lower().endswith(self._endings) or entry.name in self._marks:
-                            status = entry.stat()
-                            found[entry.path] = (status.st_mtime_ns, status.st_size)
+                            with contextlib.suppress(OSError):  # a link that leads nowhere, such as an editor's lock
+                                status = entry.stat()
+                                found[entry.path] = (status.st_mtime_ns, status.st_size)
             except OSError:
                 continue  # gone meanwhile, or not ours to read
         return found
