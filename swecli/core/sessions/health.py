@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 
 from swecli.core.atomic_text import ASIDE
-from swecli.core.sessions.database import SIDE_FILES, open_database, read_only
+from swecli.core.sessions.database import LOOKED_AT, SIDE_FILES, Database, open_database, read_only
 from swecli.core.sessions.losses import Loss, losses
 from swecli.core.sessions.rescue import bring_over, is_damage
 from swecli.core.sessions.schema import MIGRATIONS
@@ -70,10 +70,23 @@ def shrink(path: Path) -> int:
         sqlite3.Error: the disk is full, or another process has a lock; nothing was changed.
     """
     before = path.stat().st_size
-    with closing(open_database(path)) as database, database.alone() as connection:
+    with _in_place(path) as database, database.alone() as connection:
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return max(0, before - path.stat().st_size)
+
+
+@contextmanager
+def _in_place(path: Path) -> Generator[Database]:
+    """The database in its file: a change of the one in memory that replaces an unusable file would be lost.
+
+    Raises:
+        sqlite3.Error: the file can't be used.
+    """
+    with closing(open_database(path, purpose=LOOKED_AT)) as database:
+        if not database.durable:
+            raise sqlite3.OperationalError(database.why_in_memory.rstrip("."))
+        yield database
 
 
 def rebuild_index(path: Path) -> None:
@@ -115,7 +128,7 @@ def recover(path: Path, damaged: Path) -> Recovered:
                 for statement in statements:
                     found.execute(statement)
             rescued = bring_over(damaged, found)
-            with closing(open_database(path)) as database, database.write(power_safe=True) as target:
+            with _in_place(path) as database, database.write(power_safe=True) as target:
                 before = target.execute("SELECT count(*) FROM sessions").fetchone()[0]
                 copy_rows(found, target)
                 after = target.execute("SELECT id FROM sessions").fetchall()

@@ -399,11 +399,11 @@ class SessionStore:
         if name.startswith("-"):
             raise SessionError(f"{name!r} would be read as an option after swecli -r. Choose another name.")
         with self.database.write() as connection:
-            other = connection.execute(
-                "SELECT id FROM sessions WHERE lower(name) = lower(?) AND id != ? AND name != ''", (name, session_id)
-            ).fetchone()
+            named = connection.execute("SELECT id, name FROM sessions WHERE name != '' AND id != ?", (session_id,))
+            # SQLite knows case only of ASCII, and find_session that of all letters.
+            other = next((one for one, called in named.fetchall() if str(called).casefold() == name.casefold()), None)
             if other is not None:
-                raise SessionError(f"Session {other[0]} is already called {name!r}. Choose another name.")
+                raise SessionError(f"Session {other} is already called {name!r}. Choose another name.")
             connection.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, session_id))
         return name
 

@@ -42,6 +42,10 @@ def test_a_name_finds_a_session_and_belongs_to_one(store: SessionStore) -> None:
         store.rename(two, "the login FIX")
     with pytest.raises(SessionError, match="'--fork' would be read as an option"):
         store.rename(one, "--fork")
+    store.rename(one, "Ärger")
+    with pytest.raises(SessionError, match="already"):
+        store.rename(two, "ärger")
+    assert store.get("äRGER").id == one
     store.rename(one, "")
     assert store.get(one).shown == "First"
     assert len(store.rename(two, "x" * 500)) == 80
@@ -160,6 +164,19 @@ def test_what_was_put_aside_is_brought_over(tmp_path: Path) -> None:
         assert {one.id for one in store.list()} == {lost, kept}
     assert aside.exists()
     assert not list(tmp_path.glob("*.fresh-*"))
+
+
+def test_what_a_newer_swecli_wrote_is_neither_shrunk_nor_recovered_into(tmp_path: Path) -> None:
+    path, aside = tmp_path / "sessions.db", tmp_path / "sessions.db.corrupt-1"
+    with closing(open_store(aside)) as store:
+        used(store, "lost")
+    open_store(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("CREATE TABLE later(x); PRAGMA user_version=99")
+    with pytest.raises(sqlite3.Error, match="a newer swecli wrote it"):
+        shrink(path)
+    with pytest.raises(sqlite3.Error, match="a newer swecli wrote it"):
+        recover(path, aside)
 
 
 def test_what_is_missing_after_a_recovery_is_told(tmp_path: Path) -> None:
