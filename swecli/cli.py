@@ -9,10 +9,10 @@ import sys
 def main(argv: list[str] | None = None) -> int:
     """Entry point of the ``swecli`` command. Returns the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
-    if None in (sys.stdout, sys.stderr):  # they were closed
-        from swecli.command_line.standard_streams import refuse_closed_output, replace_closed_error
+    if None in (sys.stdin, sys.stdout, sys.stderr):  # they were closed
+        from swecli.command_line.standard_streams import refuse_closed_output, replace_closed
 
-        replace_closed_error()
+        replace_closed()
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             return refuse_closed_output()
     try:

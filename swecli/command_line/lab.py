@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import msgspec
 from msgspec import to_builtins
 
 from swecli.command_line.arguments import Parser, UsageError, count, working_directory
+from swecli.command_line.sessions import opened
 from swecli.command_line.standard_streams import complain, print_text
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural
@@ -61,7 +61,7 @@ def replay_session(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     strategies = _strategies(chosen.strategy.split(","), folder)
-    with closing(_store(folder)) as store:
+    with opened(folder) as store:
         recording = _recording(store, chosen.session or _newest(store, folder))
     from swecli.lab.replay import replay
     from swecli.lab.report import document, svg
@@ -101,15 +101,13 @@ def tune(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="for scripts")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="sessions of this folder")
     chosen = parser.parse_args(arguments)
-    if chosen.sessions < 1:
-        raise UsageError("--sessions must be at least 1")
     folder = working_directory(chosen.cwd)
     from swecli.lab.replay import NotReplayable, Recording, replay
     from swecli.lab.strategies import GRID, Tried, propose, worth_replaying
 
     strategies = _strategies(("current", *GRID), folder)
     recordings: list[Recording] = []
-    with closing(_store(folder)) as store:
+    with opened(folder) as store:
         for info in store.list(limit=chosen.sessions):
             try:
                 recordings.append(Recording.of(info.id, store.load(info.id)))
@@ -176,18 +174,6 @@ def _strategies(words: Sequence[str], folder: Path) -> list[Strategy]:
     return made
 
 
-def _store(folder: Path) -> SessionStore:
-    from swecli.assembly.storage import DATABASE, no_sessions
-    from swecli.core.config.paths import user_paths
-    from swecli.core.sessions.database import open_database
-    from swecli.core.sessions.store import SessionStore
-
-    file = user_paths(os.environ).workspace_data(folder) / DATABASE
-    if not file.exists():
-        raise no_sessions(folder)
-    return SessionStore(open_database(file))
-
-
 def _newest(store: SessionStore, folder: Path) -> str:
     from swecli.assembly.storage import no_sessions
 
@@ -198,13 +184,12 @@ def _newest(store: SessionStore, folder: Path) -> str:
 
 
 def _recording(store: SessionStore, name: str) -> Recording:
-    from swecli.core.sessions.store import SessionError
     from swecli.lab.replay import NotReplayable, Recording
 
+    session = store.get(name).id
     try:
-        session = store.get(name).id
         return Recording.of(session, store.load(session))
-    except (SessionError, NotReplayable) as error:
+    except NotReplayable as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
 
 

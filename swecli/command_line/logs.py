@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,19 +122,16 @@ def _export(folder: Path, wanted: str) -> int:
 
 def _stored(folder: Path, wanted: str) -> tuple[str, list[Entry]]:
     """Id and entries of a stored session; both empty without one."""
-    from swecli.assembly.storage import DATABASE
     from swecli.command_line.session_files import cover_of
-    from swecli.core.config.paths import user_paths
+    from swecli.command_line.sessions import database_of, opened
     from swecli.core.context_management.counter import PieceEstimator
-    from swecli.core.sessions.database import open_database
     from swecli.core.sessions.journal import masked_events
     from swecli.core.sessions.log import LogEntries
-    from swecli.core.sessions.store import SessionError, SessionStore
+    from swecli.core.sessions.store import SessionError
 
-    file = user_paths(os.environ).workspace_data(folder) / DATABASE
-    if not file.exists():
+    if not database_of(folder).exists():
         return "", []
-    with closing(SessionStore(open_database(file))) as store:
+    with opened(folder) as store:
         try:
             newest = next(iter(store.list(limit=1)), None)
             name = store.get(wanted).id if wanted else newest.id if newest is not None else ""

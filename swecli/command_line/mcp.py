@@ -66,11 +66,7 @@ def list_servers(arguments: Sequence[str]) -> int:
         lines = ["No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …]"]
     if (folder / ".mcp.json").exists() and not startup.trust.trusts:
         complain(f"swecli: {folder} is not trusted, so its .mcp.json is ignored")
-    if chosen.json:
-        print_lines(lines)
-    else:
-        _print(lines)
-    return ExitCode.OK
+    return print_lines(lines) if chosen.json else _print(lines)
 
 
 def add(arguments: Sequence[str]) -> int:
@@ -130,8 +126,7 @@ def add(arguments: Sequence[str]) -> int:
         if chosen.scope == "user"
         else "Each user of the project approves it before it starts."
     )
-    _print(told)
-    return ExitCode.OK
+    return _print(told)
 
 
 def _pairs(given: Sequence[str], sign: str, option: str) -> dict[str, str]:
@@ -219,8 +214,7 @@ def remove(arguments: Sequence[str]) -> int:
         raise UsageError(
             f"no server {chosen.name!r} in mcp.json or .mcp.json; swecli mcp list shows where each comes from"
         )
-    _print(gone)
-    return ExitCode.OK
+    return _print(gone)
 
 
 def import_servers(arguments: Sequence[str]) -> int:
@@ -248,8 +242,7 @@ def import_servers(arguments: Sequence[str]) -> int:
     wanted = list(found) if chosen.all else list(chosen.only)
     if not wanted:
         lines = [f"{one.name}  {'; '.join((one.line, *one.given))}  ({one.origin})" for one in found.values()]
-        _print([*lines, "Import them with --all."])
-        return ExitCode.OK
+        return _print([*lines, "Import them with --all."])
     own = _file("user", folder)
     with _one_change():
         known = _read(own)
@@ -260,8 +253,7 @@ def import_servers(arguments: Sequence[str]) -> int:
     for name in new:
         if missing := [one for one in found[name].variables if one not in os.environ]:
             lines.append(f"{name} needs {', '.join(missing)} in your environment.")
-    _print(lines + [f"{name} already exists." for name in kept])
-    return ExitCode.OK
+    return _print(lines + [f"{name} already exists." for name in kept])
 
 
 def approve(arguments: Sequence[str]) -> int:
@@ -278,8 +270,7 @@ def approve(arguments: Sequence[str]) -> int:
     )
     if trouble:
         raise StartError(trouble)
-    _print([f"Approved {definition.name}: {definition.line}", *definition.given])
-    return ExitCode.OK
+    return _print([f"Approved {definition.name}: {definition.line}", *definition.given])
 
 
 def _named(startup: Startup, folder: Path, name: str) -> ServerDefinition:
@@ -328,15 +319,14 @@ async def _tried(servers: McpServers, name: str) -> int:
         lines += [f"  {tool.name}  {_first_line(tool.description)}".rstrip() for tool in offered.tools]
         lines += [f"  prompt {prompt.name}" for prompt in offered.prompts]
         lines += [f"  resource {resource.uri}" for resource in offered.resources[:20]]
-        _print(lines)
-        return ExitCode.OK
+        return _print(lines)
     finally:
         await servers.close()
 
 
-def _print(lines: Iterable[str]) -> None:
-    """Print lines for people. Names and commands come from servers and projects."""
-    print_lines(map(safe_line, lines))
+def _print(lines: Iterable[str]) -> ExitCode:
+    """Print lines for people; returns the exit status. Names and commands come from servers and projects."""
+    return print_lines(map(safe_line, lines))
 
 
 def _first_line(text: str | None) -> str:

@@ -44,7 +44,7 @@ def doctor(arguments: Sequence[str]) -> int:
     parser.add_argument("--yes", action="store_true", help="repair without asking")
     chosen = parser.parse_args(arguments)
     if chosen.repair:
-        asks = sys.stdin.isatty() and sys.stdout.isatty() and not chosen.yes
+        asks = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not chosen.yes
         return _repaired(chosen.repair, working_directory(chosen.cwd), asks=asks)
     options = LaunchOptions(cwd=working_directory(chosen.cwd), model=chosen.model, store=False)
     startup = read_startup(options.cwd, dict(os.environ), flags_of(options))
@@ -180,7 +180,11 @@ def _read_key(provider: str) -> str:
     if is_terminal(sys.stdin):
         from getpass import getpass
 
-        return getpass(f"Key for {provider} (hidden as you type): ")
+        try:
+            return getpass(f"Key for {provider} (hidden as you type): ")
+        except EOFError:
+            sys.stderr.write("\n")  # the question's line has no end yet
+            return ""
     return sys.stdin.readline() if sys.stdin is not None else ""  # pyright: ignore[reportUnnecessaryComparison]
 
 

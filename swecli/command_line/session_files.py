@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.sessions import opened
 from swecli.command_line.standard_streams import complain, print_lines, print_text
 from swecli.exit_codes import ExitCode
 from swecli.export.destination import FORMATS, DestinationError, ExportFormat, format_of, write_export
@@ -20,10 +19,6 @@ from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
     from swecli.core.sessions.portable import Portable
-    from swecli.core.sessions.store import SessionStore
-
-
-T = TypeVar("T")
 
 
 def export_session(arguments: Sequence[str]) -> int:
@@ -68,8 +63,8 @@ def _exported(folder: Path, name: str, wanted: ExportFormat) -> str:
     from swecli.export.rendering import readable
 
     cover = cover_of(folder)
-    with closing(_store(folder, make=False)) as store:
-        session = _or_start_error(lambda: stored_session(store, name, lambda text: complain(f"warning: {text}")))
+    with opened(folder) as store:
+        session = stored_session(store, name, lambda text: complain(f"warning: {text}"))
     if wanted == "json":
         return portable_document(session, cover)
     return readable(session.events, wanted, cover, session.title)
@@ -94,8 +89,8 @@ def import_session(arguments: Sequence[str]) -> int:
     from swecli.core.sessions.portable import take_in
 
     cover = cover_of(folder)
-    with closing(_store(folder, make=True)) as store:
-        identifier = _or_start_error(lambda: take_in(store, session, str(folder), cover, f"imported {path.name}"))
+    with opened(folder, changes=True, make=True) as store:
+        identifier = take_in(store, session, str(folder), cover, f"imported {path.name}")
         turns = store.get(identifier).turns
     for line in session.left_out:
         complain(f"swecli: {line}")
@@ -145,32 +140,3 @@ def cover_of(folder: Path) -> Callable[[str], str]:
 
     startup = startup_of(LaunchOptions(cwd=folder, headless=True), dict(os.environ))
     return masker_of(startup.secrets).cover
-
-
-def _store(folder: Path, *, make: bool) -> SessionStore:
-    from swecli.assembly.storage import DATABASE, no_sessions
-    from swecli.core.config.paths import user_paths
-    from swecli.core.sessions.database import LOOKED_AT, open_database
-    from swecli.core.sessions.store import SessionStore
-
-    file = user_paths(os.environ).workspace_data(folder) / DATABASE
-    if not make and not file.exists():
-        raise no_sessions(folder)
-    database = open_database(file, purpose=LOOKED_AT)
-    for problem in database.problems if database.durable else ():
-        complain(f"warning: {problem}")
-    if database.why_in_memory and (make or not database.copied):
-        raise StartError(f"{database.why_in_memory} Nothing was done.", ExitCode.FAILURE)
-    return SessionStore(database)
-
-
-def _or_start_error(do: Callable[[], T]) -> T:
-    """Result of ``do``; a failure of the store becomes one line."""
-    from swecli.core.sessions.store import SessionError
-
-    try:
-        return do()
-    except SessionError as error:
-        raise StartError(str(error), ExitCode.BAD_INPUT) from None
-    except sqlite3.Error as error:
-        raise StartError(f"cannot use the sessions of this folder ({error})", ExitCode.FAILURE) from error

@@ -56,8 +56,9 @@ def database_of(folder: Path) -> Path:
 
 
 @contextmanager
-def opened(folder: Path, *, changes: bool = False) -> Iterator[SessionStore]:
-    """The store of a folder; reports its problems. ``changes``: a read-only store is useless.
+def opened(folder: Path, *, changes: bool = False, make: bool = False) -> Iterator[SessionStore]:
+    """The store of a folder; reports its problems. ``changes``: a read-only store is useless. ``make`` creates a
+    missing one.
 
     Raises:
         StartError: nothing is stored for the folder, or it can't be used.
@@ -67,7 +68,7 @@ def opened(folder: Path, *, changes: bool = False) -> Iterator[SessionStore]:
     from swecli.core.sessions.store import SessionError, SessionStore
 
     file = database_of(folder)
-    if not file.exists():
+    if not make and not file.exists():
         raise no_sessions(folder)
     database = open_database(file, purpose=LOOKED_AT)
     for problem in database.problems if database.durable else ():

@@ -13,15 +13,23 @@ from swecli.launch import StartError
 from swecli.output import Output, OutputClosed, safe
 
 
-def replace_closed_error() -> None:
-    """Replace a closed standard error with the null device."""
-    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is None where it was closed
-        return
-    opened = os.open(os.devnull, os.O_WRONLY)
-    if opened != 2:
-        os.dup2(opened, 2)
+def replace_closed() -> None:
+    """Replace a closed standard input or standard error with the null device."""
+    # Streams are None where they were closed; those opened here live to the end.
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+        _open_null(0, os.O_RDONLY)
+        sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:  # pyright: ignore[reportUnnecessaryComparison]
+        _open_null(2, os.O_WRONLY)
+        sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
+
+
+def _open_null(descriptor: int, flags: int) -> None:
+    opened = os.open(os.devnull, flags)
+    if opened != descriptor:
+        os.dup2(opened, descriptor)
         os.close(opened)
-    sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115 - lives to the end
+    os.set_inheritable(descriptor, True)
 
 
 def refuse_closed_output() -> int:
@@ -94,8 +102,8 @@ def read_piped(stream: BinaryIO | None, prompt: str) -> str:
 
 
 def input_lines() -> Iterable[str]:
-    """Lines of standard input; invalid UTF-8 becomes U+FFFD."""
-    return (line.decode("utf-8", "replace") for line in sys.stdin.buffer)
+    """Lines of standard input without a byte order mark; invalid UTF-8 becomes U+FFFD."""
+    return (line.decode("utf-8" if number else "utf-8-sig", "replace") for number, line in enumerate(sys.stdin.buffer))
 
 
 def print_lines(lines: Iterable[str]) -> ExitCode:

@@ -36,6 +36,36 @@ def test_an_answer_that_would_be_lost_is_a_failure(tmp_path: Path, arguments: li
     assert run(tmp_path, ">&- 2>&-", *arguments).returncode == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "status", "told"),
+    [
+        (["permissions", "check", "--batch"], 0, ""),
+        (["retrieve", "--batch"], 0, ""),
+        (["doctor", "--repair", "vacuum"], 0, "Nothing is stored here."),
+        (["mcp", "serve"], 0, ""),
+        (["demo", "--plain"], 0, "Continue with: swecli demo"),
+    ],
+)
+def test_a_closed_standard_input_is_empty(tmp_path: Path, arguments: list[str], status: int, told: str) -> None:
+    ended = run(tmp_path, "<&-", *arguments)
+    assert (ended.returncode, ended.stderr.strip()) == (status, "")
+    assert told in ended.stdout
+
+
+@pytest.mark.parametrize("arguments", [["mcp", "list"], ["mcp", "list", "--json"], ["mcp", "add", "one", "--", "x"]])
+def test_a_full_disk_behind_the_output_is_a_failure(tmp_path: Path, arguments: list[str]) -> None:
+    assert run(tmp_path, "", "mcp", "add", "two", "--", "y").returncode == 0
+    ended = run(tmp_path, ">/dev/full", *arguments)
+    assert ended.returncode == 1
+    assert ended.stderr == "swecli: cannot write the output: No space left on device\n"
+
+
+def test_a_mark_before_the_lines_of_a_batch_is_no_part_of_them(tmp_path: Path) -> None:
+    (tmp_path / "batch").write_bytes(b'\xef\xbb\xbf{"command": "ls"}\n')
+    ended = run(tmp_path, "<batch", "permissions", "check", "--batch")
+    assert '"verdict": "allow"' in ended.stdout
+
+
 def test_a_closed_standard_error_is_none(tmp_path: Path) -> None:
     ended = run(tmp_path, "2>&-", "config", "get", "agent.max_steps")
     assert ended.returncode == 0

@@ -42,3 +42,15 @@ def test_where_there_is_nothing_one_line_says_what_to_do(capsys: pytest.CaptureF
     assert "No model is configured" in capsys.readouterr().err
     assert main(["models", "zzz", "9"]) == ExitCode.CONFIG
     assert "no known model matches 'zzz 9'" in capsys.readouterr().err
+
+
+def test_an_end_of_input_in_place_of_a_key_stores_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ended(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("getpass.getpass", ended)
+    monkeypatch.setattr("swecli.command_line.models.is_terminal", lambda stream: True)
+    assert main(["login", "openai"]) == ExitCode.BAD_INPUT
+    assert "nothing was stored" in capsys.readouterr().err

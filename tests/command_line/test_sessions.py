@@ -228,3 +228,19 @@ def test_sessions_of_a_folder_that_can_only_be_read_are_shown(
 def test_the_help_names_every_word(run: Run) -> None:
     _, told, _ = run("--help")
     assert [word for word in ACTIONS if f" {word}" not in told.replace("[", "")] == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("logs", "export"), ("lab", "replay"), ("lab", "tune"), ("sessions", "export", "x"), ("sessions", "show", "x")],
+)
+def test_every_command_says_why_a_database_can_not_be_used(
+    place: Place, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.session("hello")
+    with closing(sqlite3.connect(place.database())) as connection:
+        connection.executescript("CREATE TABLE later(x); PRAGMA user_version=99")
+    assert dispatch(words) == 42
+    told = capsys.readouterr().err
+    assert "can't be used (a newer swecli wrote it; upgrade swecli" in told
+    assert told.count("\n") == 1
