@@ -7,7 +7,7 @@ import re
 import shlex
 from bisect import bisect
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -115,7 +115,6 @@ _PLACEHOLDER = lazy_pattern(
 )
 """Not an amount such as $2M or $1,200, nor a field in a program for awk."""
 _CALL = lazy_pattern(r"^/([A-Za-z0-9][\w:-]*)(?:[ \t]+(.*))?$", re.MULTILINE)
-_FENCE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})(?!!)", re.MULTILINE)
 _FENCE_LINE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
 
 
@@ -162,19 +161,18 @@ def _expanded(called: Invocable, arguments: str, lookup: Lookup, chain: tuple[st
     pieces: list[Piece] = []
     origins, allow = [called.origin], list(called.allow)
     mentions: list[str] = []
-    for part in _parts(called.body):
-        if isinstance(part, Shell):
-            pieces.append(Shell(fill(part.command).strip()))
-            continue
-        text, calls = _with_calls(part, lookup)
-        for before, inner, inner_arguments in calls:
-            pieces.append(fill(before))
-            made = _expanded(inner, fill(inner_arguments).strip(), lookup, chain)
-            pieces += made.pieces
-            origins += made.origins
-            allow += made.allow
-            mentions += made.mentions
-        pieces.append(fill(text))
+    for part in _parts(called.body, lookup):
+        match part:
+            case Shell(command=command):
+                pieces.append(Shell(fill(command).strip()))
+            case _Call(called=inner, arguments=given):
+                made = _expanded(inner, fill(given).strip(), lookup, chain)
+                pieces += made.pieces
+                origins += made.origins
+                allow += made.allow
+                mentions += made.mentions
+            case text:
+                pieces.append(fill(text))
     if arguments and not used[0]:
         pieces.append(f"\n\nARGUMENTS: {arguments}")
     if sum(isinstance(piece, Shell) for piece in pieces) > MOST_SHELL:
@@ -199,48 +197,64 @@ def _framed(skill: Skill, pieces: Sequence[Piece]) -> list[Piece]:
     return [f"Use the skill {skill.name} for this.\n\n{before}", *pieces, after]
 
 
-def _parts(body: str) -> list[Piece]:
-    """The text and the shell commands in it. Fenced Markdown shows how to write a command and runs nothing; in other
-    fenced code, the output of a command is meant to stand."""
-    found: list[Piece] = []
-    examples = _fenced_markdown(body)
+class _Call(Struct, frozen=True):
+    """A call of a command or skill on a line of its own."""
+
+    called: Invocable
+    arguments: str
+
+
+def _parts(body: str, lookup: Lookup) -> list[str | Shell | _Call]:
+    """The text, the shell commands and the calls in it. Fenced code is an example: fenced Markdown runs nothing, and no
+    fenced code calls anything, but the output of a command is meant to stand in it."""
+    found: list[str | Shell | _Call] = []
+    blocks = _fenced(body)
+    starts = [block.start for block in blocks]
+
+    def block_of(at: int) -> _Block | None:
+        begun = bisect(starts, at)
+        return blocks[begun - 1] if begun and at < blocks[begun - 1].end else None
+
+    def take(end: int) -> None:
+        """Add the text up to ``end``, and the calls in it."""
+        nonlocal at
+        for match in _CALL.finditer(body, at, end):
+            called = None if block_of(match.start()) is not None else lookup(match[1].lower())
+            if called is not None:
+                found.extend((body[at : match.start()], _Call(called, match[2] or "")))
+                at = match.end()
+        found.append(body[at:end])
+
     at = 0
     for match in _SHELL.finditer(body):
-        begun = bisect(examples, (match.start(),))
-        if begun and match.start() < examples[begun - 1][1]:
-            continue
-        found.append(body[at : match.start()])
-        found.append(Shell(match[1] or match[2] or ""))
-        at = match.end()
-    return [*found, body[at:]]
+        block = block_of(match.start())
+        if block is None or not block.is_markdown:
+            take(match.start())
+            found.append(Shell(match[1] or match[2] or ""))
+            at = match.end()
+    take(len(body))
+    return found
 
 
-def _fenced_markdown(body: str) -> list[tuple[int, int]]:
-    """Where blocks of fenced Markdown begin and end; an unclosed one ends with the text."""
-    found: list[tuple[int, int]] = []
+class _Block(NamedTuple):
+    """Fenced code, as places in the text."""
+
+    start: int
+    end: int
+    is_markdown: bool
+
+
+def _fenced(body: str) -> list[_Block]:
+    """All fenced code, in order; an unclosed block ends with the text."""
+    found: list[_Block] = []
     fence, begin, is_markdown = "", 0, False
     for line in _FENCE_LINE.finditer(body):
         if not fence:
             fence, begin, is_markdown = line[1], line.start(), line[2].lower() in ("markdown", "md")
         elif line[1].startswith(fence) and not line[2]:
-            found += [(begin, line.end())] if is_markdown else []
+            found.append(_Block(begin, line.end(), is_markdown))
             fence = ""
-    return found + ([(begin, len(body))] if fence and is_markdown else [])
-
-
-def _with_calls(text: str, lookup: Lookup) -> tuple[str, list[tuple[str, Invocable, str]]]:
-    """The calls in a text, each with the text before it, and the text after the last. Fenced code is an example and
-    calls nothing."""
-    fences = [match.start() for match in _FENCE.finditer(text)]
-    calls: list[tuple[str, Invocable, str]] = []
-    at = 0
-    for match in _CALL.finditer(text):
-        inside = sum(start < match.start() for start in fences) % 2 == 1
-        called = None if inside else lookup(match[1].lower())
-        if called is not None:
-            calls.append((text[at : match.start()], called, match[2] or ""))
-            at = match.end()
-    return text[at:], calls
+    return found + ([_Block(begin, len(body), is_markdown)] if fence else [])
 
 
 def _words(arguments: str) -> list[str]:
@@ -254,8 +268,7 @@ def _words(arguments: str) -> list[str]:
 def plain_text(skill: Skill, arguments: str = "") -> str:
     """The text of a skill for a model that asked for it: arguments inserted, shell commands left for the model to run
     if needed."""
-    bare = replace(skill, body=skill.body)
-    made = _expanded(bare, arguments.strip(), lambda name: None, ())
+    made = _expanded(skill, arguments.strip(), lambda name: None, ())
     inner = made.pieces[1:-1]
     body = "".join(piece if isinstance(piece, str) else f"!`{piece.command}`" for piece in inner)
     return instructions(skill, body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import get_args
 
 from swecli.core.extensions.catalogue import Catalogue, Change, Waiting
 from swecli.core.extensions.front_matter import Problem
@@ -79,9 +80,8 @@ def _clashes(
 
 
 def _kind_of(place: str) -> Kind:
-    """The kind that the label of a source names."""
-    parts = place.split("/")
-    return "agents" if "agents" in parts else "commands" if "commands" in parts else "skills"
+    """The kind that the label of a source names; folders of these names may be below it."""
+    return next((kind for part in place.split("/") for kind in get_args(Kind) if part == kind), "skills")
 
 
 def _sentence(place: str, problem: Problem) -> str:

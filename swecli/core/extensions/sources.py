@@ -118,12 +118,12 @@ class Reader:
             if trouble:
                 problems.append((source.label, Problem(0, trouble)))
                 continue
-            try:
-                candidates = list(_candidates(source))
-            except OSError as error:
+            unlisted: list[tuple[str, OSError]] = []
+            candidates = list(_candidates(source, unlisted))
+            for folder, error in unlisted:
                 if not isinstance(error, FileNotFoundError | NotADirectoryError):
-                    problems.append((source.label, Problem(0, f"cannot list it ({error.strerror or error})")))
-                continue
+                    shown = f"{source.label}{folder.removeprefix(str(source.folder))}"
+                    problems.append((shown, Problem(0, f"cannot list it ({error.strerror or error})")))
             if len(candidates) > MOST_FILES:
                 text = f"has more than {MOST_FILES:,} {source.kind}; the others are ignored"
                 problems.append((source.label, Problem(0, text)))
@@ -174,27 +174,34 @@ def _leads_out(path: Path, source: Source) -> str:
     return "is a link that leads outside the project and is ignored"
 
 
-def _candidates(source: Source) -> Iterator[str]:
-    """Files that may define an extension, sorted by name."""
-    if source.kind == "skills":
-        with os.scandir(source.folder) as entries:
-            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
-        for name in names:
-            path = f"{source.folder}/{name}/{SKILL_FILE}"
-            if os.path.lexists(path):
-                yield path
+def _candidates(source: Source, unlisted: list[tuple[str, OSError]]) -> Iterator[str]:
+    """Files that may define an extension, sorted by name. ``unlisted`` gets the folders that can't be listed."""
+    top = str(source.folder)
+    if source.kind != "skills":
+        yield from _markdown(top, 0, unlisted)
         return
-    yield from _markdown(str(source.folder), 0)
+    for name, _ in _entries(top, unlisted):
+        path = f"{top}/{name}/{SKILL_FILE}"
+        if os.path.lexists(path):
+            yield path
 
 
-def _markdown(folder: str, depth: int) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        found = sorted((entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith("."))
-    for name, is_folder in found:
+def _markdown(folder: str, depth: int, unlisted: list[tuple[str, OSError]]) -> Iterator[str]:
+    for name, is_folder in _entries(folder, unlisted):
         if is_folder and depth < _DEEPEST and not os.path.islink(f"{folder}/{name}"):
-            yield from _markdown(f"{folder}/{name}", depth + 1)
+            yield from _markdown(f"{folder}/{name}", depth + 1, unlisted)
         elif not is_folder and name.lower().endswith(".md") and name.lower() != "readme.md":
             yield f"{folder}/{name}"
+
+
+def _entries(folder: str, unlisted: list[tuple[str, OSError]]) -> list[tuple[str, bool]]:
+    """Names in a folder that are not hidden, sorted, and whether each is a folder."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith("."))
+    except OSError as error:
+        unlisted.append((folder, error))
+        return []
 
 
 def _read(path: Path, shown: str, source: Source) -> FoundFile:

@@ -54,7 +54,9 @@ def test_arguments_take_their_places(body: str, arguments: str, expected: str) -
     assert text(called(body, arguments)) == expected
 
 
-@pytest.mark.parametrize("body", ["awk " * 60_000, "awk '" * 50_000, "```md\n```\n" * 20_000, "```md\n!`a`\n" * 20_000])
+@pytest.mark.parametrize(
+    "body", ["awk " * 60_000, "awk '" * 50_000, "```md\n```\n" * 20_000, "```md\n!`a`\n" * 20_000, "```\n/a\n" * 30_000]
+)
 def test_a_text_as_large_as_a_file_may_be_is_read_at_once(body: str) -> None:
     assert text(called(body, "a")).startswith(body)
 
@@ -106,6 +108,20 @@ def test_a_call_in_a_code_block_or_of_nothing_known_is_text() -> None:
     other = command("other", "other")
     body = "```\n/other\n```\n/etc/hosts\n/unknown x\nsay /other"
     assert text(called(body, "", other)) == body
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("```sh\n!`date`\n```\n/other now", "```sh\n<date>\n```\nOTHER now"),
+        ("```sh\n!`date`\n/other now\n```", "```sh\n<date>\n/other now\n```"),
+        ("!`date`/other now", "<date>/other now"),
+        ("```!\ndate\n```\n/other now", "<date>\nOTHER now"),
+        ("````md\n```sh\n````\n/other now", "````md\n```sh\n````\nOTHER now"),
+    ],
+)
+def test_a_shell_command_before_a_call_hides_no_fence(body: str, expected: str) -> None:
+    assert text(called(body, "", command("OTHER $1", "other"))) == expected
 
 
 def test_a_command_that_calls_itself_is_named() -> None:

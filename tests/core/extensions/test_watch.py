@@ -181,6 +181,31 @@ def test_files_that_are_nothing_of_use_are_one_line_each(places: Places) -> None
     assert len(files.now.skills["huge"].body) < 262_144
 
 
+def test_a_problem_belongs_to_the_kind_of_its_folder(places: Places) -> None:
+    for name in ("commands/agents/gone.md", "skills/commands/SKILL.md"):
+        path = places.write(f".claude/{name}", "x")
+        path.unlink()
+        path.symlink_to("nowhere")
+    problems = places.open().now.problems
+    assert sorted(kind for kind, _ in problems) == ["commands", "skills"], problems
+
+
+def test_a_folder_that_can_not_be_listed_hides_no_other(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    places.write(".claude/commands/closed/one.md", "x")
+    places.write(".claude/commands/open/two.md", "x")
+    listed = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    now = places.open().now
+    assert set(now.commands) == {"open:two"}
+    assert now.problems == (("commands", ".claude/commands/closed: cannot list it (Permission denied)"),)
+
+
 def test_a_folder_that_holds_the_workspace_is_no_skill_s_to_read(places: Places) -> None:
     places.write("SKILL.md", "---\ndescription: d\n---\n")
     (places.home / ".claude/skills").mkdir(parents=True)
