@@ -90,7 +90,7 @@ def _is_note(text: str) -> bool:
 
 # --- aider -------------------------------------------------------------------------------------------------------
 
-_AIDER: Final = lazy_pattern(r"(?m)^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*$")
+_AIDER: Final = lazy_pattern(r"(?m)^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?$")
 EARLIER: Final = "of earlier chats"
 
 
@@ -102,6 +102,7 @@ def aider(text: str) -> Foreign:
     """The newest chat with messages of ``.aider.chat.history.md``: lines of the user start with ``####``, those of
     aider itself with ``>``, and the others are the model's. Commands to aider are no messages."""
     found = Foreign("aider")
+    text = text.replace("\r\n", "\n")
     starts = [*_AIDER.finditer(text)]
     ends = [*(start.start() for start in starts[1:]), len(text)]
     for start, end in reversed([*zip(starts, ends, strict=True)]):
@@ -128,7 +129,7 @@ def _aider_chat(found: Foreign, text: str, at: float) -> None:
         user.clear()
         answer.clear()
 
-    for line in text.splitlines():
+    for line in text.split("\n"):  # other characters that end a line for Python belong to what was said
         if line.startswith("####"):
             if not of_user:
                 close()

@@ -557,8 +557,9 @@ def test_mistral_vibe() -> None:
     assert shown(messages) == expected
 
 
-def test_aider() -> None:
-    found = read_foreign(AIDER)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_aider(line_end: str) -> None:
+    found = read_foreign(AIDER.replace("\n", line_end))
     assert found.agent == "aider"
     assert [(type(one.part).__name__, getattr(one.part, "text", ""), bool(one.answer)) for one in found.said] == [
         ("TextPart", "fix it\nand test it", False),
@@ -571,3 +572,8 @@ def test_aider() -> None:
     assert "of earlier chats" in left_out
     with pytest.raises(PortableError, match="of aider, but contains no messages"):
         read_foreign("# aider chat started at 2026-02-03 04:05:06\n\n> Aider v0.80.0\n")
+
+
+def test_only_line_ends_separate_the_lines_of_aider() -> None:
+    found = read_foreign("# aider chat started at 2026-02-03 04:05:06\n\n#### why?\n\nOne\u2028#### two\f> three\n")
+    assert [getattr(one.part, "text", "") for one in found.said] == ["why?", "One\u2028#### two\f> three"]

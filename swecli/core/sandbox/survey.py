@@ -257,11 +257,12 @@ def undo(before: Mapping[str, Content], after: Mapping[str, Content], keep: Path
     for path, content in sorted(after.items()):
         if path in before and before[path] == content:
             continue
+        mode = _mode(path)
         if _remove(path, content, keep):
             undone.append(path)
             old = before.get(path)
             if old is not None:
-                _restore(path, old)
+                _restore(path, old, mode)
     return tuple(undone)
 
 
@@ -278,10 +279,19 @@ def _remove(path: str, content: Content, keep: Path) -> bool:
     return False
 
 
-def _restore(path: str, content: bytes) -> None:
+def _mode(path: str) -> int:
+    """Permission bits for a restored file: those of the present one, which none but the user may write."""
+    try:
+        state = os.lstat(path)
+    except OSError:
+        return 0o644
+    return state.st_mode & 0o755 if stat.S_ISREG(state.st_mode) else 0o644
+
+
+def _restore(path: str, content: bytes, mode: int) -> None:
     with contextlib.suppress(OSError), _parent(path) as parent:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(os.path.basename(path), flags, 0o644, dir_fd=parent), "wb") as stream:
+        with os.fdopen(os.open(os.path.basename(path), flags, mode, dir_fd=parent), "wb") as stream:
             stream.write(content)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
+from swecli.core.git import common_directory, git_directory
 from swecli.core.workspace.text_file import read_bytes
 from swecli.lazy_pattern import lazy_pattern
 
@@ -83,7 +84,7 @@ class IgnoreRules:
     def _load(self, folder: str) -> _Patterns | None:
         names = self._names
         if not folder and ".gitignore" in names:
-            names = (".git/info/exclude", *names)
+            names = (*_excludes_of(self.root), *names)
         lines: list[str] = []
         for name in names:
             path = os.path.join(self.root, folder, name)  # few folders have any; a Path would take longer than the look
@@ -96,6 +97,15 @@ class IgnoreRules:
             lines += data.decode("utf-8-sig", "replace").splitlines()
         lines = [line for line in lines if line.strip() and not line.startswith("#") and _is_simple(line)]
         return _Patterns(_compiled(lines)) if lines else None
+
+
+def _excludes_of(root: Path) -> tuple[str, ...]:
+    """Path of a repository's own ignore file, which all its work trees share; empty outside a repository."""
+    try:
+        place = git_directory(root) or root / ".git"  # which may be a link
+        return (str(common_directory(place) / "info" / "exclude"),)
+    except OSError:
+        return ()
 
 
 class _Patterns:

@@ -154,6 +154,19 @@ def test_what_was_changed_is_put_back_and_what_was_not_stays(work: Path) -> None
     assert (tasks.read_text(), other.read_text()) == ("old", "same")
 
 
+@pytest.mark.parametrize(("before", "after"), [(0o755, 0o755), (0o600, 0o600), (0o644, 0o6777)])
+def test_what_is_put_back_runs_and_is_read_as_before(work: Path, before: int, after: int) -> None:
+    hook = put(work, "sub/.husky/pre-commit", "old")
+    hook.chmod(before)
+    known = survey((str(work),)).steering
+    assert str(hook) in known
+    hook.write_text("new")
+    hook.chmod(after)
+    undo(known, survey((str(work),)).steering, work.parent / "kept")
+    assert hook.read_text() == "old"
+    assert hook.stat().st_mode & 0o7777 == after & 0o755
+
+
 def test_undoing_follows_no_link(work: Path) -> None:
     victim = put(work.parent, "victim/.npmrc", "keep")
     (work / "sub").symlink_to(victim.parent)

@@ -136,3 +136,22 @@ def test_own_logs_are_no_part_of_a_project(tmp_path: Path) -> None:
     names = (".swecli/logs/a.log", ".swecli/config.toml", "logs/b.txt", "sub/.swecli/logs/c.log")
     tree(tmp_path, dict.fromkeys(names, ""))
     assert paths(tmp_path) == [".swecli/", ".swecli/config.toml", "logs/", "logs/b.txt", "sub/", "sub/.swecli/"]
+
+
+@pytest.mark.parametrize("start", ["main", "linked", "module", "pointed"])
+def test_the_own_ignore_file_of_a_repository_counts_in_all_its_work_trees(tmp_path: Path, start: str) -> None:
+    tree(
+        tmp_path,
+        {
+            "main/.git/info/exclude": "private/\n",
+            "main/.git/worktrees/linked/commondir": "../..\n",
+            "linked/.git": f"gitdir: {tmp_path}/main/.git/worktrees/linked\n",
+            "main/.git/modules/m/info/exclude": "private/\n",
+            "module/.git": "gitdir: ../main/.git/modules/m\n",
+            f"{start}/private/file": "",
+            f"{start}/file": "",
+        },
+    )
+    if start == "pointed":
+        (tmp_path / "pointed/.git").symlink_to(tmp_path / "main/.git")
+    assert paths(tmp_path / start) == ["file"]
