@@ -4,6 +4,7 @@ If the arguments surely lead to the interface, its first paint comes first, even
 """
 
 import sys
+from io import TextIOWrapper
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -15,6 +16,8 @@ def main(argv: list[str] | None = None) -> int:
         replace_closed()
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             return refuse_closed_output()
+    if isinstance(sys.stdout, TextIOWrapper):  # what its encoding lacks becomes an escape, as everywhere in swecli
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return _flushed(_run(arguments))
     except SystemExit as ended:  # --help

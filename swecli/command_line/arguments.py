@@ -300,8 +300,14 @@ def _visible(formats: Sequence[str]) -> list[str]:
     return [name for name in formats if name != "transcript"]
 
 
+_DIGITS = 18
+"""Digits of the largest number as an argument, which fits every place of use."""
+
+
 def count(text: str) -> int:
     """A number of things as an argument."""
+    if len(text) > _DIGITS and text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a number of {len(text):,} digits is too large")
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import to_builtins
 
 from swecli.command_line.arguments import Parser, UsageError, count, working_directory
-from swecli.command_line.sessions import opened
+from swecli.command_line.session_store import opened
 from swecli.command_line.standard_streams import complain, print_text
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural

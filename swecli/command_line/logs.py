@@ -123,7 +123,7 @@ def _export(folder: Path, wanted: str) -> int:
 def _stored(folder: Path, wanted: str) -> tuple[str, list[Entry]]:
     """Id and entries of a stored session; both empty without one."""
     from swecli.command_line.session_files import cover_of
-    from swecli.command_line.sessions import database_of, opened
+    from swecli.command_line.session_store import database_of, opened
     from swecli.core.context_management.counter import PieceEstimator
     from swecli.core.sessions.journal import masked_events
     from swecli.core.sessions.log import LogEntries

@@ -10,7 +10,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
-from swecli.command_line.sessions import opened
+from swecli.command_line.session_store import opened
 from swecli.command_line.standard_streams import complain, print_lines, print_text
 from swecli.exit_codes import ExitCode
 from swecli.export.destination import FORMATS, DestinationError, ExportFormat, format_of, write_export

@@ -9,8 +9,7 @@ import re
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from swecli.command_line.arguments import Parser, UsageError, count, working_directory
+from swecli.command_line.session_store import database_of, opened, paths_of
 from swecli.command_line.standard_streams import complain, print_lines, print_text
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural
@@ -27,8 +27,7 @@ from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from swecli.assembly.session_list import Expired, Folder, Retention
-    from swecli.core.config.paths import Paths
-    from swecli.core.sessions.store import SessionInfo, SessionStore
+    from swecli.core.sessions.store import SessionInfo
 
 
 def parser_of(word: str, about: str, *, every: bool = False, dry: bool = False) -> Parser:
@@ -41,47 +40,6 @@ def parser_of(word: str, about: str, *, every: bool = False, dry: bool = False) 
     if dry:
         parser.add_argument("--dry-run", action="store_true", help="list what would be deleted; delete nothing")
     return parser
-
-
-def paths_of() -> Paths:
-    from swecli.core.config.paths import user_paths
-
-    return user_paths(os.environ)
-
-
-def database_of(folder: Path) -> Path:
-    from swecli.assembly.storage import DATABASE
-
-    return paths_of().workspace_data(folder) / DATABASE
-
-
-@contextmanager
-def opened(folder: Path, *, changes: bool = False, make: bool = False) -> Iterator[SessionStore]:
-    """The store of a folder; reports its problems. ``changes``: a read-only store is useless. ``make`` creates a
-    missing one.
-
-    Raises:
-        StartError: nothing is stored for the folder, or it can't be used.
-    """
-    from swecli.assembly.storage import no_sessions
-    from swecli.core.sessions.database import LOOKED_AT, open_database
-    from swecli.core.sessions.store import SessionError, SessionStore
-
-    file = database_of(folder)
-    if not make and not file.exists():
-        raise no_sessions(folder)
-    database = open_database(file, purpose=LOOKED_AT)
-    for problem in database.problems if database.durable else ():
-        complain(f"warning: {problem}")
-    with closing(SessionStore(database)) as store:
-        try:
-            if not database.durable and (changes or not database.copied):
-                raise StartError(database.why_in_memory, _BAD)
-            yield store
-        except SessionError as error:
-            raise StartError(str(error), _BAD) from error
-        except sqlite3.Error as error:
-            raise StartError(f"cannot use {file} ({error}); nothing was changed", _BAD) from error
 
 
 _BAD = ExitCode.BAD_INPUT

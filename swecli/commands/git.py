@@ -161,6 +161,10 @@ class Git:
         """A name relative to the work tree instead of the session's folder."""
         return os.path.relpath(os.path.normpath(self._cwd / name), self.top)
 
+    def pathspec(self, name: str) -> str:
+        """The name for git. One that exists is no pattern: ``[id].py`` would match i.py, too."""
+        return f":(literal){name}" if os.path.lexists(self._cwd / name) else name
+
     def is_folder(self, name: str) -> bool:
         return (self._cwd / name).is_dir()
 
@@ -190,9 +194,9 @@ class Git:
             GitError: it failed or took too long.
         """
         at = arguments.index("--") if "--" in arguments else len(arguments)
-        options, paths = (verb, *_DIFF, *arguments[:at]), arguments[at + 1 :]
+        options, named = (verb, *_DIFF, *arguments[:at]), {self.below_top(path) for path in arguments[at + 1 :]}
+        paths = tuple(map(self.pathspec, arguments[at + 1 :]))
         found = await self.names(*options, "--no-renames", "--name-only", "-z", *_ONLY_NAMES[verb], "--", *paths)
-        named = {self.below_top(path) for path in paths}
         secret = tuple(name for name in dict.fromkeys(found) if is_secret(f"/{name}") and name not in named)
         without = tuple(f":(top,exclude,literal){name}" for name in secret)
         everything = (":(top)",) if secret and not paths else ()
@@ -295,10 +299,11 @@ async def _below(git: Git, typed: str, base: str, focus: str) -> Change | None:
     """
     found = git.located(typed)
     name = found or typed_path(typed)
-    if found is None and not await git.knows("ls-files", "--error-unmatch", "--", name):  # deleted, or a pattern
+    spec = git.pathspec(name)
+    if found is None and not await git.knows("ls-files", "--error-unmatch", "--", spec):  # deleted, or a pattern
         return None
-    new = await git.names("ls-files", "--others", "--exclude-standard", "--directory", "-z", "--", name)
-    if found and not new and not git.is_folder(name) and not await git.names("ls-files", "-z", "--", name):
+    new = await git.names("ls-files", "--others", "--exclude-standard", "--directory", "-z", "--", spec)
+    if found and not new and not git.is_folder(name) and not await git.names("ls-files", "-z", "--", spec):
         new = (name,)  # an ignored file, named by the user
     return Change(f"the uncommitted changes of {name}", ("diff", base, "--", name), focus, new)
 
@@ -306,6 +311,8 @@ async def _below(git: Git, typed: str, base: str, focus: str) -> Change | None:
 async def _branch(git: Git, name: str) -> tuple[str, tuple[str, ...]]:
     """A trunk is compared with the current branch; another branch is itself the change, compared with the current
     one."""
+    if not await git.knows("rev-parse", "--verify", "--quiet", "HEAD"):
+        raise GitError(f"The current branch has no commit yet to compare with {name}.")
     current = (await git("rev-parse", "--abbrev-ref", "HEAD")).strip()
     here = "HEAD" if current == "HEAD" else f"the branch {current}"
     if name == current:

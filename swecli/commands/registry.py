@@ -287,7 +287,7 @@ def find(name: str, commands: Sequence[SlashCommand] = COMMANDS) -> SlashCommand
     wanted = name.lower()
     exact = (command for command in commands if name == command.name or name in command.aliases)
     return next(exact, None) or next(
-        (command for command in commands if wanted == command.name or wanted in command.aliases), None
+        (command for command in commands if wanted in map(str.lower, (command.name, *command.aliases))), None
     )
 
 

@@ -13,13 +13,13 @@ from tests.support.program import ROOT, Program
 from tests.support.waiting import PATIENCE
 
 
-def run(tmp_path: Path, tail: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(tmp_path: Path, tail: str, *arguments: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
     program = Program(tmp_path, tmp_path / "home")
     command = shlex.join([sys.executable, "-m", "swecli.cli", *arguments])
     return subprocess.run(
         ["sh", "-c", f"{command} {tail}"],
         cwd=tmp_path,
-        env={**program.environment, "PYTHONPATH": str(ROOT)},
+        env={**program.environment, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": encoding},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -58,6 +58,20 @@ def test_a_full_disk_behind_the_output_is_a_failure(tmp_path: Path, arguments: l
     ended = run(tmp_path, ">/dev/full", *arguments)
     assert ended.returncode == 1
     assert ended.stderr == "swecli: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["completion", "zsh"], ["permissions", "grant", "Bash(x …)"]])
+def test_what_the_encoding_of_the_output_lacks_becomes_an_escape(tmp_path: Path, arguments: list[str]) -> None:
+    ended = run(tmp_path, "", *arguments, encoding="latin-1")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "\\u2026" in ended.stdout
+
+
+@pytest.mark.parametrize("arguments", [["sessions", "list", "-n"], ["lab", "tune", "--sessions"], ["--max-turns"]])
+def test_a_number_that_fits_nowhere_is_a_usage_error(tmp_path: Path, arguments: list[str]) -> None:
+    ended = run(tmp_path, "", *arguments, "9" * 30)
+    assert ended.returncode == 2
+    assert "a number of 30 digits is too large" in ended.stderr
 
 
 def test_a_mark_before_the_lines_of_a_batch_is_no_part_of_them(tmp_path: Path) -> None:

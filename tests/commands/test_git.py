@@ -139,6 +139,22 @@ async def test_paths_may_be_new_quoted_or_outside(repository: Path, tmp_path: Pa
     )
 
 
+@pytest.mark.parametrize("name", ["app/[i]d.py", ":x", "*.py", ":(top)"])
+async def test_a_name_that_looks_like_a_pattern_is_a_name(repository: Path, name: str) -> None:
+    for path in (repository / name, repository / "app/id.py"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("one\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "Names")
+    for path in (repository / name, repository / "app/id.py"):
+        path.write_text("two\n")
+    made = Git(repository, (repository,))
+    found = await change_of(made, name)
+    assert (found.what, found.untracked) == (f"the uncommitted changes of {name}", ())
+    diff, _ = await made.diff(*found.command)
+    assert [line for line in diff.splitlines() if line.startswith("+++")] == [f"+++ b/{name}"]
+
+
 async def test_in_a_folder_of_the_repository_names_are_relative_to_it(repository: Path) -> None:
     folder = repository / "src"
     folder.mkdir()
@@ -175,6 +191,13 @@ async def test_before_the_first_commit_everything_is_reviewed(tmp_path: Path) ->
     found = await change_of(made, "")
     assert found.untracked == ("b.txt",)
     assert "+one" in (await made.diff(*found.command))[0]
+
+
+async def test_a_branch_without_a_commit_is_compared_with_no_other(repository: Path) -> None:
+    git(repository, "branch", "-M", "main")
+    git(repository, "checkout", "-q", "--orphan", "fresh")
+    with pytest.raises(GitError, match="has no commit yet to compare with main"):
+        await change_of(Git(repository, (repository,)), "main")
 
 
 async def test_a_damaged_repository_is_named_as_such(repository: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, command_table, find, nearest, parse
 
@@ -35,6 +36,12 @@ def test_commands_are_found_by_name_and_alias(line: str, name: str, arguments: s
     parsed = parse(line)
     assert isinstance(parsed, CommandCall)
     assert (parsed.command.name, parsed.arguments) == (name, arguments)
+
+
+def test_case_is_ignored_also_in_names_of_servers() -> None:
+    prompt = replace(COMMANDS[0], name="mcp__Hub__newIssue", aliases=("Hub:newIssue",))
+    for name in ("mcp__Hub__newIssue", "MCP__hub__newissue", "hub:NEWISSUE"):
+        assert find(name, (prompt,)) is prompt
 
 
 def test_a_name_may_begin_with_a_digit() -> None:

@@ -104,8 +104,8 @@ class _Reader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         self.in_time()
         if self._skip:
-            if tag == self._skip[-1]:
-                self._skip.pop()
+            while tag in self._skip and self._skip.pop() != tag:
+                pass  # what was not closed inside of it ends with it
             return
         if tag == "title":
             self._in_title = False

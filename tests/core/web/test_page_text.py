@@ -44,3 +44,8 @@ def test_any_text_is_a_page(html: str) -> None:
 
 def test_a_page_that_never_ends_its_comment_takes_no_longer_than_it_may() -> None:
     assert page_text("<p>begin</p>" + "<!--" * 500_000, "https://example.com/", seconds=0.0).startswith("begin")
+
+
+@pytest.mark.parametrize("inner", ["<svg><path>", "<template><select>", "<svg></svg>", "<svg/>", "</math>"])
+def test_what_is_left_out_ends_where_it_is_closed(inner: str) -> None:
+    assert page_text(f"<p>a</p><object>b{inner}c</object><p>d</p>", "http://x/") == "a\n\nd"
