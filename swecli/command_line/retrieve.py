@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_text
+from swecli.core.workspace.text_file import usable_folder
 from swecli.exit_codes import ExitCode
 from swecli.safe_text import safe_line
 
@@ -73,9 +74,10 @@ def batch(lines: Iterable[str]) -> Iterator[str]:
         except (ValueError, KeyError, TypeError):
             yield json.dumps({"error": 'expected a line such as {"root": "/folder", "text": "words"}'})
             continue
-        folder = Path(root).expanduser()
-        if not folder.is_dir():
-            yield json.dumps({"error": f"{root} is not a folder"})
+        try:
+            folder = usable_folder(root, Path.cwd())
+        except (ValueError, OSError) as error:
+            yield json.dumps({"error": f"{root}: {error}"})
             continue
         yield json.dumps(document(projects.retrieval(folder, text)))
 

@@ -103,8 +103,10 @@ async def _run_diff(session: Session, arguments: str) -> CommandResult:
     first, _, rest = arguments.partition(" ")
     if first.upper() == "HEAD":
         return await _against(session, "HEAD", rest.strip())
-    below, is_there = _place(arguments, cwd) if arguments else ("", True)
+    (below, *target), is_there = _places(arguments, cwd) if arguments else ([""], True)
     found = await session.files.difference(below)
+    if target and not found.files and not found.generated:
+        found = await session.files.difference(*target)
     unknown = ""
     if not is_there and not found.files and not found.generated:
         try:
@@ -140,8 +142,11 @@ async def _against(session: Session, revision: str, path: str, *, sure: bool = T
     GitRefused: there is nothing to show, unless a revision is surely meant (``sure``).
     """
     cwd = session.view.cwd
+    (below, *target), is_there = _places(path, cwd) if path else ([""], True)
     try:
-        found = await session.files.against(revision, _place(path, cwd)[0] if path else "")
+        found = await session.files.against(revision, below)
+        if target and not found.files and not found.generated:
+            found = await session.files.against(revision, *target)
     except GitRefused as error:
         if not sure:
             raise
@@ -155,7 +160,7 @@ async def _against(session: Session, revision: str, path: str, *, sure: bool = T
         blocks.append(TextBlock(f"{_sum(found.files, f'differ from {revision}', 'differs from ' + revision)}.", "dim"))
     elif found.generated or found.nested:
         blocks.insert(0, TextBlock(f"No other file{where} differs from {revision}."))
-    elif path and not _place(path, cwd)[1]:
+    elif not is_there:
         blocks.append(TextBlock(f"There is no file of the name {path}, neither here nor in {revision}.", "warning"))
     else:
         blocks.append(TextBlock(f"No file{where} differs from {revision}."))
@@ -171,11 +176,14 @@ def _diffs(files: Sequence[DiffBlock], more: int, generated: GeneratedFiles, cwd
     return blocks
 
 
-def _place(words: str, cwd: Path) -> tuple[str, bool]:
-    """The path meant by the words, and whether it exists."""
-    typed = os.path.expanduser(typed_path(words))
-    place = os.path.realpath(os.path.join(cwd, typed))
-    return place, os.path.lexists(place)
+def _places(words: str, cwd: Path) -> tuple[list[str], bool]:
+    """The path meant by the words, for a link also its target, and whether the path exists."""
+    typed = os.path.join(cwd, os.path.expanduser(typed_path(words))).rstrip(os.sep)
+    target = os.path.realpath(typed)
+    if not os.path.islink(typed):
+        return [target], os.path.lexists(target)
+    own = os.path.join(os.path.realpath(os.path.dirname(typed)), os.path.basename(typed))
+    return [own, target], True
 
 
 def _sum(files: Sequence[DiffBlock], several: str, one: str = "") -> str:

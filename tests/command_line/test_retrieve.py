@@ -42,14 +42,16 @@ def test_a_batch_answers_each_line(shop: Path, tmp_path: Path) -> None:
         {"root": str(tmp_path / "none"), "text": "deliver"},
         {"root": 3, "text": "x"},
         {"root": str(shop), "text": ""},
+        {"root": "~nobody-of-this-name/x", "text": "x"},
     ]
     answers = [json.loads(line) for line in batch([*map(json.dumps, requests), "", "no json"])]
     assert answers[0][0]["path"] == "src/mail/smtp.py"
     assert answers[1] == []
-    assert "is not a folder" in answers[2]["error"]
+    assert answers[2] == {"error": f"{tmp_path / 'none'}: no such directory"}
     assert "expected a line such as" in answers[3]["error"]
     assert answers[4] == []
-    assert "expected a line such as" in answers[5]["error"]
+    assert "cannot use it" in answers[5]["error"]
+    assert "expected a line such as" in answers[6]["error"]
 
 
 def test_what_makes_no_sense_is_told() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from swecli.commands.base import CommandResult
 from swecli.commands.registry import CommandCall, parse
 from swecli.core.checkpoints.generated import GeneratedFiles
@@ -43,6 +45,19 @@ async def test_a_path_narrows_it() -> None:
     assert "no file below nowhere" in said.text
 
 
+@pytest.mark.parametrize("line", ["/diff link", "/diff HEAD link"])
+async def test_a_link_is_meant_before_its_target(tmp_path: Path, line: str) -> None:
+    (tmp_path / "link").symlink_to("target")  # which may be missing
+    own, target = DiffBlock(f"{tmp_path}/link", None, None, "a link"), DiffBlock(f"{tmp_path}/target", "1\n", "2\n")
+    for files, expected in (((own, target), "link"), ((target,), "target")):
+        session = CommandSession(tmp_path)
+        session.files.changed, session.files.tree = Difference(files), GitChanges(files)
+        found = parse(line)
+        assert isinstance(found, CommandCall)
+        blocks = (await found.command.run(session, found.arguments)).blocks
+        assert [block.path for block in blocks if isinstance(block, DiffBlock)] == [expected]
+
+
 async def test_nothing_changed_nothing_known_and_more_than_is_shown() -> None:
     for changed, expected in (
         (Difference(), "changed no file"),
@@ -80,8 +95,8 @@ async def test_head_compares_with_git_and_any_other_revision_where_no_path_is_me
     assert "3 files differ from HEAD (1 new, 1 removed)." in text
     assert "and 3 more files" in text
     assert "and 2 files in a generated folder (build/)" in text
-    assert "1 file differs from v1.0" in await against("/diff v1.0 src", GitChanges(FILES[:1]), session)
-    assert session.files.revisions == [("HEAD", ""), ("v1.0", "/proj/src")]
+    assert "1 file differs from v1.0" in await against("/diff v1.0 sub", GitChanges(FILES[:2]), session)
+    assert session.files.revisions == [("HEAD", ""), ("v1.0", "/proj/sub")]
     assert "No file differs from HEAD." in await against("/diff HEAD", GitChanges(), session)
     nested = await against("/diff HEAD", GitChanges(nested=("/proj/a", "/proj/b")), session)
     assert "No other file differs from HEAD." in nested

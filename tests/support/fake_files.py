@@ -44,7 +44,8 @@ class FakeFiles:
         self.revisions.append((revision, below))
         if isinstance(self.tree, GitRefused):
             raise self.tree
-        return self.tree
+        files = tuple(block for block in self.tree.files if not below or is_below(block.path, below))
+        return replace(self.tree, files=files)
 
     async def generated(self, paths: Sequence[str]) -> tuple[list[str], GeneratedFiles]:
         return GeneratedFolders(("/proj",)).split(paths)
