@@ -114,6 +114,7 @@ def test_the_message(arguments: tuple[str, ...], prompt: str, headless: bool) ->
         (("--system-prompt", "a", "--system-prompt-file", "file"), "not allowed with"),
         (("folder",), "folder is a directory; to work there: swecli -C folder"),
         ((".",), "to work there: swecli -C ."),
+        (("my folder",), "to work there: swecli -C 'my folder'"),
         (("--cwd",), "expected one argument"),
         (("--out", "json"), "unrecognized arguments"),
     ],
@@ -124,6 +125,7 @@ def test_bad_usage_is_one_line_and_exit_2(
     (tmp_path / "file").write_text("x")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "my folder").mkdir()
     assert main([*arguments]) == ExitCode.USAGE
     error = capsys.readouterr().err
     assert message in error

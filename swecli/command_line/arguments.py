@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
@@ -423,7 +424,7 @@ def _one_shot(arguments: argparse.Namespace) -> bool:
 def _no_directory(prompts: Sequence[str], cwd: Path) -> None:
     """A folder in place of a message is most likely meant as the working directory."""
     if len(prompts) == 1 and is_folder(prompts[0], cwd):
-        raise UsageError(f"{prompts[0]} is a directory; to work there: swecli -C {prompts[0]}")
+        raise UsageError(f"{prompts[0]} is a directory; to work there: swecli -C {shlex.quote(prompts[0])}")
 
 
 def working_directory(name: str | None) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -96,7 +97,7 @@ def import_session(arguments: Sequence[str]) -> int:
         complain(f"swecli: {line}")
     if session.cwd and session.cwd != str(folder):
         complain(f"swecli: it was made in {session.cwd}; the files it mentions may differ here.")
-    place = "" if folder == Path.cwd() else f" -C {folder}"
+    place = "" if folder == Path.cwd() else f" -C {shlex.quote(str(folder))}"
     return print_text(f"Imported {plural(turns, 'turn')}. Continue with: swecli{place} -r {identifier}\n")
 
 

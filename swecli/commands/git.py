@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SECONDS = 20.0
 MOST_BYTES = 4_000_000
-"""Most bytes of output to read."""
+"""Most bytes of output that are used."""
 SHARE = 0.4
 """Share of the context window for a diff."""
 CHARS = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -86,7 +87,8 @@ def add_worktree(cwd: Path, base: Path, name: str, environment: Mapping[str, str
     below = cwd.relative_to(git.root) if cwd.is_relative_to(git.root) else Path()
     if root.exists():
         if not again or not _belongs(root, git):
-            raise WorkTreeError(f"{root} already exists. Use another name, or work in it: swecli -C {root}")
+            there = shlex.quote(str(root))
+            raise WorkTreeError(f"{root} already exists. Use another name, or work in it: swecli -C {there}")
         return WorkTree(root, _within(root, below), branch, "", git.root)
     empty = f"{git.root} has no commit yet, so swecli cannot make a worktree of it. Commit once, then try again."
     commit = _git(git.root, environment, "rev-parse", "--verify", "--quiet", "HEAD^{commit}", silent=empty)

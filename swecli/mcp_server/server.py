@@ -219,8 +219,10 @@ class TaskServer:
         task = self._tasks.get(session)
         if task is not None:
             finished = asyncio.ensure_future(task.finished())
-            await asyncio.wait((finished,), timeout=wait)
-            finished.cancel()
+            try:
+                await asyncio.wait((finished,), timeout=wait)
+            finally:
+                finished.cancel()
             return task.report
         looked = await self._looked_at(session)
         try:

@@ -68,10 +68,10 @@ def test_a_name_that_can_not_be_one_is_refused(repository: Path, tmp_path: Path,
 
 
 def test_a_name_twice_says_where_the_first_is(repository: Path, tmp_path: Path) -> None:
-    tree = add_worktree(repository, tmp_path / "trees", "fix", ENVIRONMENT)
+    tree = add_worktree(repository, tmp_path / "my trees", "fix", ENVIRONMENT)
 
-    with pytest.raises(WorkTreeError, match=str(tree.root)):
-        add_worktree(repository, tmp_path / "trees", "fix", ENVIRONMENT)
+    with pytest.raises(WorkTreeError, match=f"swecli -C '{tree.root}'"):
+        add_worktree(repository, tmp_path / "my trees", "fix", ENVIRONMENT)
 
 
 def test_a_folder_without_repository_is_told(tmp_path: Path) -> None:

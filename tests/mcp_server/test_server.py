@@ -218,3 +218,26 @@ async def test_a_call_that_is_cancelled_while_its_session_opens_leaves_none(
         assert not made.server._tasks
         assert opened[0]._closed
         assert text(await made.call("run_task", prompt="go on")).startswith("All is well.")
+
+
+async def test_a_wait_for_a_result_that_is_cancelled_leaves_nothing_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bench(tmp_path, monkeypatch, EDIT) as made:
+        waits: list[asyncio.Task[None]] = []
+
+        class Working:
+            async def finished(self) -> None:
+                waits.append(asyncio.current_task())
+                await asyncio.Event().wait()
+
+        made.server._tasks["x"] = Working()
+        reading = asyncio.create_task(made.server._result_of("x", 60))
+        while not waits:  # noqa: ASYNC110 - it begins soon
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        assert waits[0].cancelling()
+        del made.server._tasks["x"]
+        await asyncio.gather(*waits, return_exceptions=True)
+        assert waits[0].cancelled()

@@ -51,13 +51,15 @@ class ServerLog:
             make_private(self.path.parent)
             if self._size == 0 and self.path.exists():
                 self._size = self.path.stat().st_size
-            if self._size + len(text) > LARGEST_LOG:
-                os.replace(self.path, self.path.with_suffix(".old.log"))
+            data = text.encode("utf-8", "replace")[-LARGEST_LOG:]
+            if self._size + len(data) > LARGEST_LOG:
+                if self._size:
+                    os.replace(self.path, self.path.with_suffix(".old.log"))
                 self._size = 0
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
-                file.write(text[-LARGEST_LOG:])
-            self._size += len(text)
+            with os.fdopen(descriptor, "ab") as file:
+                file.write(data)
+            self._size += len(data)
         except OSError:
             self.path = None
 

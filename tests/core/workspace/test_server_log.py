@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
-from swecli.core.workspace.server_log import NEWEST, ServerLog
+from swecli.core.workspace.server_log import LARGEST_LOG, NEWEST, ServerLog
 
 
 def test_only_whole_lines_are_kept() -> None:
@@ -47,3 +48,16 @@ async def test_a_key_and_a_character_that_arrive_in_two_pieces() -> None:
     stream.feed_eof()
     await following
     assert log.newest == "key: *** ä\nlast: ***"
+
+
+def test_a_log_is_limited_in_bytes_whatever_its_letters(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    log = ServerLog(path, str)
+    for _ in range(5):
+        log.write("漢" * (LARGEST_LOG // 4) + "\n")
+        assert path.stat().st_size <= LARGEST_LOG
+    assert path.with_suffix(".old.log").stat().st_size <= LARGEST_LOG
+    log = ServerLog(tmp_path / "other.log", str)
+    log.write("x" * 2 * LARGEST_LOG)  # more than a log holds, and nothing before it
+    assert (tmp_path / "other.log").stat().st_size == LARGEST_LOG
+    assert not (tmp_path / "other.old.log").exists()
