@@ -127,7 +127,7 @@ def _stored(folder: Path, wanted: str) -> tuple[str, list[Entry]]:
     from swecli.core.context_management.counter import PieceEstimator
     from swecli.core.sessions.journal import masked_events
     from swecli.core.sessions.log import LogEntries
-    from swecli.core.sessions.store import SessionError
+    from swecli.core.sessions.store import SessionError, SeveralSessions
 
     if not database_of(folder).exists():
         return "", []
@@ -135,6 +135,8 @@ def _stored(folder: Path, wanted: str) -> tuple[str, list[Entry]]:
         try:
             newest = next(iter(store.list(limit=1)), None)
             name = store.get(wanted).id if wanted else newest.id if newest is not None else ""
+        except SeveralSessions:
+            raise
         except SessionError:
             return "", []
         events = store.load(name, lambda text: complain(f"warning: {text}")) if name else []

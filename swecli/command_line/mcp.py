@@ -135,7 +135,7 @@ def _pairs(given: Sequence[str], sign: str, option: str) -> dict[str, str]:
         name, there, value = one.partition(sign)
         if not there or not name.strip():
             raise UsageError(f"{option} wants NAME{sign}VALUE, not {one!r}")
-        found[name.strip()] = value.strip()
+        found[name.strip()] = value if sign == "=" else value.strip()  # blanks belong to a variable, not to a header
     return found
 
 

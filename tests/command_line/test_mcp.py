@@ -29,7 +29,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_added_listed_tried_and_removed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert mcp(["add", "hub", "-e", "TOKEN=${TOKEN:-x}", "--", *WORDS]) == 0
+    assert mcp(["add", "hub", "-e", "TOKEN=${TOKEN:-x}", "-e", "INDENT= = ", "--", *WORDS]) == 0
+    own = user_paths({"SWECLI_HOME": str(Path.cwd().parent / "home")}).config / "mcp.json"
+    assert json.loads(own.read_text())["mcpServers"]["hub"]["env"] == {"TOKEN": "${TOKEN:-x}", "INDENT": " = "}
     assert mcp(["list", "--json"]) == 0
     entry = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (entry["name"], entry["state"], entry["scope"]) == ("hub", "on", "user")

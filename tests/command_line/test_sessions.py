@@ -252,3 +252,14 @@ def test_the_way_to_an_imported_session_is_one_that_a_shell_takes(place: Place, 
     code, out, _ = run("import", str(tmp_path / "chat.md"), "-C", str(tmp_path / "my folder"))
     assert code == 0
     assert f"Continue with: swecli -C '{tmp_path}/my folder' -r 2026-02-03" in out
+
+
+def test_an_export_of_a_log_says_if_several_sessions_are_meant(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = place.session("one"), place.session("two")
+    assert dispatch(["logs", "export", one[:4]]) == 42
+    told = capsys.readouterr().err
+    assert "Several sessions start with" in told
+    assert one in told
+    assert two in told

@@ -81,8 +81,8 @@ class ExtensionFiles:
         if self._at_once:  # the user trusts what is there, and has not seen what comes later
             self._accepted |= {self._digest(file.origin) for file in read[0] if file.origin.source.project is not None}
         self._at_once = False
-        self._read = read
         self.now = read_catalogue(read, self._approved, frozenset(self._built_in()))
+        self._read = read  # only now: another thread takes it as a sign that ``now`` is up to date
         return self.now
 
     @property

@@ -191,8 +191,11 @@ def _around(text: str, words: str) -> str:
 
 def _plain(text: str) -> str:
     """A text in the form for comparison, without case and accents and of the same length."""
-    lowered = text.lower()
-    return lowered if lowered.isascii() else "".join(unicodedata.normalize("NFD", sign)[:1] or " " for sign in lowered)
+    if text.isascii():
+        return text.lower()
+    return "".join(
+        unicodedata.normalize("NFD", sign)[0].lower()[0] for sign in text
+    )  # a letter's lower case may be two
 
 
 def searched(

@@ -217,6 +217,10 @@ class SessionError(Exception):
     """A session can't be found, opened or written; the message says why and what to do."""
 
 
+class SeveralSessions(SessionError):
+    """A beginning of an id or name that several sessions have."""
+
+
 class SessionInfo(Struct, frozen=True):
     """A session for a list. Times are Unix seconds; ``turns`` counts the user's messages."""
 
@@ -290,7 +294,7 @@ def find_session(connection: sqlite3.Connection, name: str) -> SessionInfo:
         raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists the stored ones.")
     if len(found) > 1:
         more = ", ".join(found[:5])
-        raise SessionError(f"Several sessions start with {name!r}: {more}. Type more of the id.")
+        raise SeveralSessions(f"Several sessions start with {name!r}: {more}. Type more of the id.")
     return _info(connection.execute(f"SELECT {_COLUMNS} FROM sessions s WHERE s.id = ?", (found[0],)).fetchone())
 
 

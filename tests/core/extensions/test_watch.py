@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, current_thread, main_thread
+from typing import Any
 
 import pytest
 
 from swecli.core.config.trust import covered_by_trust
+from swecli.core.extensions import reading
+from swecli.core.extensions.catalogue import Catalogue
+from swecli.core.extensions.reading import read_catalogue
 from tests.core.extensions.support import Places
+from tests.support.waiting import PATIENCE
 
 
 def test_nothing_is_nothing_and_loads_nothing() -> None:
@@ -226,3 +233,26 @@ def test_a_home_that_is_the_workspace_counts_as_the_user_s(places: Places) -> No
 def test_a_readme_is_none(places: Places, kind: str) -> None:
     places.write(f".claude/{kind}/README.md", "about these")
     assert places.open().now.invocables == ()
+
+
+def test_a_look_during_another_one_sees_the_files_as_they_are(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    places.write("~/.claude/commands/one.md", "x")
+    files = places.open()
+    places.write("~/.claude/commands/two.md", "x")
+    begun, go_on = Event(), Event()
+
+    def slowly(*arguments: Any) -> Catalogue:
+        if current_thread() is not main_thread():
+            begun.set()
+            go_on.wait(PATIENCE)
+        return read_catalogue(*arguments)
+
+    monkeypatch.setattr(reading, "read_catalogue", slowly)
+    with ThreadPoolExecutor() as threads:
+        other = threads.submit(files.look)
+        try:
+            assert begun.wait(PATIENCE)
+            assert set(files.look().commands) == {"one", "two"}
+        finally:
+            go_on.set()
+        assert set(other.result().commands) == {"one", "two"}

@@ -93,3 +93,11 @@ def test_what_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     assert ids(path, "word299") == {session}
     with closing(sqlite3.connect(path.with_name(FILE))) as connection:
         assert connection.execute("SELECT count(*) FROM said").fetchone()[0] == 300
+
+
+def test_the_shown_part_is_around_the_word_whatever_letters_precede_it(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with closing(open_store(path)) as store:
+        said(store, "İstanbul " * 400 + "then the Needle " + "and more " * 400)
+        (found,) = searched(path, "needle")
+        assert "the Needle and" in found.text
