@@ -91,6 +91,7 @@ _HEADERS = {
     "user-agent": "swecli",
 }
 _ODD = lazy_pattern(r"[\s\x00-\x1f\x7f\\]")
+_PORTS = {"http": 80, "https": 443}
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 
 
@@ -183,11 +184,16 @@ async def _followed(url: str, limits: Limits) -> Page:
         if not page.moved:
             return page
         here, there = parsed(url), parsed(page.moved)
-        same = host_of(here) == host_of(there) and (here.port == there.port or here.port is there.port is None)
+        same = host_of(here) == host_of(there) and _own_port(here) == _own_port(there)
         if not same or (here.scheme, there.scheme) == ("https", "http"):
             return page
         url = page.moved
     raise FetchError(f"{url} redirects more than {limits.hops} times.")
+
+
+def _own_port(parts: SplitResult) -> int | None:
+    """The port, or ``None`` if it is the one its scheme stands for."""
+    return None if parts.port == _PORTS[parts.scheme] else parts.port
 
 
 async def _one(url: str, limits: Limits) -> Page:
@@ -195,7 +201,7 @@ async def _one(url: str, limits: Limits) -> Page:
 
     parts = parsed(url)
     host = host_of(parts)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    port = parts.port or _PORTS[parts.scheme]
     address = await checked(host, port, limits.find, limits.allowed)
     literal = f"[{address}]" if ":" in address else address
     target = urlunsplit((parts.scheme, f"{literal}:{port}", parts.path or "/", parts.query, ""))

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from swecli.core.web.fetch import FetchError, Limits, fetch
+from swecli.core.web.fetch import FetchError, Limits, Page, fetch
 
 Answer = Callable[[str, dict[str, str]], Awaitable[bytes] | bytes]
 
@@ -89,6 +89,28 @@ async def test_another_host_or_an_endless_chain_is_not_followed() -> None:
     async with server(lambda path, _: response(b"", "location: file:///etc/passwd", status="302 F")) as (port, _):
         with pytest.raises(FetchError, match="Only http"):
             await fetch(f"http://a.example:{port}/", LOCAL)
+
+
+@pytest.mark.parametrize(
+    ("first", "moved", "followed"),
+    [
+        ("http://a.example/", "http://a.example:80/x", True),
+        ("http://a.example/", "https://a.example:443/x", True),
+        ("http://a.example:80/", "https://a.example/x", True),
+        ("http://a.example/", "http://a.example:8080/x", False),
+        ("http://a.example:8080/", "https://a.example/x", False),
+        ("https://a.example/", "http://a.example:80/x", False),
+    ],
+)
+async def test_a_schemes_own_port_is_the_same_place_with_and_without_its_number(
+    first: str, moved: str, followed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def one(url: str, limits: Limits) -> Page:
+        return Page(url, 301, moved=moved) if url == first else Page(url, 200)
+
+    monkeypatch.setattr("swecli.core.web.fetch._one", one)
+    page = await fetch(first, LOCAL)
+    assert (page.url, page.moved) == ((moved, "") if followed else (first, moved))
 
 
 async def test_bodies_and_bombs_are_cut() -> None:
