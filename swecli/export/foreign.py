@@ -9,6 +9,7 @@ run, or data that only its provider understands.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
@@ -152,9 +153,10 @@ class _Builder:
         self.events: list[Event] = []
         self._items = self._turn = self._calls = 0
         self._at = next((one.at for one in found.said if one.at > 0), 0.0)
-        self._open: dict[str, tuple[str, ToolCallPart]] = {}
-        """Items and new calls by the original id of the call."""
-        self._results = {one.part.call_id for one in found.said if isinstance(one.part, ToolResultPart)}
+        self._open: dict[str, list[tuple[str, ToolCallPart]]] = {}
+        """Items and new calls by the original id of the call, which several calls of an answer may share."""
+        self._results = Counter(one.part.call_id for one in found.said if isinstance(one.part, ToolResultPart))
+        """The results still to come, by that id."""
         self._answer: list[tuple[str, Said]] = []
         self._outcome = False
 
@@ -171,7 +173,7 @@ class _Builder:
                     self._user(one.part)
                 case _:
                     if not self._answer:
-                        self._settle(self._open.keys() - self._results)
+                        self._settle([name for name in self._open if not self._results[name]])
                     self._part(one)
         self._respond()
         self._settle(self._open)
@@ -210,7 +212,7 @@ class _Builder:
             call = ToolCallPart(f"call_{self._calls}", name, arguments)
             self._emit(ItemStarted(item, kind, name))
             self._emit(ItemCheckpointed(item, call, title))
-            self._open[old or call.call_id] = (item, call)
+            self._open.setdefault(old, []).append((item, call))
         else:
             self._emit(ItemStarted(item, kind))
             self._emit(ItemCompleted(item, "ok", (one.part,)))
@@ -228,18 +230,21 @@ class _Builder:
 
     def _result(self, result: ToolResultPart) -> None:
         self._respond()
-        opened = self._open.pop(result.call_id, None)
+        self._results[result.call_id] -= 1
+        opened = self._open.get(result.call_id)
         if opened is None:
             self._found.left_out["results without a call"] += 1
             return
-        item, call = opened
+        item, call = opened.pop(0)
+        if not opened:
+            del self._open[result.call_id]
         part = ToolResultPart(call.call_id, call.name, result.text, result.is_error, result.images)
         blocks = (TerminalBlock(_command(call), result.text),) if call.name == "run_command" else ()
         self._emit(ItemCompleted(item, "error" if result.is_error else "ok", (part,), blocks))
 
     def _settle(self, calls: Collection[str]) -> None:
         """Close calls without a result in the file."""
-        for item, call in [self._open.pop(name) for name in list(self._open) if name in calls]:
+        for item, call in [one for name in list(self._open) if name in calls for one in self._open.pop(name)]:
             part = ToolResultPart(call.call_id, call.name, NO_RESULT, is_error=True)
             self._emit(ItemCompleted(item, "interrupted", (part,), (), "no result"))
 

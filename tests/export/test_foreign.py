@@ -539,6 +539,35 @@ def test_kimi_cli() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["call_0", ""])
+def test_calls_of_an_answer_that_share_an_id_get_their_results_in_order(name: str) -> None:
+    session, messages = taken(
+        [
+            said("user", "Fix it"),
+            said(
+                "assistant",
+                "I look.",
+                tool_calls=[function_call(name, "bash", command=one) for one in ("ls", "pwd", "date")],
+            ),
+            said("tool", "a.py", tool_call_id=name),
+            said("tool", "/w", tool_call_id=name),
+            said("assistant", "Done."),
+        ]
+    )
+    assert session.left_out == ()
+    assert shown(messages) == [
+        "user: Fix it",
+        "assistant: I look.",
+        'call_1 run_command {"command": "ls"}',
+        'call_2 run_command {"command": "pwd"}',
+        'call_3 run_command {"command": "date"}',
+        "call_1 -> a.py",
+        "call_2 -> /w",
+        "call_3 -> The imported session has no result for this call. !",
+        "assistant: Done.",
+    ]
+
+
 def test_mistral_vibe() -> None:
     expected = [
         "user: Fix it",
