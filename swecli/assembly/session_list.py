@@ -35,7 +35,7 @@ from swecli.core.sessions.store import (
     live_holders,
     newest_messages,
 )
-from swecli.core.sessions.titles import storable
+from swecli.core.sessions.titles import meant_by, storable
 from swecli.core.workspace.process_tree import Process
 from swecli.core.worktrees import name_of_tree, worktrees_folder
 from swecli.launch import LaunchOptions
@@ -110,6 +110,18 @@ class SessionList:
     def here(self) -> Sequence[StoredSession]:
         """Sessions of this folder, newest first."""
         return self._sessions(self._own)
+
+    def folder_of(self, name: str, below: Path) -> str:
+        """The folder of the session that a user means by an id or name, among those of this folder and all of those
+        below another; empty for none or several."""
+        found = {
+            one.id: one
+            for path in reversed(self._databases())  # this folder's own is last, so that it decides
+            for one in read_database(path, lambda connection: list_sessions(connection, limit=ALL, empty=True), ())
+            if path == self._own or Path(one.cwd).is_relative_to(below)
+        }
+        meant = meant_by(name, [(one.id, one.name) for one in found.values()])
+        return found[meant[0]].cwd if len(meant) == 1 else ""
 
     def search(self, words: str) -> Mapping[str, str]:
         """Sessions of all folders with the words in their content: an excerpt for each, by id."""

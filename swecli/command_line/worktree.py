@@ -72,9 +72,8 @@ def _of_session(options: LaunchOptions, base: Path) -> str | None:
         return None
     from swecli.assembly.session_list import SessionList
 
-    sessions = SessionList(options, dict(os.environ))
-    found = {one.folder for one in sessions.read() if one.id.startswith(options.resume)}
-    return name_of_tree(base, Path(found.pop())) or None if len(found) == 1 else None
+    found = SessionList(options, dict(os.environ)).folder_of(options.resume, folder)
+    return name_of_tree(base, Path(found)) or None if found else None
 
 
 def _require_harmless(options: LaunchOptions, environment: Mapping[str, str]) -> None:

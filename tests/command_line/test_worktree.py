@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from swecli.assembly.storage import DATABASE
 from swecli.command_line.arguments import UsageError, launch_options
 from swecli.command_line.dispatch import parsed, run_headless
 from swecli.command_line.worktree import DECISIONS, in_worktree
 from swecli.core.config.paths import user_paths
 from swecli.core.config.trust import read_trust, write_trust
 from swecli.core.mcp.servers import STORE, Decisions
+from swecli.core.sessions.database import open_database
+from swecli.core.sessions.store import SessionStore
 from swecli.launch import LaunchOptions, StartError
 from tests.core.test_worktrees import ENVIRONMENT, git
 
@@ -121,6 +125,41 @@ def test_its_session_is_found_again(project: Path, tmp_path: Path, capsys: pytes
     third = json.loads(run("-r", first["session"], "-p", "again"))
     assert third["session"] == first["session"]
     assert "talk" not in git(project, "branch", "--list")
+
+
+def test_its_session_is_found_by_name_and_only_in_its_own_repository(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "script.toml"
+    script.write_text(SCRIPT)
+
+    def run(*arguments: str) -> str:
+        options = replace(options_of(*arguments), script=script, output_format="json")
+        assert in_worktree(options, run_headless) == 0
+        return json.loads(capsys.readouterr().out)["session"]
+
+    folders: list[Path] = []
+
+    def keep(options: LaunchOptions) -> int:
+        folders.append(options.cwd)
+        return 0
+
+    session = run("-w", "talk", "-p", "hello")
+    in_worktree(options_of("-w", "talk"), keep)
+    with closing(SessionStore(open_database(user_paths(os.environ).workspace_data(folders[0]) / DATABASE))) as store:
+        store.rename(session, "Ärger")
+    for name in ("ärger", "är", session):
+        in_worktree(options_of("-r", name), keep)
+        assert folders.pop() == folders[0]
+
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    git(other, "commit", "-qm", "first", "--allow-empty")
+    monkeypatch.chdir(other)
+    in_worktree(options_of("-w", "mine"), write("new.txt"))
+    in_worktree(options_of("-r", session), keep)
+    assert folders.pop() == other
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "-x", ".hidden", "x.lock", "a..b", "x" * 80])

@@ -40,7 +40,7 @@ from swecli.core.protocol.messages import Part
 from swecli.core.sessions.database import Database
 from swecli.core.sessions.losses import Loss, losses
 from swecli.core.sessions.rescue import version_of
-from swecli.core.sessions.titles import FIRST_LENGTH, line_of, storable, text_of, title_of
+from swecli.core.sessions.titles import FIRST_LENGTH, line_of, meant_by, storable, text_of, title_of
 from swecli.core.workspace.process_tree import Process
 
 
@@ -272,24 +272,13 @@ def list_sessions(connection: sqlite3.Connection, *, limit: int = 200, empty: bo
 
 
 def find_session(connection: sqlite3.Connection, name: str) -> SessionInfo:
-    """The session with that id or name, or else the only one whose id or name begins so; case of names is ignored.
+    """The session that ``name`` means, as ``meant_by`` says.
 
     Raises:
         SessionError: none or several.
     """
-    name = storable(name).strip()
-    wanted = name.casefold()
     query = f"SELECT id, name FROM sessions s WHERE {_IS_THERE} ORDER BY updated DESC, id DESC"
-    rows = connection.execute(query).fetchall()
-    named = [(str(row[0]), str(row[1] or "").casefold()) for row in rows]
-    if not wanted:
-        named.clear()
-    found = (
-        [one for one, _ in named if one == name]
-        or [one for one, called in named if called == wanted]
-        or [one for one, _ in named if one.startswith(name)]
-        or [one for one, called in named if called.startswith(wanted)]
-    )
+    found = meant_by(name, [(str(row[0]), str(row[1] or "")) for row in connection.execute(query)])
     if not found:
         raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists the stored ones.")
     if len(found) > 1:

@@ -1,8 +1,10 @@
-"""Default session titles: the first message, short and readable. No model is involved."""
+"""Names of sessions: the default title, which is the first message, short and readable, without help of a model; and
+the sessions that a user's text means."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from swecli.core.protocol.events import ItemCompleted
 from swecli.core.protocol.messages import TextPart
@@ -84,3 +86,19 @@ def line_of(text: str, length: int = TITLE_LENGTH) -> str:
 def storable(text: str) -> str:
     """``text`` in a form valid for UTF-8: file names may have lone surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def meant_by(text: str, sessions: Sequence[tuple[str, str]]) -> list[str]:
+    """The ids that a user can mean, of sessions with an id and a name: those with that id or name, or else those whose
+    id or name begins so. Case of names is ignored; an empty text means none."""
+    text = storable(text).strip()
+    if not text:
+        return []
+    wanted = text.casefold()
+    named = [(one, called.casefold()) for one, called in sessions]
+    return (
+        [one for one, _ in named if one == text]
+        or [one for one, called in named if called == wanted]
+        or [one for one, _ in named if one.startswith(text)]
+        or [one for one, called in named if called.startswith(wanted)]
+    )
