@@ -19,6 +19,7 @@ from swecli.assembly.services import move_changes
 from swecli.assembly.storage import DATABASE, changed_at, read_database
 from swecli.core.config.paths import PROJECT_FOLDER, Paths, user_paths, workspace_key
 from swecli.core.config.settings import SessionSettings
+from swecli.core.git import git_facts
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TextBlock
 from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, RewindUndone, Rewound
@@ -37,7 +38,7 @@ from swecli.core.sessions.store import (
 )
 from swecli.core.sessions.titles import meant_by, storable
 from swecli.core.workspace.process_tree import Process
-from swecli.core.worktrees import name_of_tree, worktrees_folder
+from swecli.core.worktrees import name_of_tree, trees_of, worktrees_folder
 from swecli.launch import LaunchOptions
 from swecli.tui.backend import StoredSession
 
@@ -103,6 +104,8 @@ class SessionList:
         self._data = paths.data
         self._own = paths.workspace_data(options.cwd) / DATABASE
         self._trees = worktrees_folder(paths)
+        git = git_facts(options.cwd)
+        self._trees_here = None if git is None else trees_of(self._trees, git.root)
 
     def read(self) -> Sequence[StoredSession]:
         return [session for path in self._databases() for session in self._sessions(path)]
@@ -192,7 +195,8 @@ class SessionList:
     def _way_to(self, session: SessionInfo) -> str:
         """How to continue a session of another folder."""
         folder = shlex.quote(session.cwd)
-        if tree := name_of_tree(self._trees, Path(session.cwd)):
+        if self._trees_here is not None and Path(session.cwd).is_relative_to(self._trees_here):
+            tree = name_of_tree(self._trees, Path(session.cwd))
             return f"It belongs to a worktree: swecli -w {tree} -r {session.id}"
         if os.path.isdir(session.cwd):
             return f"It belongs to another folder: swecli -C {folder} -r {session.id}"

@@ -22,7 +22,7 @@ from swecli.core.worktrees import (
     is_clean,
     keep_or_remove,
     name_of_tree,
-    place_of,
+    trees_of,
     worktrees_folder,
 )
 from swecli.exit_codes import ExitCode
@@ -67,7 +67,7 @@ def _of_session(options: LaunchOptions, base: Path) -> str | None:
     git = git_facts(options.cwd)
     if git is None or not options.resume:
         return None
-    folder = place_of(base, git.root, "x").parent
+    folder = trees_of(base, git.root)
     if not folder.exists():
         return None
     from swecli.assembly.session_list import SessionList

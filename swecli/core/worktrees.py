@@ -47,8 +47,13 @@ def worktrees_folder(paths: Paths) -> Path:
     return folder
 
 
+def trees_of(base: Path, repository: Path) -> Path:
+    """The folder of all work trees of a repository."""
+    return base / f"{repository.name or 'root'}-{workspace_key(repository)[:8]}"
+
+
 def place_of(base: Path, repository: Path, name: str) -> Path:
-    return base / f"{repository.name or 'root'}-{workspace_key(repository)[:8]}" / name
+    return trees_of(base, repository) / name
 
 
 def repository_of_tree(folder: Path) -> Path | None:

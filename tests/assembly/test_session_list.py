@@ -12,6 +12,7 @@ from swecli.core.config.paths import user_paths
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import Body, Event, ItemCompleted, ItemStarted, RewindUndone, Rewound
 from swecli.core.protocol.messages import TextPart
+from swecli.core.worktrees import place_of, worktrees_folder
 from swecli.launch import LaunchOptions
 from tests.core.sessions.support import open_store, user_turn
 
@@ -52,6 +53,19 @@ def test_a_session_of_another_folder_says_how_to_continue_it(tmp_path: Path, her
     away = {one.first: one.away for one in listed(tmp_path, here).read()}
     assert away["one"] == f"It belongs to another folder: swecli -C '{other}' -r {there}"
     assert away["two"] == f"Its folder no longer exists. If you moved it, run there: swecli sessions relink {gone}"
+
+
+def test_the_name_of_a_worktree_is_of_use_only_in_its_own_repository(tmp_path: Path, here: Path) -> None:
+    base, other = worktrees_folder(user_paths({"SWECLI_HOME": str(tmp_path)})), tmp_path / "other"
+    for repository in (here, other):
+        (repository / ".git").mkdir(parents=True)
+        (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    own, foreign = place_of(base, here, "talk"), place_of(base, other, "talk")
+    foreign.mkdir(parents=True)
+    (mine,), (theirs,) = store(tmp_path, own, "one"), store(tmp_path, foreign, "two")
+    away = {one.first: one.away for one in listed(tmp_path, here).read()}
+    assert away["one"] == f"It belongs to a worktree: swecli -w talk -r {mine}"
+    assert away["two"] == f"It belongs to another folder: swecli -C {foreign} -r {theirs}"
 
 
 def said(*texts: str) -> list[Body]:
