@@ -38,6 +38,7 @@ from swecli.figures import dollars, percent, plural
 from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
+    from swecli.core.context_management.rule_files import RuleFile
     from swecli.core.engine.session import Session
     from swecli.core.engine.session_view import SessionView
     from swecli.core.protocol.events import Event
@@ -56,6 +57,9 @@ def _new_instructions(view: SessionView) -> tuple[str, ...]:
     return tuple(name for name in INSTRUCTION_NAMES if (view.cwd / name).is_file() and view.cwd / name not in known)
 
 
+SHOWN_RULES = 12
+"""Rules of one kind that /status names."""
+
 STATUS = SlashCommand("status", "Show session, model, mode, folder and instructions", _run_status)
 
 
@@ -65,6 +69,23 @@ def sandbox_text(state: SandboxChanged | None) -> str:
     why = f": {state.reason}" if state.reason else ""
     open_ = f"; not protected: {', '.join(state.uncovered)}" if state.uncovered else ""
     return f"off{why}" if state.level == "off" else f"{state.level} ({state.layer}){why}{open_}"
+
+
+def rules_text(rules: Sequence[RuleFile]) -> str:
+    """The instruction files that apply under a condition, by their condition; empty without any."""
+    kinds = (
+        ("matching", "for matching files"),
+        ("described", "if the task fits"),
+        ("mentioned", "if you mention them"),
+    )
+    parts: list[str] = []
+    for when, words in kinds:
+        names = [
+            f"{rule.name} ({', '.join(rule.globs)})" if rule.globs else rule.name for rule in rules if rule.when == when
+        ]
+        if names:
+            parts.append(f"{words}: {', '.join(names[:SHOWN_RULES])}{' …' if len(names) > SHOWN_RULES else ''}")
+    return "; ".join(parts)
 
 
 def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
@@ -96,6 +117,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
                 f"{budget.shown} of {number(budget.effective)} tokens" if budget else "not measured yet",
             ),
             ("Instructions", ", ".join((*map(near, view.instructions), *new)) or no_instructions(view)),
+            ("Rules", rules_text(view.rule_files)),
             ("Queued messages", number(len(view.queue)) if view.queue else ""),
             ("State", "working" if view.busy else "idle"),
         )

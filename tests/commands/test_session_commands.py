@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from swecli.commands.mode import MODE_MEANINGS, mode_meaning
 from swecli.commands.registry import CommandCall, parse
 from swecli.core.config.change import meaning
+from swecli.core.context_management.rule_files import RuleFile
 from swecli.core.engine.session_view import Conversation
 from swecli.core.engine.state import AgentRecord, Totals
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock
@@ -181,6 +183,19 @@ async def test_status_names_session_model_folder_and_instructions() -> None:
     for piece in ("fake/model", "/proj", "/p/AGENTS.md, web/CLAUDE.md", "default: reads the workspace", "idle"):
         assert piece in text
     assert "none; choose one with /model" in await CommandSession(model=False).slash("/status")
+
+
+async def test_status_names_rules_by_their_condition() -> None:
+    session = CommandSession()
+    root = Path("/proj/web")
+    session.view.rule_files = (
+        RuleFile(root / "a.mdc", "a.mdc", root, "matching", ("*.py", "*.pyi")),
+        RuleFile(root / "b.mdc", "b.mdc", root, "described", description="Tests"),
+        *(RuleFile(root / f"{n}.mdc", f"{n}.mdc", root, "mentioned") for n in range(20)),
+    )
+    text = " ".join((await session.slash("/status")).split())
+    assert "Rules for matching files: a.mdc (*.py, *.pyi); if the task fits: b.mdc; if you mention them: 0.mdc" in text
+    assert "11.mdc …" in text
 
 
 async def test_status_says_why_there_are_no_instructions() -> None:

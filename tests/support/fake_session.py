@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.context_management.rule_files import RuleFile
 from swecli.core.engine.rewind import RewindPoint
 from swecli.core.engine.session_view import Conversation
 from swecli.core.engine.state import Spending, Totals
@@ -86,6 +87,7 @@ class FakeView:
     messages: tuple[Any, ...] = ()
     conversation: Conversation = field(default_factory=Conversation)
     instructions: tuple[str, ...] = ()
+    rule_files: tuple[RuleFile, ...] = ()
     extension_files: None = None
     plan: Any = None
     foreseen: Any = None

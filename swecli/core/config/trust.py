@@ -251,13 +251,29 @@ def without_links(
             yield layer, path
 
 
-INSTRUCTION_FILES = ("OPENCLI.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md")
+INSTRUCTION_FILES = (
+    *("OPENCLI.md", "AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md"),
+    *(".github/copilot-instructions.md", ".cursorrules", ".windsurfrules", ".clinerules"),
+)
+"""The first of these in a folder that exists and is not empty counts; the last ones are those of other agents."""
+LOCAL_INSTRUCTIONS = "CLAUDE.local.md"
+"""One person's own addition, which counts beside the folder's instruction file."""
+RULE_FOLDERS = (".claude/rules", ".github/instructions", ".cursor/rules", ".windsurf/rules", ".clinerules")
+"""Folders of instructions that may hold for some files or tasks only."""
 OTHER_FILES = (".mcp.json", ".claude/settings.json", ".claude/settings.local.json")
 EXTENSION_HOMES = (PROJECT_FOLDER, ".agents", ".claude")
 """Folders for skills, commands and agent profiles, in order of precedence."""
 EXTENSION_FOLDERS = ("skills", "commands", "agents")
 MAX_NAMES = 200
 _HARMLESS = frozenset((".gitignore", "logs", "pastes", "plans"))
+
+
+def instructs(path: Path) -> bool:
+    """Whether a file with this path is one that tells agents what to do in a project."""
+    text = path.as_posix()
+    if text.endswith(tuple(f"/{name}" for name in (*INSTRUCTION_FILES, LOCAL_INSTRUCTIONS))):
+        return True
+    return any(f"/{folder}/" in text for folder in RULE_FOLDERS)
 
 
 def covered_by_trust(directory: Path) -> tuple[str, ...]:
@@ -275,11 +291,14 @@ def covered_by_trust(directory: Path) -> tuple[str, ...]:
 
 
 def _in(folder: Path) -> list[str]:
-    entries = _entries(folder, (*INSTRUCTION_FILES, *OTHER_FILES, PROJECT_FOLDER))
+    entries = _entries(folder, (*INSTRUCTION_FILES, LOCAL_INSTRUCTIONS, *RULE_FOLDERS, *OTHER_FILES, PROJECT_FOLDER))
     names: list[str] = []
     for name, is_directory in sorted(entries.items()):
         if name == PROJECT_FOLDER and is_directory:
             names += (f"{name}/{inner}" for inner in _inside(folder / name))
+        elif name in RULE_FOLDERS and is_directory:
+            count = len(_entries(folder / name, None))
+            names += [f"{name}/ ({count})"] if count else []
         else:
             names.append(name)
     for home in EXTENSION_HOMES[1:]:

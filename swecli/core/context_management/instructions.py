@@ -11,17 +11,21 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.config.paths import PROJECT_FOLDER
-from swecli.core.config.trust import INSTRUCTION_FILES
+from swecli.core.config.trust import INSTRUCTION_FILES, LOCAL_INSTRUCTIONS, RULE_FOLDERS
 from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 from swecli.core.context_management.prompts import framed, read_prompt
 from swecli.core.permissions.paths import is_secret
 from swecli.core.workspace.text_file import open_regular
 from swecli.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from swecli.core.context_management.rule_files import RuleFile
 
 
 class FileHead(Struct, frozen=True):
@@ -83,6 +87,9 @@ MOST_BYTES = 256 * 1024
 MAX_BYTES = 48 * 1024
 """Limit of one file in the prompt."""
 
+MOST_RULE_BYTES = 32 * 1024
+"""Limit of all rule files that are always in the prompt. The model reads further ones if it needs them."""
+
 LONG_TOKENS = 4_000
 """A file of more tokens is reported to the user with its cost."""
 
@@ -105,13 +112,17 @@ class InstructionFile(Struct, frozen=True):
     """Whether it is the user's own file, which applies to every project."""
     importer: str = ""
     """The name of the file that imports it."""
+    scope: str = ""
+    """The globs of the files to which it applies; empty: to the folder that it is in."""
 
 
 class Instructions(Struct, frozen=True):
-    """All instruction files, the most general first. ``notices`` are sentences for the user."""
+    """All instruction files, the most general first. ``rules`` are files that apply under a condition; ``notices`` are
+    sentences for the user."""
 
     files: tuple[InstructionFile, ...] = ()
     notices: tuple[str, ...] = ()
+    rules: tuple[RuleFile, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -132,11 +143,20 @@ class Instructions(Struct, frozen=True):
         quoted = [file for file in self.files if file.quoted]
         heading = [read_prompt("instructions")] if files and not any(file.own for file in self.files) else []
         warning = [read_prompt("instructions_untrusted")] if quoted else []
-        return "\n\n".join([*heading, *_tagged(files, "instructions"), *warning, *_tagged(quoted, "quoted")])
+        offer = [_offer(self.rules)] if any(rule.when == "described" for rule in self.rules) else []
+        return "\n\n".join([*heading, *_tagged(files, "instructions"), *warning, *_tagged(quoted, "quoted"), *offer])
 
     @property
     def digest(self) -> str:
         return sha256(self.render().encode("utf-8", "replace")).hexdigest()
+
+
+def _offer(rules: Iterable[RuleFile]) -> str:
+    """The rules that the model chooses by their description."""
+    from swecli.core.context_management.rule_files import offered_lines
+
+    lines = "\n".join(offered_lines([rule for rule in rules if rule.when == "described"]))
+    return f"{read_prompt('instructions_rules')}\n\n{framed(lines)}"
 
 
 def _tagged(files: Iterable[InstructionFile], tag: str) -> Iterator[str]:
@@ -146,7 +166,8 @@ def _tagged(files: Iterable[InstructionFile], tag: str) -> Iterator[str]:
         text = file.text.strip()
         if file.quoted:  # untrusted: it must not be able to end its frame
             text = framed(text)
-        yield f'<{tag} path="{_one_line(file.name)}"{importer}>\n{text}{note}\n</{tag}>'
+        scope = f' applies-to="{_one_line(file.scope)}"' if file.scope else ""
+        yield f'<{tag} path="{_one_line(file.name)}"{importer}{scope}>\n{text}{note}\n</{tag}>'
 
 
 def _one_line(name: str) -> str:
@@ -179,18 +200,27 @@ def load_instructions(
     for folder in reversed(folders) if merge == "nearest" else folders:
         if reader.read_directory(folder, root, whole=merge == "all") and merge == "nearest":
             break
-    return Instructions(tuple(reader.files), tuple(reader.notices))
+    return reader.found()
 
 
 def nested_instructions(
     folder: Path, root: Path, known: Iterable[str], *, quoted: bool = False, counter: CountsTokens | None = None
 ) -> Instructions:
-    """The file of a folder below the working directory, with its imports; empty without one. ``known`` are digests of
-    files already read."""
+    """The files of a folder below the working directory, with their imports; empty without one. ``known`` are digests
+    of files already read."""
     reader = _Reader(root, counter or PieceEstimator(), (lambda path, digest: False) if quoted else None, imports=True)
     reader.seen.update(known)
     reader.read_directory(folder, root, whole=False)
-    return Instructions(tuple(reader.files), tuple(reader.notices))
+    return reader.found()
+
+
+def matching_rules(rules: Iterable[RuleFile], root: Path, known: Iterable[str], quoted: bool = False) -> Instructions:
+    """The present text of rules that begin to apply, with their imports."""
+    reader = _Reader(root, PieceEstimator(), (lambda path, digest: False) if quoted else None, imports=True)
+    reader.seen.update(known)
+    for rule in rules:
+        reader.read_rule(rule)
+    return reader.found()
 
 
 class _Reader:
@@ -205,46 +235,118 @@ class _Reader:
         self._imports = imports
         self._imported = 0
         self._left = MOST_BYTES
+        self._rule_bytes = MOST_RULE_BYTES
         self.files: list[InstructionFile] = []
         self.notices: list[str] = []
+        self.rules: list[RuleFile] = []
+        self._copies: dict[str, int] = {}
+        """Where in ``rules`` a text is."""
         self.seen: set[str] = set()
 
+    def found(self) -> Instructions:
+        return Instructions(tuple(self.files), tuple(self.notices), tuple(self.rules))
+
     def read_directory(self, directory: Path, within: Path | None, *, whole: bool) -> bool:
-        """Read the first nonempty file of the directory, or all of them. False if there is none."""
+        """Read the first nonempty file of the directory, or all of them, and what counts beside it. False if there is
+        none."""
+        before = len(self.seen) + len(self.rules)
         found = False
         unreadable: dict[str, list[Path]] = {}
         for name in INSTRUCTION_NAMES:
-            path = directory / name
-            try:
-                head = read_head(path, MAX_BYTES, within)
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except OSError as error:
-                unreadable.setdefault(error.strerror or str(error), []).append(path)
-                continue
-            if head.text.strip():
-                self._add(path, head, within, ())
+            head = self._head(directory / name, within, unreadable)
+            if head is not None:
+                self._add(directory / name, head, within, ())
                 found = True
                 if not whole:
                     break
+        if within is not None:
+            if any((directory / folder).is_dir() for folder in RULE_FOLDERS):
+                self._read_rules(directory, within, unreadable)
+            path = directory / LOCAL_INSTRUCTIONS
+            if (head := self._head(path, within, unreadable)) is not None:
+                self._add(path, head, within, ())
         for reason, paths in unreadable.items():
             named = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more beside it"
             verb = "is" if len(paths) == 1 else "are"
             self.notices.append(f"{named} {verb} ignored as project instructions: {reason}.")
-        return found
+        return found or len(self.seen) + len(self.rules) > before
 
-    def _add(self, path: Path, head: FileHead, within: Path | None, chain: tuple[Path, ...]) -> None:
+    def _head(self, path: Path, within: Path | None, unreadable: dict[str, list[Path]]) -> FileHead | None:
+        """The file's text; None if there is none."""
+        try:
+            head = read_head(path, MAX_BYTES, within)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            if path.name not in RULE_FOLDERS or not path.is_dir():
+                unreadable.setdefault(error.strerror or str(error), []).append(path)
+            return None
+        return head if head.text.strip() else None
+
+    def _read_rules(self, directory: Path, within: Path, unreadable: dict[str, list[Path]]) -> None:
+        from swecli.core.context_management.rule_files import MOST_RULES, read_rule, rule_paths
+
+        left_out: list[str] = []
+        for folder, paths in rule_paths(directory):
+            if len(paths) > MOST_RULES:
+                place = self._name(directory / folder, within)
+                self.notices.append(f"{place} has more than {MOST_RULES} files; the others are ignored.")
+            for path in paths[:MOST_RULES]:
+                head = self._head(path, within, unreadable)
+                if head is None or "\0" in head.text:
+                    continue
+                rule, text = read_rule(head.text, path, self._name(path, within), directory, folder)
+                if rule.when == "always" and len(text) > self._rule_bytes:
+                    left_out.append(rule.name)
+                    rule = replace(rule, when="described")
+                if rule.when == "always":
+                    self._rule_bytes -= len(text)
+                    if text.strip():
+                        self._add(path, replace(head, text=text), within, ())
+                elif rule.when != "described" or self._trusts(path, head.digest, within):
+                    self._keep(rule, text)
+        if left_out:
+            more = f" and {len(left_out) - 1} more are" if len(left_out) > 1 else " is"
+            self.notices.append(
+                f"{left_out[0]}{more} in the prompt by name only: rules that apply always have more than"
+                f" {MOST_RULE_BYTES:,} bytes together."
+            )
+
+    def _keep(self, rule: RuleFile, text: str) -> None:
+        """Add a rule with a condition. Of copies for several agents the first stands for all."""
+        copy = sha256(f"{rule.when}\n{rule.base}\n{text.strip()}".encode("utf-8", "replace")).hexdigest()
+        first = self._copies.setdefault(copy, len(self.rules))
+        if first == len(self.rules):
+            self.rules.append(rule)
+        else:
+            known = self.rules[first]
+            self.rules[first] = replace(known, globs=tuple(dict.fromkeys((*known.globs, *rule.globs))))
+
+    def read_rule(self, rule: RuleFile) -> None:
+        """Read a rule that begins to apply, if it is still there."""
+        from swecli.core.extensions.front_matter import read_front_matter
+
+        head = self._head(rule.path, self._root, {})
+        if head is not None and "\0" not in head.text:
+            text = read_front_matter(head.text).body
+            self._add(rule.path, replace(head, text=text), self._root, (), ", ".join(rule.globs))
+
+    def _trusts(self, path: Path, digest: str, within: Path | None) -> bool:
+        return self._approved is None or within is None or self._approved(path, digest)
+
+    def _add(self, path: Path, head: FileHead, within: Path | None, chain: tuple[Path, ...], scope: str = "") -> None:
         """``chain`` are the files that import it, the outermost first."""
-        if head.digest in self.seen:
+        copy = sha256(head.text.strip().encode("utf-8", "replace")).hexdigest()
+        if head.digest in self.seen or copy in self.seen:
             return
         name = self._name(path, within)
         if len(head.text) > self._left:
             self.notices.append(f"{name} is left out: the instruction files exceed {MOST_BYTES:,} bytes together.")
             return
-        self.seen.add(head.digest)
+        self.seen.update((head.digest, copy))
         self._left -= len(head.text)
         tokens = self._counter.count(head.text)
-        quoted = self._approved is not None and within is not None and not self._approved(path, head.digest)
+        quoted = not self._trusts(path, head.digest, within)
         own = within is None
         self.files.append(
             InstructionFile(
@@ -257,6 +359,7 @@ class _Reader:
                 quoted,
                 own,
                 self._name(chain[-1], within) if chain else "",
+                scope,
             )
         )
         self.notices.extend(_cost(name, head, tokens))
@@ -323,6 +426,17 @@ def instruction_folders(cwd: Path) -> Sequence[Path]:
     root = project_root(cwd)
     upwards = [cwd, *cwd.parents]
     return upwards[: upwards.index(root) + 1][::-1]
+
+
+def applies_below(name: str) -> str:
+    """The folder to which the instructions in a file apply, relative to the project's root."""
+    for inner in RULE_FOLDERS:
+        if f"/{inner}/" in f"/{name}":
+            return f"/{name}".partition(f"/{inner}/")[0][1:] or "."
+    known = next(
+        (one for one in INSTRUCTION_NAMES if "/" in one and f"/{name}".endswith(f"/{one}")), name.split("/")[-1]
+    )
+    return name.removesuffix(known).rstrip("/") or "."
 
 
 def _cost(name: str, head: FileHead, tokens: int) -> Iterator[str]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from swecli.core.config.trust import LOCAL_INSTRUCTIONS, RULE_FOLDERS
 from swecli.core.context_management.instructions import (
     INSTRUCTION_NAMES,
     MAX_BYTES,
     InstructionFile,
     Instructions,
+    applies_below,
+    matching_rules,
     nested_instructions,
     read_head,
 )
@@ -28,6 +31,9 @@ from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import MemoryLoaded, Notice
 from swecli.core.protocol.messages import TextPart
 from swecli.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from swecli.core.context_management.rule_files import RuleFile
 
 _TOLD = lazy_pattern(r'<(?:instructions|quoted) path="([^"]+)"')
 _Stamp = tuple[int, int] | None
@@ -47,6 +53,8 @@ class InstructionNews:
         self._nested: dict[str, InstructionFile | None] = {}
         """Instruction files of nested folders known to the model, by name; None if an earlier run added them."""
         self._nested_stamps: dict[Path, _Stamp] = {}
+        self._rules = {rule.name: rule for rule in files.loaded.rules}
+        """Rules by name, those of nested folders included once these were checked."""
         self._rewrites = 0
         self._watched = self._places()
 
@@ -87,14 +95,19 @@ class InstructionNews:
             if text not in self._files.loaded.notices:
                 self._recorder.emit(Notice(text, "warning", "instructions"))
         moved, self._present = present.keys() != self._present.keys(), present
+        rules = {rule.name: rule for rule in now.rules}
+        moved = moved or bool(rules.keys() - self._rules.keys())
+        self._rules.update(rules)
         if moved:
             self._watched = self._places()
         if changed or gone:
             self._announce(changed, gone)
 
     def _places(self) -> list[Path]:
-        places = [folder / name for folder in self._files.folders for name in INSTRUCTION_NAMES]
-        return list(dict.fromkeys([*places, *(file.path for file in self._present.values())]))
+        names = (*INSTRUCTION_NAMES, LOCAL_INSTRUCTIONS, *RULE_FOLDERS)
+        places = [folder / name for folder in self._files.folders for name in names]
+        rules = (rule.path for rule in self._rules.values())
+        return list(dict.fromkeys([*places, *(file.path for file in self._present.values()), *rules]))
 
     def _is_models(self, item: str) -> bool:
         return item in self._recorder.ledger.entries
@@ -119,15 +132,29 @@ class InstructionNews:
         new = paths - self._paths
         self._paths |= new
         folders = list(dict.fromkeys(folder for path in new for folder in self._between(Path(path).parent)))
-        if not folders:
-            return
         known = [file.digest for file in (*self._present.values(), *self._nested.values()) if file is not None]
-        for found in await asyncio.to_thread(self._read_below, folders, known):
-            for text in found.notices:
-                self._recorder.emit(Notice(text, "warning", "instructions"))
-            fresh = [file for file in found.files if file.name not in self._nested]
-            if fresh:
-                self._tell_nested(fresh)
+        if folders:
+            for found in await asyncio.to_thread(self._read_below, folders, known):
+                self._rules.update((rule.name, rule) for rule in found.rules)
+                self._take(found)
+        if self._rules:
+            rules = await asyncio.to_thread(self._matching, new)
+            self._take(await asyncio.to_thread(matching_rules, rules, self._files.root, known, self._files.quoted))
+            for rule in rules:  # also those whose text is known from another file
+                self._nested.setdefault(rule.name, None)
+
+    def _take(self, found: Instructions) -> None:
+        for text in found.notices:
+            self._recorder.emit(Notice(text, "warning", "instructions"))
+        fresh = [file for file in found.files if file.name not in self._nested]
+        if fresh:
+            self._tell_nested(fresh)
+
+    def _matching(self, new: Iterable[str]) -> list[RuleFile]:
+        """Rules that begin to apply with these files."""
+        paths = [Path(path) for path in new]
+        rules = [rule for name, rule in self._rules.items() if name not in self._nested]
+        return [rule for rule in rules if rule.when == "matching" and any(map(rule.matches, paths))]
 
     def _between(self, folder: Path) -> Iterable[Path]:
         """Unchecked folders between the working directory and this one."""
@@ -171,11 +198,12 @@ class InstructionNews:
         self._nested.update((file.name, file) for file in files)
         self._nested_stamps.update((file.path, _stamp(file.path)) for file in files)
         names = ", ".join(file.name for file in files)
-        folder = os.path.dirname(files[0].name) or "."
-        self._tell_model(
-            f"Instructions of {folder}: {names}",
-            f"For work in {folder} these instructions also apply.\n\n{_told(files)}",
-        )
+        if files[0].scope:
+            title, where = "Rules that apply now", "work on the files of `applies-to`"
+        else:
+            folder = applies_below(files[0].name)
+            title, where = f"Instructions of {folder}", f"work in {folder}"
+        self._tell_model(f"{title}: {names}", f"For {where} these instructions also apply.\n\n{_told(files)}")
 
     # --- files no longer in the context -----------------------------------------------------------------------
 

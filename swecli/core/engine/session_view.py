@@ -36,7 +36,7 @@ from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.workspace.jobs import JobInfo, Jobs
 
 if TYPE_CHECKING:
-    pass
+    from swecli.core.context_management.rule_files import RuleFile
 
 
 class Conversation(Struct, frozen=True):
@@ -283,6 +283,11 @@ class SessionView:
     def instructions(self) -> tuple[str, ...]:
         """Paths of the instruction files in the prompt."""
         return self._services.instruction_files.loaded.paths
+
+    @property
+    def rule_files(self) -> tuple[RuleFile, ...]:
+        """Instruction files that apply only under a condition."""
+        return self._services.instruction_files.loaded.rules
 
 
 def _messages(entries: Iterable[Entry]) -> set[tuple[str, bool]]:

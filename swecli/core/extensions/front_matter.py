@@ -68,11 +68,12 @@ def is_true(value: Value) -> bool:
 
 
 def split_list(text: str) -> list[str]:
-    """Split ``Bash(git add:*), Read`` into its two parts; without commas, at blanks outside brackets."""
+    """Split ``Bash(git add:*), Read`` or ``*.{ts,tsx}, *.js`` into its two parts; without commas, at blanks outside
+    brackets."""
     parts, depth = [""], 0
     comma = _has_outer_comma(text)
     for char in text:
-        depth += (char == "(") - (char == ")" and depth > 0)
+        depth += (char in "({") - (char in ")}" and depth > 0)
         if depth == 0 and (char == "," or (not comma and char.isspace())):
             parts.append("")
         else:
@@ -83,7 +84,7 @@ def split_list(text: str) -> list[str]:
 def _has_outer_comma(text: str) -> bool:
     depth = 0
     for char in text:
-        depth += (char == "(") - (char == ")" and depth > 0)
+        depth += (char in "({") - (char in ")}" and depth > 0)
         if char == "," and depth == 0:
             return True
     return False

@@ -100,9 +100,9 @@ class PathPattern(Struct, frozen=True):
             relative = path[len(base) :].strip("/")
             if not relative:
                 continue
-            if _spec(self.text).match_file(relative):
+            if glob_spec(self.text).match_file(relative):
                 return True
-            if wide and _spec(self.text.casefold()).match_file(relative.casefold()):
+            if wide and glob_spec(self.text.casefold()).match_file(relative.casefold()):
                 return True
         return False
 
@@ -169,7 +169,7 @@ def _like(text: str, wanted: str) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _spec(text: str) -> GitIgnoreSpec:
+def glob_spec(text: str) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
     return GitIgnoreSpec.from_lines(_without_braces(text))
@@ -320,7 +320,7 @@ def _path(pattern: str) -> PathPattern:
         raise RuleError("a path pattern can't contain ..")
     text = text.removeprefix("./") or text
     try:
-        spec = _spec(text)
+        spec = glob_spec(text)
     except ValueError as error:
         raise RuleError(f"invalid gitignore pattern: {error}") from error
     if not any(part.include for part in spec.patterns):

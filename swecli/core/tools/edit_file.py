@@ -15,7 +15,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from swecli.core.config.trust import INSTRUCTION_FILES
+from swecli.core.config.trust import instructs
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import EditorError
 from swecli.core.protocol.blocks import DiffBlock
@@ -98,7 +98,7 @@ class FileChange(Struct, frozen=True):
     def fact(self) -> str:
         before, after = len(self.before or b""), len(self.after or b"")
         if self.before is None:
-            read = "; new conversations read it" if self.path.name in INSTRUCTION_FILES else ""
+            read = "; new conversations read it" if instructs(self.path) else ""
             return f"creates a file, {plural(after, 'byte')}{read}"
         if self.after is None:
             return f"deletes a file, {plural(before, 'byte')}"

@@ -52,6 +52,16 @@ def test_odd_things_under_the_name_of_the_project_folder_are_named_and_not_opene
     assert covered_by_trust(place) == ((".swecli/config.toml",) if kind == "folder" else (".swecli",))
 
 
+def test_instructions_for_other_agents_are_named(tmp_path: Path) -> None:
+    for name in (".cursor/rules/a.mdc", ".cursor/rules/b.mdc", ".github/copilot-instructions.md", "CLAUDE.local.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+    (tmp_path / ".claude" / "rules").mkdir(parents=True)
+    (tmp_path / ".clinerules").write_text("x")
+    found = covered_by_trust(tmp_path)
+    assert found == (".clinerules", ".cursor/rules/ (2)", ".github/copilot-instructions.md", "CLAUDE.local.md")
+
+
 def test_a_folder_of_many_names_is_cut(tmp_path: Path) -> None:
     (tmp_path / ".swecli").mkdir()
     for number in range(MAX_NAMES + 50):

@@ -22,6 +22,7 @@ PromptName = Literal[
     "mode_auto",
     "headless",
     "instructions",
+    "instructions_rules",
     "init_system",
     "retrieval",
     "review",
