@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from msgspec import Struct
@@ -261,9 +262,35 @@ LOCAL_INSTRUCTIONS = "CLAUDE.local.md"
 RULE_FOLDERS = (".claude/rules", ".github/instructions", ".cursor/rules", ".windsurf/rules", ".clinerules")
 """Folders of instructions that may hold for some files or tasks only."""
 OTHER_FILES = (".mcp.json", ".claude/settings.json", ".claude/settings.local.json")
-EXTENSION_HOMES = (PROJECT_FOLDER, ".agents", ".claude")
-"""Folders for skills, commands and agent profiles, in order of precedence."""
-EXTENSION_FOLDERS = ("skills", "commands", "agents")
+EXTENSION_FOLDERS = MappingProxyType({"skills": "skills", "commands": "commands", "agents": "agents"})
+"""Folders for extensions, each with the kind of extension in it."""
+_OPENCODE = {**EXTENSION_FOLDERS, "skill": "skills", "command": "commands", "agent": "agents"}
+EXTENSION_HOMES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        PROJECT_FOLDER: EXTENSION_FOLDERS,
+        ".agents": EXTENSION_FOLDERS,
+        ".claude": EXTENSION_FOLDERS,
+        ".opencode": _OPENCODE,
+        ".gemini": {"skills": "skills", "commands": "commands"},
+        ".codex": {"skills": "skills", "prompts": "commands"},
+        ".cursor": {"commands": "commands"},
+    }
+)
+"""Folders of a project or home that have such folders, in order of precedence."""
+INSTALLED_PLUGINS = ".claude/plugins/installed_plugins.json"
+"""Claude Code's list of plugins, in the user's home."""
+_ELSEWHERE_AT_HOME = MappingProxyType({".opencode": ".config/opencode"})
+
+
+def own_extensions(user_folder: Path, home: Path) -> dict[Path, Mapping[str, str]]:
+    """The user's own folders, in order of precedence, with their folders for extensions."""
+    found: dict[Path, Mapping[str, str]] = {user_folder: EXTENSION_FOLDERS}
+    for name, folders in EXTENSION_HOMES.items():
+        if name != PROJECT_FOLDER:
+            found[home / _ELSEWHERE_AT_HOME.get(name, name)] = folders
+    return found
+
+
 MAX_NAMES = 200
 _HARMLESS = frozenset((".gitignore", "logs", "pastes", "plans"))
 
@@ -301,8 +328,10 @@ def _in(folder: Path) -> list[str]:
             names += [f"{name}/ ({count})"] if count else []
         else:
             names.append(name)
-    for home in EXTENSION_HOMES[1:]:
-        for kind, is_directory in _entries(folder / home, EXTENSION_FOLDERS).items():
+    for home, folders in EXTENSION_HOMES.items():
+        if home == PROJECT_FOLDER:
+            continue
+        for kind, is_directory in _entries(folder / home, tuple(folders)).items():
             count = len(_entries(folder / home / kind, None)) if is_directory else 0
             if count or not is_directory:
                 names.append(f"{home}/{kind}/ ({count})" if is_directory else f"{home}/{kind}")

@@ -35,7 +35,7 @@ MOST_SHELL = 20
 
 class MarkdownCommand(Struct, frozen=True):
     """``hint`` names its arguments; ``allow`` are rules for its turn; ``model`` answers in its turn, empty for the
-    usual one."""
+    usual one. ``braced``: the only placeholder is Gemini's ``{{args}}``, quoted in shell commands."""
 
     name: str
     description: str
@@ -44,6 +44,7 @@ class MarkdownCommand(Struct, frozen=True):
     hint: str = ""
     allow: tuple[str, ...] = ()
     model: str = ""
+    braced: bool = False
     problems: tuple[Problem, ...] = ()
 
 
@@ -56,10 +57,15 @@ def read_command(file: FoundFile) -> MarkdownCommand | None:
     parts = [as_name(part) for part in file.stem]
     if not parts or not all(parts):
         return None
-    front = read_front_matter(file.text)
+    if file.origin.source.ending == ".toml":
+        from swecli.core.extensions.gemini_commands import read_gemini_command
+
+        front = read_gemini_command(file.text)
+    else:
+        front = read_front_matter(file.text)
     allow, bad = allowed_rules(front)
     problems = [*file.problems, *front.problems, *unknown_fields(front, KNOWN), *bad]
-    if not front.body.strip():
+    if not front.body.strip() and not front.problems:
         problems.append(Problem(0, "is empty: there is no text after the front matter"))
     description = described(front)
     return MarkdownCommand(
@@ -70,6 +76,7 @@ def read_command(file: FoundFile) -> MarkdownCommand | None:
         hint_of(front),
         allow,
         model_of(front),
+        file.origin.source.ending == ".toml",
         tuple(problems),
     )
 
@@ -110,10 +117,11 @@ class InvocationError(Exception):
 _SHELL = lazy_pattern(r"(?:(?<=^)|(?<=[\s(\[{:>*|]))!`([^`\n]+)`|^```!\s*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _PLACEHOLDER = lazy_pattern(
     r"\\(\$(?:ARGUMENTS\b|[1-9](?!\d)))|\$ARGUMENTS\b(?:\[(\d)\])?|\$([1-9])(?!\d|[.,]\d|[kKmMbB]\b)"
-    r"|\$\{(?:CLAUDE_)?(SKILL_DIR)\}"
+    r"|\$\{(?:CLAUDE_)?(SKILL_DIR|PLUGIN_ROOT)\}"
     r"""|(\bawk\b[^'"\n|$]{0,80}(?:'[^'\n]*'|"(?:[^"\\\n]|\\.)*"))"""
 )
 """Not an amount such as $2M or $1,200, nor a field in a program for awk."""
+_BRACED = "{{args}}"
 _CALL = lazy_pattern(r"^/([A-Za-z0-9][\w:-]*)(?:[ \t]+(.*))?$", re.MULTILINE)
 _FENCE_LINE = lazy_pattern(r"^[ \t]*(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*$", re.MULTILINE)
 
@@ -141,14 +149,18 @@ def _expanded(called: Invocable, arguments: str, lookup: Lookup, chain: tuple[st
     used = [False]
     folder = str(called.origin.folder)
 
-    def fill(text: str) -> str:
+    def fill(text: str, quoted: str = arguments) -> str:
+        if isinstance(called, MarkdownCommand) and called.braced:
+            used[0] = used[0] or _BRACED in text
+            return text.replace(_BRACED, quoted)
+
         def value(found: re.Match[str]) -> str:
             if found[1]:
                 return found[1]
             if found[5] or (found[3] and not arguments):
                 return found[0]
             if found[4]:
-                return folder
+                return folder if found[4] == "SKILL_DIR" else str(called.origin.source.root or found[0])
             used[0] = True
             if found[2] is not None:  # counts from 0, as its inventors do
                 return words[int(found[2])] if int(found[2]) < len(words) else ""
@@ -164,7 +176,8 @@ def _expanded(called: Invocable, arguments: str, lookup: Lookup, chain: tuple[st
     for part in _parts(called.body, lookup):
         match part:
             case Shell(command=command):
-                pieces.append(Shell(fill(command).strip()))
+                quoted = shlex.quote(arguments) if arguments else ""
+                pieces.append(Shell(fill(command, quoted).strip()))
             case _Call(called=inner, arguments=given):
                 made = _expanded(inner, fill(given).strip(), lookup, chain)
                 pieces += made.pieces

@@ -34,6 +34,9 @@ _MODES: MappingProxyType[str, Mode | None] = MappingProxyType(
         "accept-edits": "accept-edits",
         "plan": "plan",
         "auto": "auto",
+        "subagent": None,
+        "primary": None,
+        "all": None,
     }
 )
 
@@ -93,8 +96,11 @@ class ResolvedProfile(Struct, frozen=True):
 
 
 def read_profile(file: FoundFile) -> AgentProfile | None:
-    """The profile in a file; None without a name in the file or its path."""
+    """The profile in a file; None without front matter, or without a name in it or the path: a folder of agents may
+    hold other texts."""
     front = read_front_matter(file.text)
+    if not front.fields:
+        return None
     problems = [*file.problems, *front.problems, *unknown_fields(front, _KNOWN)]
     name = front.text("name")
     if not is_name(name):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import get_args
 
+from msgspec.structs import replace
+
 from swecli.core.extensions.catalogue import Catalogue, Change, Waiting
 from swecli.core.extensions.front_matter import Problem
 from swecli.core.extensions.markdown_commands import MarkdownCommand, read_command
@@ -19,9 +21,10 @@ def read_catalogue(
     read: Found,
     approved: Callable[[Origin], bool],
     built_in: Collection[str],
+    notes: Collection[str] = (),
 ) -> Catalogue:
     """Build the catalogue. Of two files with the same name the first wins; ``built_in`` are command names that files
-    can't take. Each problem is one sentence."""
+    can't take. Each problem is one sentence; ``notes`` are further ones, about plugins."""
     files, unread = read
     skills: dict[str, Skill] = {}
     commands: dict[str, MarkdownCommand] = {}
@@ -30,6 +33,8 @@ def read_catalogue(
     problems: list[tuple[Kind, str]] = [(_kind_of(place), _sentence(place, problem)) for place, problem in unread]
 
     def add(kind: Kind, taken: dict[str, Definition], made: Definition, text: str) -> None:
+        if plugin := made.origin.source.plugin:
+            made = replace(made, name=f"{plugin}:{made.name}")
         if not approved(made.origin):
             waiting.append(Waiting(kind, made.name, made.origin, text))
             return
@@ -57,11 +62,14 @@ def read_catalogue(
                 if profile is not None:
                     add(kind, profiles, profile, file.text)  # pyright: ignore[reportArgumentType]
                 else:
-                    problems.append((kind, _sentence(file.origin.shown, Problem(0, _NO_NAME))))
+                    reason = _NO_NAME if file.text.startswith("---") else _NO_AGENT
+                    problems.append((kind, _sentence(file.origin.shown, Problem(0, reason))))
+    problems.extend(("commands", note) for note in notes)
     problems += _clashes(skills, commands, built_in)
     return Catalogue(skills, commands, profiles, tuple(waiting), tuple(dict.fromkeys(problems)))
 
 
+_NO_AGENT = "is not an agent: it has no front matter with its description"
 _NO_NAME = "has no usable name: use letters of a to z, digits and hyphens, at least one letter"
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
-from swecli.core.config.trust import EXTENSION_FOLDERS, EXTENSION_HOMES, trust_key
+from swecli.core.config.trust import EXTENSION_HOMES, own_extensions, trust_key
 from swecli.core.extensions.front_matter import Problem
 from swecli.core.workspace.text_file import open_regular
 from swecli.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.plugins import Plugin
 
 Kind = Literal["skills", "commands", "agents"]
 
@@ -37,6 +40,12 @@ class Source(Struct, frozen=True):
     folder: Path
     label: str
     project: Path | None = None
+    ending: str = ".md"
+    """Of its commands and agents."""
+    plugin: str = ""
+    """The plugin that it belongs to, whose name begins the names of its extensions."""
+    root: Path | None = None
+    """The folder of that plugin."""
 
 
 class Origin(Struct, frozen=True):
@@ -62,26 +71,38 @@ class FoundFile(Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-def places(cwd: Path, *, user_folder: Path, home: Path, project: bool) -> tuple[Source, ...]:
-    """Possible folders in order of precedence: the project's, from ``cwd`` up to its root, then the user's. ``project``
-    includes those of the project. They need not exist."""
+def places(
+    cwd: Path, *, user_folder: Path, home: Path, project: bool, plugins: Sequence[Plugin] = ()
+) -> tuple[Source, ...]:
+    """Possible folders in order of precedence: the project's, from ``cwd`` up to its root, then the user's, then those
+    of plugins. ``project`` includes those of the project. They need not exist."""
     found: list[Source] = []
-    own = [(user_folder, f"{_shown(user_folder, home)}/")]
-    own += [(home / name, f"~/{name}/") for name in EXTENSION_HOMES[1:]]
-    users = {os.path.realpath(folder) for folder, _ in own}
+    own = own_extensions(user_folder, home)
+    users = {os.path.realpath(folder) for folder in own}
     start, root = Path(os.path.realpath(cwd)), trust_key(cwd)
     if project:
         down = [start, *start.parents]
         for folder in down[: down.index(root) + 1] if root in down else [start]:
-            for name in EXTENSION_HOMES:
+            for name, folders in EXTENSION_HOMES.items():
                 base = folder / name
                 if os.path.realpath(base) in users or not os.path.lexists(base):
                     continue
                 label = f"{os.path.relpath(base, start)}/"
-                found += (Source(kind, base / kind, f"{label}{kind}", root) for kind in EXTENSION_FOLDERS)
-    for base, label in own:
-        found += (Source(kind, base / kind, f"{label}{kind}") for kind in EXTENSION_FOLDERS)
+                found += _sources(base, label, folders, root)
+    for base, folders in own.items():
+        found += _sources(base, f"{_shown(base, home)}/", folders, None)
+    for plugin in plugins:
+        found += (
+            Source(kind, folder, f"plugin {plugin.name}/{shown}", plugin=plugin.name, root=plugin.root)
+            for kind, folder, shown in plugin.folders
+        )
     return tuple(found)
+
+
+def _sources(base: Path, label: str, folders: Mapping[str, str], project: Path | None) -> Iterator[Source]:
+    ending = ".toml" if base.name == ".gemini" else ".md"
+    for folder, kind in folders.items():
+        yield Source(cast("Kind", kind), base / folder, f"{label}{folder}", project, ending)
 
 
 def _shown(folder: Path, home: Path) -> str:
@@ -178,7 +199,7 @@ def _candidates(source: Source, unlisted: list[tuple[str, OSError]]) -> Iterator
     """Files that may define an extension, sorted by name. ``unlisted`` gets the folders that can't be listed."""
     top = str(source.folder)
     if source.kind != "skills":
-        yield from _markdown(top, 0, unlisted)
+        yield from _files(top, source.ending, 0, unlisted)
         return
     for name, _ in _entries(top, unlisted):
         path = f"{top}/{name}/{SKILL_FILE}"
@@ -186,11 +207,11 @@ def _candidates(source: Source, unlisted: list[tuple[str, OSError]]) -> Iterator
             yield path
 
 
-def _markdown(folder: str, depth: int, unlisted: list[tuple[str, OSError]]) -> Iterator[str]:
+def _files(folder: str, ending: str, depth: int, unlisted: list[tuple[str, OSError]]) -> Iterator[str]:
     for name, is_folder in _entries(folder, unlisted):
         if is_folder and depth < _DEEPEST and not os.path.islink(f"{folder}/{name}"):
-            yield from _markdown(f"{folder}/{name}", depth + 1, unlisted)
-        elif not is_folder and name.lower().endswith(".md") and name.lower() != "readme.md":
+            yield from _files(f"{folder}/{name}", ending, depth + 1, unlisted)
+        elif not is_folder and name.lower().endswith(ending) and name.lower() != "readme.md":
             yield f"{folder}/{name}"
 
 

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swecli.core.config.trust import EXTENSION_FOLDERS, EXTENSION_HOMES, file_digest, trust_key
+from swecli.core.config.trust import EXTENSION_HOMES, INSTALLED_PLUGINS, file_digest, own_extensions, trust_key
 from swecli.core.extensions.catalogue import NOTHING, Catalogue, Change, Waiting
 
 if TYPE_CHECKING:
+    from swecli.core.extensions.plugins import Plugin
     from swecli.core.extensions.profiles import AgentProfile
     from swecli.core.extensions.sources import Found, Origin, Reader
 
@@ -45,7 +46,8 @@ class ExtensionFiles:
         self._accepted = set(accepted)
         self._keep = keep
         self._built_in = built_in
-        self._bases = self._all_bases() if enabled else ()
+        self._plugins = self._installed() if enabled else ()
+        self._folders = self._all_folders() if enabled else ()
         self._reader: Reader | None = None
         self._read: Found | None = None
         """Input of ``now``."""
@@ -57,31 +59,47 @@ class ExtensionFiles:
         self._told = self.now
         self._reported = frozenset(self.now.waiting), frozenset(self.now.problems)
 
-    def _all_bases(self) -> tuple[Path, ...]:
-        """Folders that can contain extension folders."""
+    def _installed(self) -> Sequence[Plugin]:
+        """The user's plugins of Claude Code, as they are at the start."""
+        if not os.path.exists(self._home / INSTALLED_PLUGINS):
+            return ()
+        from swecli.core.extensions.plugins import installed_plugins
+
+        return installed_plugins(self._home, self._cwd)
+
+    def _all_folders(self) -> tuple[Path, ...]:
+        """Folders that can contain extensions."""
         start, root = Path(os.path.realpath(self._cwd)), trust_key(self._cwd)
         down = [start, *start.parents]
         project = down[: down.index(root) + 1] if root in down else [start]
-        bases = [folder / name for folder in project for name in EXTENSION_HOMES] if self._trusted else []
-        return (*bases, self._user_folder, *(self._home / name for name in EXTENSION_HOMES[1:]))
+        bases = [(folder / name, inner) for folder in project for name, inner in EXTENSION_HOMES.items()]
+        bases = [*(bases if self._trusted else ()), *own_extensions(self._user_folder, self._home).items()]
+        plugins = (folder for plugin in self._plugins for _, folder, _ in plugin.folders)
+        return (*(base / name for base, inner in bases for name in inner), *plugins)
 
     def look(self) -> Catalogue:
         """The catalogue for the files as they are now. Costs one lookup per missing folder."""
-        if not any(os.path.isdir(base / kind) for base in self._bases for kind in EXTENSION_FOLDERS):
+        if not any(map(os.path.isdir, self._folders)):
             self.now, self._read, self._at_once = NOTHING, None, False
             return self.now
         from swecli.core.extensions.reading import read_catalogue
         from swecli.core.extensions.sources import Reader, places
 
         self._reader = self._reader or Reader()
-        sources = places(self._cwd, user_folder=self._user_folder, home=self._home, project=self._trusted)
+        own = {"user_folder": self._user_folder, "home": self._home}
+        sources = places(self._cwd, **own, project=self._trusted, plugins=self._plugins)
         read = self._reader.read(sources)
         if read is self._read:
             return self.now
         if self._at_once:  # the user trusts what is there, and has not seen what comes later
             self._accepted |= {self._digest(file.origin) for file in read[0] if file.origin.source.project is not None}
         self._at_once = False
-        self.now = read_catalogue(read, self._approved, frozenset(self._built_in()))
+        notes = [
+            f"plugin {plugin.name}: its {' and '.join(plugin.unused)} have no effect in swecli"
+            for plugin in self._plugins
+            if plugin.unused
+        ]
+        self.now = read_catalogue(read, self._approved, frozenset(self._built_in()), notes)
         self._read = read  # only now: another thread takes it as a sign that ``now`` is up to date
         return self.now
 
