@@ -202,13 +202,16 @@ def remove(arguments: Sequence[str]) -> int:
     parser.add_argument("-s", "--scope", choices=("user", "project"), help="from this file; default: both")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
+    from swecli.core.mcp.definitions import usable_name
+
     gone: list[str] = []
     for scope in (chosen.scope,) if chosen.scope else ("user", "project"):
         file = _file(scope, folder)
         with _one_change():
             known = _read(file)
-            if chosen.name in known:
-                _write(file, {name: entry for name, entry in known.items() if name != chosen.name})
+            rest = {name: entry for name, entry in known.items() if chosen.name not in (name, usable_name(name))}
+            if rest != known:
+                _write(file, rest)
                 gone.append(f"Removed {chosen.name} from {file}.")
     if not gone:
         raise UsageError(

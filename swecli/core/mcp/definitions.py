@@ -175,10 +175,14 @@ def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], t
     found: list[ServerDefinition] = []
     problems: list[str] = []
     for name, entry in _entries(content):
+        usable = usable_name(name)
         try:
-            found.append(_of_json(name, entry, str(path), scope))
+            found.append(_of_json(usable, entry, str(path), scope))
         except DefinitionError as error:
             problems.append(f"{path}: ignored server {name!r}: {error}.")
+        else:
+            if usable != name:
+                problems.append(f"{path}: the server {name!r} is called {usable} here.")
     if not isinstance(content, dict):
         problems.append(f"{path} contains no object; its servers are ignored.")
     return tuple(found), tuple(problems)
@@ -290,6 +294,11 @@ def whole(found: ServerDefinition) -> ServerDefinition:
     elif not found.url.startswith(("http://", "https://", "${")):
         raise DefinitionError(f"its url must begin with http:// or https://, not {found.url[:60]!r}")
     return found
+
+
+def usable_name(name: str) -> str:
+    """The name with an underscore for what names of tools can't have; unchanged if nothing is left."""
+    return re.sub(r"_*[^A-Za-z0-9_.-]+_*|__+", "_", name).strip("_.-")[:64] or name
 
 
 def checked_name(name: str) -> str:
