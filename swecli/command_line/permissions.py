@@ -258,6 +258,7 @@ _DESCRIPTION = """Show and change what runs without approval.
   swecli permissions check -- COMMAND      print the verdict for a command without running it
   swecli permissions check --batch         read JSON lines {"command", "cwd", "mode"}, write verdicts
   swecli permissions trust [--below]       trust this folder's settings and instructions; also decline, forget
+  swecli permissions import                list and copy the rules of Claude Code's settings
   swecli permissions accept [KEY]          accept single project settings that need your consent
 """
 
@@ -351,6 +352,12 @@ def folder_policy(folder: Path) -> Policy:
     return replace(rules.policy(startup), sandbox=state.level, holds=state.holds)
 
 
+def _import(arguments: Sequence[str]) -> int:
+    from swecli.command_line.permission_import import import_rules
+
+    return import_rules(arguments)
+
+
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "check": _check,
     **{word: partial(set_trust, word) for word in ("trust", "decline", "forget")},
@@ -359,6 +366,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "test": try_rule,
     "grant": grant,
     "revoke": revoke,
+    "import": _import,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from pathlib import Path
@@ -157,3 +158,78 @@ def test_trust_is_given_and_taken_and_settings_are_accepted(capsys: pytest.Captu
     assert verdicts() == ["ask", "allow"]
     assert main(["permissions", "forget"]) == 0
     assert verdicts() == ["ask", "allow"]
+
+
+CLAUDE_RULES = {
+    "allow": ["Bash(npm test:*)", "Bash", "WebFetch(domain:example.org)", "Bash(git log | head)"],
+    "deny": ["Read(./.env)"],
+    "ask": ["Bash(git push:*)"],
+}
+
+
+@pytest.fixture
+def claude(own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for folder, rules in ((own_home, CLAUDE_RULES), (tmp_path / "home", {"deny": ["Read(*.pem)"]})):
+        (folder / ".claude").mkdir(parents=True)
+        (folder / ".claude" / "settings.json").write_text(json.dumps({"permissions": rules}))
+    return own_home
+
+
+def rules_in(folder: Path) -> set[tuple[str, str]]:
+    lines = [json.loads(line) for line in _said(["permissions", "list", "--json", "-C", str(folder)])]
+    return {(line["effect"], line["rule"]) for line in lines}
+
+
+def _said(arguments: list[str]) -> list[str]:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main(arguments) == 0
+    return out.getvalue().splitlines()
+
+
+def test_rules_of_claude_code_are_listed_and_nothing_is_copied_unasked(claude: Path, tmp_path: Path) -> None:
+    lines = _said(["permissions", "import"])
+    assert len(lines) == 8
+    assert any(line.startswith("deny   Read(*.pem)") and "to your settings" in line for line in lines)
+    assert any(line.startswith("allow  Bash(npm test:*)") and "to grants for this folder" in line for line in lines)
+    assert any("Bash  (" in line and "it allows every call of Bash" in line for line in lines)
+    assert any("Bash(git log | head)" in line and "left out" in line for line in lines)
+    assert not (claude / ".swecli").exists()
+    assert not (tmp_path / "swecli" / "config.toml").exists()
+
+
+def test_copied_rules_stay_with_what_they_were_for(claude: Path, tmp_path: Path) -> None:
+    assert main(["permissions", "trust"]) == 0
+    said = "\n".join(_said(["permissions", "import", "--all"]))
+    assert "it allows every call of Bash" in said
+    assert rules_in(claude) == {
+        ("deny", "Read(*.pem)"),
+        ("deny", "Read(./.env)"),
+        ("ask", "Bash(git push:*)"),
+        ("allow", "Bash(npm test:*)"),
+        ("allow", "WebFetch(domain:example.org)"),
+    }
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert rules_in(elsewhere) == {("deny", "Read(*.pem)")}
+    before = rules_in(claude)
+    _said(["permissions", "import", "--all"])
+    assert rules_in(claude) == before
+    _said(["permissions", "import", "--only", "Bash"])
+    assert ("allow", "Bash") in rules_in(claude)
+
+
+@pytest.mark.parametrize("rule", ["Bash(git log | head)", "Bash(rm:*)"])
+def test_a_rule_that_is_invalid_or_not_there_is_not_copied(
+    claude: Path, rule: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["permissions", "import", "--only", rule]) != 0
+    assert rule in capsys.readouterr().err
+    assert rules_in(claude) == set()
+
+
+def test_damaged_settings_of_claude_code_are_reported(claude: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (claude / ".claude" / "settings.json").write_text("{")
+    assert main(["permissions", "import", "--all"]) != 0
+    assert "cannot be read as settings" in capsys.readouterr().err

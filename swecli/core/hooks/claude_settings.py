@@ -14,6 +14,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from swecli.core.hooks.hook import EVENTS, TIMEOUT, Hook, HookEvent, HookSource
+from swecli.core.permissions.types import RuleEffect
 from swecli.figures import plural
 
 FILES = (".claude/settings.json", ".claude/settings.local.json")
@@ -54,6 +55,36 @@ def read_claude_settings(path: Path, source: HookSource) -> ClaudeHooks:
     return ClaudeHooks(hooks, tuple(notices), settings.get("disableAllHooks") is True)
 
 
+class ClaudeRule(Struct, frozen=True):
+    """A permission rule of Claude Code in its file."""
+
+    effect: RuleEffect
+    text: str
+    file: Path
+
+
+def read_claude_rules(path: Path) -> tuple[ClaudeRule, ...]:
+    """The permission rules of one file, the strictest effect first; empty if it does not exist.
+
+    Raises:
+        ValueError: it can't be read; a sentence without its end.
+    """
+    try:
+        text = _text(path)
+        permissions = _object(_object(json.loads(text or "")).get("permissions"))
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except (OSError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} cannot be read as settings ({error})") from None
+    effects: tuple[RuleEffect, ...] = ("deny", "ask", "allow")
+    return tuple(
+        ClaudeRule(effect, rule.strip(), path)
+        for effect in effects
+        for rule in _list(permissions.get(effect))
+        if isinstance(rule, str) and rule.strip()
+    )
+
+
 def _text(path: Path) -> str | None:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
     with os.fdopen(descriptor, "rb") as file:
@@ -78,7 +109,7 @@ def _lost_rules(permissions: Mapping[str, Any]) -> str:
     if not any(counts.values()):
         return ""
     told = " and ".join(f"permissions.{name} ({plural(count, 'rule')})" for name, count in counts.items() if count)
-    return f"swecli does not apply {told}; copy them to [permissions] in .swecli/config.toml"
+    return f"swecli does not apply {told}; `swecli permissions import` shows and copies them"
 
 
 def _hooks(events: Mapping[str, Any], path: Path, source: HookSource, notices: list[str]) -> Iterator[Hook]:

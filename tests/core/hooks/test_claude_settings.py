@@ -49,7 +49,7 @@ def test_rules_that_would_stop_a_call_are_told(tmp_path: Path) -> None:
     path = write(tmp_path, {"permissions": rules})
     assert read_claude_settings(path, "project").notices == (
         f"{path}: swecli does not apply permissions.deny (2 rules) and permissions.ask (1 rule); "
-        "copy them to [permissions] in .swecli/config.toml.",
+        "`swecli permissions import` shows and copies them.",
     )
     write(tmp_path, {"permissions": {"allow": ["Bash"], "deny": []}})
     assert read_claude_settings(path, "project").notices == ()
