@@ -259,6 +259,8 @@ INSTRUCTION_FILES = (
 """The first of these in a folder that exists and is not empty counts; the last ones are those of other agents."""
 LOCAL_INSTRUCTIONS = "CLAUDE.local.md"
 """One person's own addition, which counts beside the folder's instruction file."""
+AIDER_SETTINGS = ".aider.conf.yml"
+"""Its ``read`` names texts that count beside the folder's instruction file."""
 RULE_FOLDERS = (".claude/rules", ".github/instructions", ".cursor/rules", ".windsurf/rules", ".clinerules")
 """Folders of instructions that may hold for some files or tasks only."""
 OTHER_FILES = (".mcp.json", ".claude/settings.json", ".claude/settings.local.json")
@@ -318,7 +320,9 @@ def covered_by_trust(directory: Path) -> tuple[str, ...]:
 
 
 def _in(folder: Path) -> list[str]:
-    entries = _entries(folder, (*INSTRUCTION_FILES, LOCAL_INSTRUCTIONS, *RULE_FOLDERS, *OTHER_FILES, PROJECT_FOLDER))
+    entries = _entries(
+        folder, (*INSTRUCTION_FILES, LOCAL_INSTRUCTIONS, AIDER_SETTINGS, *RULE_FOLDERS, *OTHER_FILES, PROJECT_FOLDER)
+    )
     names: list[str] = []
     for name, is_directory in sorted(entries.items()):
         if name == PROJECT_FOLDER and is_directory:

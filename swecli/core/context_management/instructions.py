@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.config.paths import PROJECT_FOLDER
-from swecli.core.config.trust import INSTRUCTION_FILES, LOCAL_INSTRUCTIONS, RULE_FOLDERS
+from swecli.core.config.trust import AIDER_SETTINGS, INSTRUCTION_FILES, LOCAL_INSTRUCTIONS, RULE_FOLDERS
 from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 from swecli.core.context_management.prompts import framed, read_prompt
 from swecli.core.permissions.paths import is_secret
@@ -265,6 +265,8 @@ class _Reader:
             path = directory / LOCAL_INSTRUCTIONS
             if (head := self._head(path, within, unreadable)) is not None:
                 self._add(path, head, within, ())
+            if (directory / AIDER_SETTINGS).is_file():
+                self._read_aider(directory / AIDER_SETTINGS, within, unreadable)
         for reason, paths in unreadable.items():
             named = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more beside it"
             verb = "is" if len(paths) == 1 else "are"
@@ -311,6 +313,17 @@ class _Reader:
                 f"{left_out[0]}{more} in the prompt by name only: rules that apply always have more than"
                 f" {MOST_RULE_BYTES:,} bytes together."
             )
+
+    def _read_aider(self, path: Path, within: Path, unreadable: dict[str, list[Path]]) -> None:
+        """Read the texts that aider's settings name, like imports."""
+        from swecli.core.extensions.front_matter import read_front_matter
+
+        head = self._head(path, within, unreadable)
+        if head is None or not self._imports or not self._trusts(path, head.digest, within):
+            return
+        for word in read_front_matter(f"---\n{head.text.removeprefix('---')}\n---").words("read") or ():
+            if Path(word).suffix in _PROSE:
+                self._import(word, (path,), within)
 
     def _keep(self, rule: RuleFile, text: str) -> None:
         """Add a rule with a condition. Of copies for several agents the first stands for all."""
@@ -406,13 +419,14 @@ class _Reader:
 
 
 _PROSE = (".md", ".txt", ".rst", ".mdx")
-_IMPORT = lazy_pattern(r"(?:^|(?<=[\s(\[]))@((?:~/|\.{0,2}/)?[\w.-][^\s`'\"<>|*?]*)")
+_IMPORT = lazy_pattern(r"(?:^|(?<=[\s(\[]))@((?:~/|\.{0,2}/)?[\w.-](?:\\ |[^\s`'\"<>|*?])*)")
 _CODE = lazy_pattern(r"^ {0,3}(```+|~~~+).*?^ {0,3}\1[^\n]*$|`[^`\n]*`|<!--.*?-->", re.MULTILINE | re.DOTALL)
 
 
 def imported_paths(text: str) -> list[str]:
-    """Imports of an instruction file, each once, in order: ``@path`` outside code and comments."""
-    found = (match[1].rstrip(".,;:!?)]}") for match in _IMPORT.finditer(_CODE.sub(" ", text)))
+    """Imports of an instruction file, each once, in order: ``@path`` outside code and comments. A backslash before a
+    blank makes it part of the path."""
+    found = (match[1].rstrip(".,;:!?)]}").replace("\\ ", " ") for match in _IMPORT.finditer(_CODE.sub(" ", text)))
     return [word for word in dict.fromkeys(found) if word]
 
 

@@ -181,6 +181,8 @@ def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], t
         except DefinitionError as error:
             problems.append(f"{path}: ignored server {name!r}: {error}.")
         else:
+            if isinstance(entry, dict) and "headersHelper" in entry:
+                problems.append(f"{path}: server {usable}: headersHelper is not run; put the headers into headers.")
             if usable != name:
                 problems.append(f"{path}: the server {name!r} is called {usable} here.")
     if not isinstance(content, dict):

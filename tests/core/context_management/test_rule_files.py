@@ -168,3 +168,21 @@ def test_a_folder_of_rules_is_no_unreadable_file(project: Path) -> None:
 )
 def test_rules_apply_below_the_folder_that_has_their_folder(name: str, folder: str) -> None:
     assert applies_below(name) == folder
+
+
+@pytest.mark.parametrize(
+    "read", ["read: CONVENTIONS.md", "read: [CONVENTIONS.md, main.py]", "read:\n  - CONVENTIONS.md"]
+)
+def test_conventions_count_if_the_settings_of_aider_name_them(project: Path, read: str) -> None:
+    write(project, **{"CONVENTIONS.md": "tabs", "AGENTS.md": "agents", "main.py": "x = 1"})
+    assert [file.text for file in load_instructions(project).files] == ["agents"]
+    write(project, **{".aider.conf.yml": f"# settings\nmodel: x\n{read}\n"})
+    found = load_instructions(project)
+    assert [file.text for file in found.files] == ["agents", "tabs"]
+    assert found.files[1].importer == ".aider.conf.yml"
+    assert [file.text for file in load_instructions(project, project="quoted").files] == ["agents"]
+
+
+def test_a_path_of_an_import_may_have_blanks(project: Path) -> None:
+    write(project, **{"CLAUDE.md": "See @docs/my\\ style.md.", "docs/my style.md": "tabs"})
+    assert load_instructions(project).files[1].text == "tabs"

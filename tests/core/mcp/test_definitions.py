@@ -129,6 +129,13 @@ def test_files_that_hold_no_servers(content: str, tmp_path: Path) -> None:
     assert servers(tmp_path, content)[0] == {}
 
 
+def test_a_program_for_headers_is_reported_and_not_run(tmp_path: Path) -> None:
+    entry = {"url": "https://x", "headersHelper": "touch ran"}
+    found, problems = servers(tmp_path, {"mcpServers": {"x": entry}})
+    assert found["x"].headers == {}
+    assert "headersHelper is not run" in problems[0]
+
+
 @pytest.mark.parametrize("name", ["", "ä", "***", "../"])
 def test_names_that_no_server_may_have(name: str, tmp_path: Path) -> None:
     found, problems = servers(tmp_path, {"mcpServers": {name: {"command": "x"}}})
