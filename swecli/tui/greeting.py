@@ -17,6 +17,9 @@ Shown = Callable[[str], str]
 
 MODEL, NO_MODEL = "Model", "none yet; /model selects one"
 
+MOST_FILES = 6
+"""Instruction files that are named; /status names all."""
+
 TITLE = 34
 """Characters shown of the last session's first message."""
 
@@ -71,7 +74,8 @@ def _model(ref: str, address: str) -> str:
 def _instructions(view: SessionView, home: str) -> str:
     paths = [Path(name) for name in view.instructions]
     names = [str(path.relative_to(view.cwd)) if path.is_relative_to(view.cwd) else short(path, home) for path in paths]
-    return ", ".join(names)
+    more = len(names) - MOST_FILES
+    return ", ".join([*names[:MOST_FILES], *([f"and {more} more"] if more > 0 else ())])
 
 
 def short(path: Path, home: str) -> str:

@@ -33,6 +33,12 @@ class Plugin(Struct, frozen=True):
     folders: tuple[tuple[Kind, Path, str], ...]
     unused: tuple[str, ...] = ()
 
+    @property
+    def remedy(self) -> str:
+        """How to use its servers nevertheless, as the end of a sentence."""
+        servers = self.root / ".mcp.json"
+        return f"; `swecli mcp import {servers}` offers its servers" if servers.is_file() else ""
+
 
 def installed_plugins(home: Path, cwd: Path) -> tuple[Plugin, ...]:
     """The enabled plugins for work in ``cwd``, by name. Damaged files count as empty: they are another program's."""

@@ -95,7 +95,7 @@ class ExtensionFiles:
             self._accepted |= {self._digest(file.origin) for file in read[0] if file.origin.source.project is not None}
         self._at_once = False
         notes = [
-            f"plugin {plugin.name}: its {' and '.join(plugin.unused)} have no effect in swecli"
+            f"plugin {plugin.name}: its {' and '.join(plugin.unused)} have no effect in swecli{plugin.remedy}"
             for plugin in self._plugins
             if plugin.unused
         ]

@@ -169,7 +169,10 @@ def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], t
         return (), (f"{path} is larger than {LARGEST:,} bytes and was ignored.",)
     toml = path.suffix == ".toml"
     try:
-        content = (_toml if toml else _json)(raw.decode("utf-8-sig"))
+        text = raw.decode("utf-8-sig")
+        if (path.parent / ".claude-plugin").is_dir():
+            text = text.replace("${CLAUDE_PLUGIN_ROOT}", json.dumps(str(path.parent))[1:-1])
+        content = (_toml if toml else _json)(text)
     except (ValueError, RecursionError) as error:
         return (), (f"{path} is not valid {'TOML' if toml else 'JSON'} ({error}); its servers are ignored.",)
     found: list[ServerDefinition] = []

@@ -104,7 +104,8 @@ def test_enabled_plugins_give_their_texts_under_their_name(places: Places) -> No
     assert list(files.now.skills) == ["tools:count"]
     assert called(files, "tools:go").commands == (f"{root}/go.sh",)
     assert [text for _, text in files.now.problems] == [
-        "plugin tools: its hooks and MCP servers have no effect in swecli"
+        "plugin tools: its hooks and MCP servers have no effect in swecli; "
+        f"`swecli mcp import {root}/.mcp.json` offers its servers"
     ]
 
 

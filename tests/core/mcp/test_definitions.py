@@ -252,3 +252,12 @@ def test_a_name_that_tools_cannot_have_is_adapted_and_told(tmp_path: Path, name:
     found, problems = servers(tmp_path, {"mcpServers": {name: {"command": "x"}}})
     assert list(found) == [usable]
     assert [f"the server {name!r} is called {usable} here." in text for text in problems] == [True] * (name != usable)
+
+
+def test_the_folder_of_a_plugin_is_known_in_its_own_file(tmp_path: Path) -> None:
+    content = {"x": {"command": "${CLAUDE_PLUGIN_ROOT}/run", "args": ["${OTHER}"]}}
+    found, _ = servers(tmp_path, content)
+    assert found["x"].command == "${CLAUDE_PLUGIN_ROOT}/run"
+    (tmp_path / ".claude-plugin").mkdir()
+    found, _ = servers(tmp_path, content)
+    assert (found["x"].command, found["x"].args) == (f"{tmp_path}/run", ("${OTHER}",))
