@@ -53,6 +53,7 @@ def project_instructions(
         approved=approved,
         merge=settings.merge,
         imports=settings.imports,
+        rules=settings.rules,
     )
 
 
@@ -68,6 +69,7 @@ def instruction_files(options: LaunchOptions, startup: Startup, loaded: Instruct
         folders[0],
         (startup.paths.config, *folders),
         quoted=not trust.trusts,
+        rules=settings.rules,
         watch=wanted and not options.safe_mode,
         off=_why_no_instructions(options, trust.state, settings.merge),
     )

@@ -688,6 +688,8 @@ class InstructionSettings(Section):
     """Whether @path in such a file includes another file of the project."""
     nested: bool = True
     """Whether the model gets instruction files of subfolders when it reads something there, and changes on disk."""
+    rules: bool = True
+    """Whether rule files of other agents apply, such as those in .claude/rules and .cursor/rules."""
 
 
 class MemorySettings(Section):

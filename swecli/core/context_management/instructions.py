@@ -90,6 +90,9 @@ MAX_BYTES = 48 * 1024
 MOST_RULE_BYTES = 32 * 1024
 """Limit of all rule files that are always in the prompt. The model reads further ones if it needs them."""
 
+MOST_RULE_BYTES_AT_ONCE = 16 * 1024
+"""Limit of the rules that begin to apply with one step."""
+
 LONG_TOKENS = 4_000
 """A file of more tokens is reported to the user with its cost."""
 
@@ -175,15 +178,20 @@ def _one_line(name: str) -> str:
     return " ".join(framed(name).replace('"', "'").replace(">", "").split())
 
 
+def _none_approved(path: Path, digest: str) -> bool:
+    return False
+
+
 def load_instructions(
     cwd: Path,
     *,
     user_directory: Path | None = None,
     counter: CountsTokens | None = None,
     project: Literal["trusted", "quoted", "none"] = "trusted",
-    approved: Callable[[Path, str], bool] = lambda path, digest: False,
+    approved: Callable[[Path, str], bool] = _none_approved,
     merge: Merge = "folder",
     imports: bool = True,
+    rules: bool = True,
 ) -> Instructions:
     """Collect the user's own file and those of the directories from the project's root down to ``cwd``, each followed
     by its imports with ``@path``.
@@ -193,7 +201,9 @@ def load_instructions(
     is left out. Links that lead out of the project, special files and unreadable ones are skipped with a notice.
     """
     root = project_root(cwd)
-    reader = _Reader(root, counter or PieceEstimator(), approved if project == "quoted" else None, imports=imports)
+    reader = _Reader(
+        root, counter or PieceEstimator(), approved if project == "quoted" else None, imports=imports, rules=rules
+    )
     if user_directory is not None:
         reader.read_directory(user_directory, None, whole=False)
     folders = instruction_folders(cwd) if project != "none" and merge != "none" else ()
@@ -204,20 +214,24 @@ def load_instructions(
 
 
 def nested_instructions(
-    folder: Path, root: Path, known: Iterable[str], *, quoted: bool = False, counter: CountsTokens | None = None
+    folder: Path, root: Path, known: Iterable[str], *, quoted: bool = False, rules: bool = True
 ) -> Instructions:
     """The files of a folder below the working directory, with their imports; empty without one. ``known`` are digests
     of files already read."""
-    reader = _Reader(root, counter or PieceEstimator(), (lambda path, digest: False) if quoted else None, imports=True)
+    approved = _none_approved if quoted else None
+    reader = _Reader(root, PieceEstimator(), approved, imports=True, rules=rules)
     reader.seen.update(known)
     reader.read_directory(folder, root, whole=False)
     return reader.found()
 
 
 def matching_rules(rules: Iterable[RuleFile], root: Path, known: Iterable[str], quoted: bool = False) -> Instructions:
-    """The present text of rules that begin to apply, with their imports."""
-    reader = _Reader(root, PieceEstimator(), (lambda path, digest: False) if quoted else None, imports=True)
+    """The present text of rules that begin to apply, with their imports. ``rules`` of the result are those whose text
+    is too much."""
+    approved = _none_approved if quoted else None
+    reader = _Reader(root, PieceEstimator(), approved, imports=True, rules=True)
     reader.seen.update(known)
+    reader.rule_bytes = MOST_RULE_BYTES_AT_ONCE
     for rule in rules:
         reader.read_rule(rule)
     return reader.found()
@@ -227,15 +241,22 @@ class _Reader:
     """Reads instruction files one after the other. ``approved`` is None if files of the project are trusted."""
 
     def __init__(
-        self, root: Path, counter: CountsTokens, approved: Callable[[Path, str], bool] | None, *, imports: bool
+        self,
+        root: Path,
+        counter: CountsTokens,
+        approved: Callable[[Path, str], bool] | None,
+        *,
+        imports: bool,
+        rules: bool,
     ) -> None:
         self._root = root
         self._counter = counter
         self._approved = approved
         self._imports = imports
+        self._with_rules = rules
         self._imported = 0
         self._left = MOST_BYTES
-        self._rule_bytes = MOST_RULE_BYTES
+        self.rule_bytes = MOST_RULE_BYTES
         self.files: list[InstructionFile] = []
         self.notices: list[str] = []
         self.rules: list[RuleFile] = []
@@ -260,7 +281,7 @@ class _Reader:
                 if not whole:
                     break
         if within is not None:
-            if any((directory / folder).is_dir() for folder in RULE_FOLDERS):
+            if self._with_rules and any((directory / folder).is_dir() for folder in RULE_FOLDERS):
                 self._read_rules(directory, within, unreadable)
             path = directory / LOCAL_INSTRUCTIONS
             if (head := self._head(path, within, unreadable)) is not None:
@@ -298,11 +319,11 @@ class _Reader:
                 if head is None or "\0" in head.text:
                     continue
                 rule, text = read_rule(head.text, path, self._name(path, within), directory, folder)
-                if rule.when == "always" and len(text) > self._rule_bytes:
+                if rule.when == "always" and len(text) > self.rule_bytes:
                     left_out.append(rule.name)
                     rule = replace(rule, when="described")
                 if rule.when == "always":
-                    self._rule_bytes -= len(text)
+                    self.rule_bytes -= len(text)
                     if text.strip():
                         self._add(path, replace(head, text=text), within, ())
                 elif rule.when != "described" or self._trusts(path, head.digest, within):
@@ -342,6 +363,10 @@ class _Reader:
         head = self._head(rule.path, self._root, {})
         if head is not None and "\0" not in head.text:
             text = read_front_matter(head.text).body
+            if len(text) > self.rule_bytes:
+                self.rules.append(rule)
+                return
+            self.rule_bytes -= len(text)
             self._add(rule.path, replace(head, text=text), self._root, (), ", ".join(rule.globs))
 
     def _trusts(self, path: Path, digest: str, within: Path | None) -> bool:

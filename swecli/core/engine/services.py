@@ -190,8 +190,9 @@ class MemoryOptions(Struct, frozen=True):
 
 class InstructionFiles(Struct, frozen=True):
     """Instruction files of the prompt, and the places to look for them again. ``folders`` are those that may have one,
-    ``root`` is the project's. ``quoted``: text from nested folders counts as information only. ``watch``: changes are
-    reported. ``off`` is the reason why project files are ignored, with a remedy; empty if they count."""
+    ``root`` is the project's. ``quoted``: text from nested folders counts as information only. ``rules``: their rules
+    count, too. ``watch``: changes are reported. ``off`` is the reason why project files are ignored, with a remedy;
+    empty if they count."""
 
     loaded: Instructions = Instructions()
     read: Callable[[], Instructions] = Instructions
@@ -199,6 +200,7 @@ class InstructionFiles(Struct, frozen=True):
     root: Path = Path()
     folders: Sequence[Path] = ()
     quoted: bool = False
+    rules: bool = True
     watch: bool = False
     off: str = ""
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from swecli.core.context_management.rule_files import RuleFile
 
 _TOLD = lazy_pattern(r'<(?:instructions|quoted) path="([^"]+)"')
+MOST_NAMED = 30
+"""Rules that a message names."""
 _Stamp = tuple[int, int] | None
 
 
@@ -139,7 +141,13 @@ class InstructionNews:
                 self._take(found)
         if self._rules:
             rules = await asyncio.to_thread(self._matching, new)
-            self._take(await asyncio.to_thread(matching_rules, rules, self._files.root, known, self._files.quoted))
+            found = await asyncio.to_thread(matching_rules, rules, self._files.root, known, self._files.quoted)
+            self._take(found)
+            if found.rules and not self._files.quoted:
+                names = [rule.name for rule in found.rules[:MOST_NAMED]]
+                more = f" and {len(found.rules) - MOST_NAMED} more" if len(found.rules) > MOST_NAMED else ""
+                listed = f"{', '.join(names)}{more}"
+                self._tell_model(f"Further rules apply: {listed}", f"Read these rules if they matter for it: {listed}")
             for rule in rules:  # also those whose text is known from another file
                 self._nested.setdefault(rule.name, None)
 
@@ -189,7 +197,8 @@ class InstructionNews:
     def _read_below(self, folders: Sequence[Path], known: Sequence[str]) -> list[Instructions]:
         seen, found = list(known), list[Instructions]()
         for folder in folders:
-            read = nested_instructions(folder, self._files.root, seen, quoted=self._files.quoted)
+            quoted, rules = self._files.quoted, self._files.rules
+            read = nested_instructions(folder, self._files.root, seen, quoted=quoted, rules=rules)
             seen += [file.digest for file in read.files]
             found.append(read)
         return found

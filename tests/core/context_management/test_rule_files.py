@@ -110,6 +110,8 @@ def test_rules_and_the_local_file_count_beside_the_instruction_file(project: Pat
     assert [(one.name, one.when) for one in found.rules] == [(".claude/rules/only.md", "matching")]
     assert "only src" not in found.render()
     assert load_instructions(project, merge="none").files == ()
+    without = load_instructions(project, rules=False)
+    assert ([file.text for file in without.files], without.rules) == (["shared", "mine @notes.md", "noted"], ())
     quoted = load_instructions(project, project="quoted")
     assert all(file.quoted for file in quoted.files)
     assert load_instructions(project, project="none").rules == ()

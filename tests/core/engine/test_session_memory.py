@@ -10,7 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.instructions import Instructions, instruction_folders, load_instructions
+from swecli.core.context_management.instructions import (
+    MOST_RULE_BYTES_AT_ONCE,
+    Instructions,
+    instruction_folders,
+    load_instructions,
+)
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.memory_section import MemoryText
 from swecli.core.context_management.prompt import PromptTexts
@@ -346,6 +351,22 @@ async def test_a_rule_is_told_when_a_file_that_it_is_for_is_read(work: Path) -> 
     async with bench(reads, work, tools=TOOLS, policy=AUTO, instruction_files=watched(work), history=facts) as one:
         await one.say("Look again")
         assert sum("No semicolons" in message.text for message in one.session.view.messages) == 1
+
+
+async def test_many_rules_for_one_file_are_named_beyond_a_limit(work: Path) -> None:
+    (work / ".cursor" / "rules").mkdir(parents=True)
+    for number in range(40):
+        text = f"---\nglobs: '*.py'\n---\nRule {number}. {'word ' * 1_000}"
+        (work / ".cursor" / "rules" / f"{number:02}.mdc").write_text(text)
+    (work / "x.py").write_text("x = 1\n")
+    script = step("read_file", 'path = "x.py"') + DONE
+    async with bench(script, work, tools=TOOLS, policy=AUTO, instruction_files=watched(work)) as one:
+        await one.say("Look")
+        told = [message.text for message in one.session.view.messages if "Rule 0." in message.text]
+        assert len(told) == 1
+        assert len(told[0]) < MOST_RULE_BYTES_AT_ONCE + 2_000
+        assert said(one, "Read these rules if they matter for it: .cursor/rules/03.mdc, ")()
+        assert said(one, ".cursor/rules/32.mdc and 7 more")()
 
 
 async def test_a_rule_that_is_new_on_disk_counts_from_then_on(work: Path) -> None:
