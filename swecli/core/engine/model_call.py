@@ -16,6 +16,7 @@ from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.monitor import GrowingBudget
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
+from swecli.core.llm.errors import says_overloaded
 from swecli.core.llm.types import (
     Failed,
     Finished,
@@ -359,8 +360,12 @@ BASE = 0.5
 CAP = 8.0
 RATE_LIMIT_SECONDS = 90.0
 """Seconds of retries against a rate limit. Limits are per minute, so a number of attempts is meaningless."""
+BUSY_SECONDS = 180.0
+"""Seconds of retries against an overloaded server, or a gateway without its server, which usually last minutes."""
+GATEWAY_ERRORS = (502, 504, 520, 521, 522, 523, 524)
+"""Statuses of a gateway that gets no answer from the server behind it; those above 504 are Cloudflare's."""
 LONGEST_PAUSE = 20.0
-"""Longest pause between two attempts against a rate limit of unknown duration."""
+"""Longest pause between two attempts at a busy server, if it names no duration."""
 LONGEST_ASKED = 60.0
 """Longest wait in seconds that a server may ask for; above it the user decides."""
 
@@ -378,14 +383,15 @@ def retry_delay(error: ProviderError, attempt: int, limit: int, jitter: float) -
     return min(CAP, BASE * 2.0 ** (attempt - 1)) * jitter
 
 
-def rate_limit_delay(error: ProviderError, attempt: int, waited: float, jitter: float) -> float | None:
-    """Seconds to wait before attempt ``attempt + 1`` after a rate limit. None to give up: after ``RATE_LIMIT_SECONDS``
-    of waiting (``waited``), or if the server asks for more than ``LONGEST_ASKED``.
+def busy_delay(error: ProviderError, attempt: int, spent: float, jitter: float) -> float | None:
+    """Seconds to wait before attempt ``attempt + 1`` at a server that has too much to do: a rate limit, an overload, or
+    a gateway without its server. None to give up: after ``RATE_LIMIT_SECONDS`` or ``BUSY_SECONDS`` (``spent``), or if
+    the server asks for more than ``LONGEST_ASKED``.
 
     Pauses double; ``jitter`` (0..1) is spread over the second half of each. A server that repeatedly asks for almost no
     wait is treated like one that asks for none.
     """
-    if not error.retryable or waited >= RATE_LIMIT_SECONDS:
+    if not error.retryable or spent >= (RATE_LIMIT_SECONDS if error.kind == "rate_limit" else BUSY_SECONDS):
         return None
     pause = min(LONGEST_PAUSE, 2.0 ** (attempt - 1)) * (1 + jitter) / 2
     if error.retry_after is None:
@@ -393,6 +399,14 @@ def rate_limit_delay(error: ProviderError, attempt: int, waited: float, jitter: 
     if error.retry_after > LONGEST_ASKED:
         return None
     return error.retry_after if attempt <= TRUSTED else max(error.retry_after, pause)
+
+
+def passes_with_time(error: ProviderError, answered: bool) -> bool:
+    """Whether waiting helps against a server that refuses to answer. ``answered``: it gave an answer before. Otherwise
+    a bare 503 may as well be a wrong address, for which waiting is useless."""
+    if error.kind == "overloaded":
+        return answered or error.status != 503 or error.retry_after is not None or says_overloaded(error)
+    return error.kind == "rate_limit" or (answered and error.status in GATEWAY_ERRORS and error.kind == "server")
 
 
 TRUSTED = 3
@@ -553,12 +567,13 @@ class AnswerFailed(Struct, frozen=True):
 
 
 class _Failures(Struct):
-    """Failures of one request so far. ``waited`` is the seconds spent on rate limits, ``paused`` those between attempts
-    to reach the server, ``gone_since`` the start of its outage on the monotonic clock."""
+    """Failures of one request so far. ``waited`` is the seconds of pauses at a busy server, ``busy_since`` its first
+    refusal on the monotonic clock; ``paused`` and ``gone_since`` are the same for one that cannot be reached."""
 
-    limited: int = 0
+    busy: int = 0
     others: int = 0
     waited: float = 0.0
+    busy_since: float = 0.0
     unreached: int = 0
     paused: float = 0.0
     gone_since: float = 0.0
@@ -601,6 +616,8 @@ class Asking:
             self.trouble = "" if isinstance(result, Message) or answer.visible else result.error.message
             if isinstance(result, Message) or answer.visible or result.error.status is not None:
                 self._services.reached.add(_server_of(client.info))
+            if isinstance(result, Message) or answer.visible:
+                self._services.answered.add(_server_of(client.info))
             if isinstance(result, Message):
                 return AnswerCompleted(result, answer.complete(result))
             error = result.error
@@ -613,20 +630,25 @@ class Asking:
 
     async def _again(self, error: ProviderError, failures: _Failures, info: ModelInfo) -> bool:
         """Wait before the next attempt of a request. Retries end after a time, not a number of attempts, if a known
-        server is unreachable or rate-limited; a rate limit does so only if no fallback model is available."""
+        server is unreachable, or if a server is busy and no fallback model is available."""
         may = self._services.limits.max_retries > 0
         if may and error.unreached and _server_of(info) in self._services.reached:
             return await self._outlive(error, failures)
         failures.unreached, failures.paused = 0, 0.0  # a server that answers with an error is reachable again
-        if error.kind != "rate_limit" or self._services.fallback or not may:
+        passes = passes_with_time(error, _server_of(info) in self._services.answered)
+        if not passes or self._services.fallback or not may:
             failures.others += 1
             return await self.wait(error, failures.others)
-        failures.limited += 1
-        delay = rate_limit_delay(error, failures.limited, failures.waited, self._services.jitter())
+        now = self._services.monotonic()
+        if not failures.busy:
+            failures.busy_since = now
+        failures.busy += 1
+        spent = max(failures.waited, now - failures.busy_since)  # attempts take time, too
+        delay = busy_delay(error, failures.busy, spent, self._services.jitter())
         if delay is None:
             return False
         failures.waited += delay
-        self._recorder.emit(RetryScheduled(failures.limited, 0, delay, error.kind, error.message))
+        self._recorder.emit(RetryScheduled(failures.busy, 0, delay, error.kind, error.message))
         await self._services.sleep(delay)
         return True
 

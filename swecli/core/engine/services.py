@@ -324,6 +324,8 @@ class Services(Struct):
     a sentence if that failed."""
     reached: set[str] = field(default_factory=set[str])
     """Model servers that answered in this run, with whatever result. Shared with subagents."""
+    answered: set[str] = field(default_factory=set[str])
+    """Those of them that gave a model's answer. Shared with subagents."""
     price: Callable[[str, Usage], str | None] = no_price
     keep_price: Callable[[str, Price], str] | None = None
     """Writes the price of a model (``provider/name``) into the user's settings, effective at once. Returns the file;

@@ -420,11 +420,18 @@ class Turn:
         go_on = GO_ON_LATER if error.unreached else ""
         advice = " ".join(filter(None, (why_not_again(error), error.hint, go_on)))
         stop = "" if error.message.endswith((".", "!", "?")) or not advice else "."
-        reason = f"{error.message}{stop} {advice}".strip()
+        reason = f"{self._speaker(error)}{error.message}{stop} {advice}".strip()
         if error.kind == "quota" and error.message.startswith(REQUEST_NOT_SENT):  # used up by others meanwhile
             return TurnStopped("limit", error.message, "max_tokens")
         kind = "content_filter" if error.moderated else error.kind
         return TurnStopped("blocked" if error.kind == "context_overflow" else "error", reason, kind)
+
+    def _speaker(self, error: ProviderError) -> str:
+        """The server whose words an error contains, with its status; empty if the words are swecli's own."""
+        if error.status is None:
+            return ""
+        told = error.status == 200 or str(error.status) in error.message
+        return f"{self._client.info.provider}{'' if told else f' (HTTP {error.status})'}: "
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
         if message.response is not None and (not message.response.complete or message.response.stop.kind == "length"):

@@ -499,6 +499,9 @@ _BY_STATUS: dict[int, ErrorKind] = {
     529: "overloaded",
 }
 
+_OVERLOADED = lazy_pattern(
+    r"overloaded|at capacity|capacity[_ ]exceeded|server is busy|high demand|负载已饱和|no_?capacity", re.I
+)
 _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
     (
         "quota",
@@ -525,12 +528,7 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
             re.I,
         ),
     ),
-    (
-        "overloaded",
-        lazy_pattern(
-            r"overloaded|at capacity|capacity[_ ]exceeded|server is busy|high demand|负载已饱和|no_?capacity", re.I
-        ),
-    ),
+    ("overloaded", _OVERLOADED),
     (
         "rate_limit",
         lazy_pattern(
@@ -697,6 +695,11 @@ def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
         moderated=error.moderated and kind in ("auth", "bad_request"),
         hint=hint(kind, error.status, error.sentence or error.message, context, moderated=error.moderated),
     )
+
+
+def says_overloaded(error: ProviderError) -> bool:
+    """Whether the server itself calls its refusal an overload, so that it is not only concluded from the status."""
+    return _OVERLOADED.search(f"{error.message}\n{error.error_type}\n{error.code}") is not None
 
 
 def readable(message: str) -> str:

@@ -9,12 +9,14 @@ import pytest
 
 from swecli.core.context_management.ledger import GO_ON_NOTE
 from swecli.core.engine.model_call import (
+    BUSY_SECONDS,
     LONGEST_OUTAGE_PAUSE,
     LONGEST_PAUSE,
     OUTAGE_SECONDS,
+    busy_delay,
     duration,
     outage_delay,
-    rate_limit_delay,
+    passes_with_time,
     retry_delay,
     why_not_again,
 )
@@ -277,6 +279,22 @@ def test_durations_are_readable() -> None:
     ]  # fmt: skip
 
 
+class Clock:
+    """Time that passes only by pauses, and by ``attempt`` seconds with each of them."""
+
+    def __init__(self, attempt: float = 0.0) -> None:
+        self.now = 0.0
+        self.waits: list[float] = []
+        self._attempt = attempt
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.now += seconds + self._attempt
+
+    def monotonic(self) -> float:
+        return self.now
+
+
 LIMITED = '[[step]]\nfault = { kind = "rate_limit" }\n'
 
 
@@ -305,23 +323,52 @@ async def test_a_rate_limit_with_a_stand_in_is_not_waited_for_that_long(tmp_path
         assert len(b.bodies(RetryScheduled)) == 1
 
 
+async def test_an_overload_is_outlived_by_time(tmp_path: Path) -> None:
+    clock = Clock()
+    changes = {"sleep": clock.sleep, "monotonic": clock.monotonic, "jitter": lambda: 1.0}
+    async with bench(OVERLOADED * 40, tmp_path, **changes) as b:
+        end = await b.say("hi")
+        assert (end.outcome, end.error_kind) == ("error", "overloaded")
+        assert end.reason.startswith(f"{b.model.info.provider} (HTTP 529): ")
+        assert BUSY_SECONDS <= clock.now < BUSY_SECONDS + LONGEST_PAUSE
+        assert {body.limit for body in b.bodies(RetryScheduled)} == {0}
+    async with bench(OVERLOADED * 12 + DONE, tmp_path / "second", **changes) as b:
+        assert (await b.say("hi")).outcome == "done"
+
+
+async def test_slow_refusals_count_towards_the_time_of_an_overload(tmp_path: Path) -> None:
+    clock = Clock(attempt=60.0)
+    changes = {"sleep": clock.sleep, "monotonic": clock.monotonic, "jitter": lambda: 1.0}
+    async with bench(OVERLOADED * 40, tmp_path, **changes) as b:
+        assert (await b.say("hi")).outcome == "error"
+        assert clock.waits == [1, 2, 4]
+
+
+async def test_without_retries_an_overload_ends_the_turn_at_once(tmp_path: Path) -> None:
+    async with bench(OVERLOADED + DONE, tmp_path, limits=TurnLimits(max_retries=0)) as b:
+        assert (await b.say("hi")).error_kind == "overloaded"
+        assert b.bodies(RetryScheduled) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "new", "known"),
+    [
+        (ProviderError("rate_limit", "x", status=429), True, True),
+        (ProviderError("overloaded", "x", status=529), True, True),
+        (ProviderError("overloaded", "The model is overloaded.", status=503), True, True),
+        (ProviderError("overloaded", "x", status=503, error_type="server_is_overloaded"), True, True),
+        (ProviderError("overloaded", "x", status=503, retry_after=5.0), True, True),
+        (ProviderError("overloaded", "Service Unavailable", status=503), False, True),
+        (ProviderError("server", "Bad gateway", status=502), False, True),
+        (ProviderError("server", "Internal server error", status=500), False, False),
+        (ProviderError("not_found", "no such model", status=502), False, False),
+    ],
+)
+def test_only_what_passes_with_time_is_waited_for(error: ProviderError, new: bool, known: bool) -> None:
+    assert (passes_with_time(error, False), passes_with_time(error, True)) == (new, known)
+
+
 GONE = '[[step]]\nfault = { kind = "network" }\n'
-
-
-class Clock:
-    """Time that passes only by pauses, and by ``attempt`` seconds with each of them."""
-
-    def __init__(self, attempt: float = 0.0) -> None:
-        self.now = 0.0
-        self.waits: list[float] = []
-        self._attempt = attempt
-
-    async def sleep(self, seconds: float) -> None:
-        self.waits.append(seconds)
-        self.now += seconds + self._attempt
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize("attempt", [0.0, 10.0])
@@ -368,10 +415,10 @@ def test_pauses_of_an_outage_grow_up_to_a_bound() -> None:
 
 def test_what_a_server_asks_for_after_a_rate_limit_counts_but_not_nothing_for_ever() -> None:
     error = ProviderError("rate_limit", "x", retry_after=0.1)
-    assert [rate_limit_delay(error, attempt, 0.0, 0.0) for attempt in (1, 3, 4, 6, 9)] == [0.1, 0.1, 4, 10, 10]
-    assert rate_limit_delay(ProviderError("rate_limit", "x", retry_after=60.0), 9, 89.0, 0.5) == 60.0
-    assert rate_limit_delay(ProviderError("rate_limit", "x", retry_after=60.1), 1, 0.0, 0.5) is None
-    assert rate_limit_delay(ProviderError("rate_limit", "x", should_retry=False), 1, 0.0, 0.5) is None
+    assert [busy_delay(error, attempt, 0.0, 0.0) for attempt in (1, 3, 4, 6, 9)] == [0.1, 0.1, 4, 10, 10]
+    assert busy_delay(ProviderError("rate_limit", "x", retry_after=60.0), 9, 89.0, 0.5) == 60.0
+    assert busy_delay(ProviderError("rate_limit", "x", retry_after=60.1), 1, 0.0, 0.5) is None
+    assert busy_delay(ProviderError("rate_limit", "x", should_retry=False), 1, 0.0, 0.5) is None
 
 
 def test_when_a_quota_resets_is_said_if_it_takes_long() -> None:
