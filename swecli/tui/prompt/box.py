@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import time
@@ -21,7 +22,7 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Static, TextArea
 
-from swecli.core.atomic_text import make_private
+from swecli.core.atomic_text import alone_in, make_private, write_whole
 from swecli.safe_text import safe_line
 from swecli.tui.dock.panel import ANSWERS, GRACE, Clock
 from swecli.tui.keymap import Keymap
@@ -82,7 +83,8 @@ class Drafts:
         temporary.replace(self._folder / name)
 
     def adopt(self) -> Draft:
-        """Return and remove the newest draft of a process that no longer runs; empty if there is none."""
+        """Return and remove the newest draft of a process that no longer runs; empty if there is none. Of two programs
+        that find the same one, it belongs to the one that removes it."""
         if self._folder is None:
             return Draft()
         found: list[tuple[float, Path]] = []
@@ -91,18 +93,20 @@ class Drafts:
                 pid = path.stem.removeprefix("draft-")
                 if pid.isdecimal() and self._is_left(int(pid)):
                     found.append((path.stat().st_mtime, path))
-        text, pastes = "", dict[int, str]()
         for _, path in sorted(found)[-1:]:
-            with contextlib.suppress(OSError):
-                text = path.read_bytes().decode("utf-8", "replace")
+            try:
+                text, pastes = path.read_bytes().decode("utf-8", "replace"), dict[int, str]()
                 path.unlink()
+            except OSError:
+                break
             for paste in self._folder.glob(f"{path.stem}-*.paste"):
                 number = paste.stem.removeprefix(f"{path.stem}-")
                 with contextlib.suppress(OSError):
                     if number.isdecimal():
                         pastes[int(number)] = paste.read_bytes().decode("utf-8", "replace")
                     paste.unlink()
-        return Draft(text, pastes)
+            return Draft(text, pastes)
+        return Draft()
 
     def _is_left(self, pid: int) -> bool:
         """Whether the draft of this process id is of a process that no longer runs. In containers each run may have the
@@ -113,7 +117,9 @@ class Drafts:
 
 
 KEEP = 1000
-"""Entries to load."""
+"""Entries to load. A file of twice as many, or twice ``MAX_FILE``, is cut to these."""
+MAX_FILE = 4_000_000
+"""Bytes of the entries to load."""
 
 MAX_ENTRY = 200_000
 """Characters; longer messages are not remembered."""
@@ -225,14 +231,20 @@ class History:
 
 
 def _read(path: Path | None) -> list[str]:
+    """The newest entries; a file that has become too long is cut to them."""
     if path is None:
         return []
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = path.read_bytes().splitlines(keepends=True)
     except OSError:
         return []
+    kept = _newest(lines)
+    if len(lines) > 2 * KEEP or sum(map(len, lines)) > 2 * MAX_FILE:
+        with contextlib.suppress(OSError), alone_in(path.parent):
+            kept = _newest(path.read_bytes().splitlines(keepends=True))
+            write_whole(path, b"".join(kept).decode("utf-8", "replace"))
     entries: list[str] = []
-    for line in lines[-KEEP:]:
+    for line in kept:
         try:
             text = json.loads(line)
         except ValueError:
@@ -242,18 +254,22 @@ def _read(path: Path | None) -> list[str]:
     return entries
 
 
+def _newest(lines: Sequence[bytes]) -> Sequence[bytes]:
+    """The last ``KEEP`` lines, of those as many as fit ``MAX_FILE``."""
+    sizes = itertools.accumulate(len(line) for line in reversed(lines[-KEEP:]))
+    fitting = sum(size <= MAX_FILE for size in sizes)
+    return lines[len(lines) - fitting :]
+
+
 def _append(path: Path, texts: Sequence[str]) -> None:
     data = "".join(json.dumps(text) + "\n" for text in texts).encode()
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    try:
-        fd = os.open(path, flags, 0o600)
-    except FileNotFoundError:
-        make_private(path.parent)
-        fd = os.open(path, flags, 0o600)
-    try:
-        os.write(fd, data)
-    finally:
-        os.close(fd)
+    make_private(path.parent)
+    with alone_in(path.parent):  # another program may just replace the file by a shorter one
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(fd, data)
+        finally:
+            os.close(fd)
 
 
 class HistorySearch(Static):

@@ -18,7 +18,7 @@ from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.engine.session import Session
 from swecli.core.workspace.mentions import mentioned
 from swecli.tui.prompt import completion, editor
-from swecli.tui.prompt.box import Draft, Drafts, History
+from swecli.tui.prompt.box import KEEP, Draft, Drafts, History
 from swecli.tui.prompt.completion import Token, best, token_before, walk, with_folders
 from swecli.tui.prompt.editor import Pastes
 from tests.support.waiting import PATIENCE
@@ -67,6 +67,23 @@ def test_history_is_kept_privately_and_survives_garbage(tmp_path: Path) -> None:
     assert History(path).entries == ["secret [b]é\ud800[/b]", "fine"]
 
 
+@pytest.mark.parametrize(
+    ("size", "stored", "kept"), [(5, 2 * KEEP, 2 * KEEP), (5, 2 * KEEP + 1, KEEP), (150_000, 60, 26)]
+)
+def test_a_history_that_has_grown_long_is_cut_to_the_newest(tmp_path: Path, size: int, stored: int, kept: int) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_text("".join(f'"{number:0{size}}"\n' for number in range(stored)))
+    history = History(path)
+    assert [int(text[-5:]) for text in history.entries] == list(range(stored))[-min(KEEP, kept) :]
+    assert len(path.read_text().splitlines()) == kept
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 or kept == stored
+    other = History(path)
+    other.add("new")
+    other.save()
+    assert History(path).entries[-1] == "new"
+    assert [one.name for one in tmp_path.iterdir()] == ["h.jsonl"]
+
+
 def test_no_key_is_kept_with_what_was_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "k3y-9fZq")
     path, shaped = tmp_path / "h.jsonl", "sk-" + "a1" * 12
@@ -106,6 +123,23 @@ def test_a_draft_is_taken_over_once_and_only_from_a_process_that_is_gone(tmp_pat
     mine = Drafts(tmp_path)
     assert mine.adopt().text == "left behind\r\nü"
     assert mine.adopt() == Draft()
+
+
+def test_two_programs_do_not_take_over_the_same_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    Drafts(tmp_path, pid=gone.pid).save("left [1]", {1: "pasted"})
+    read, taken = Path.read_bytes, list[Draft]()
+
+    def read_while_another_takes_it(path: Path) -> bytes:
+        data = read(path)
+        monkeypatch.setattr(Path, "read_bytes", read)
+        taken.append(Drafts(tmp_path).adopt())
+        return data
+
+    monkeypatch.setattr(Path, "read_bytes", read_while_another_takes_it)
+    assert Drafts(tmp_path).adopt() == Draft()
+    assert taken == [Draft("left [1]", {1: "pasted"})]
 
 
 def test_a_draft_of_an_earlier_process_with_the_same_id_is_taken_over(tmp_path: Path) -> None:
