@@ -204,8 +204,8 @@ class McpServers:
             return False
         connection.hold("waiting", "it needs your approval")
         async with self._asking:
-            if decisions.verdict(definition) == "approved":  # by the answer to an earlier question
-                return True
+            if connection.state != "waiting":  # decided by the answer to an earlier question
+                return connection.state in _UNDER_WAY
             answers = await self.asker.ask("", (self._question(definition),))
         choice = answers[0][0] if answers and answers[0] else ""
         if choice == APPROVE:

@@ -16,6 +16,8 @@ LARGEST_LOG: Final = 1_000_000
 NEWEST: Final = 2_000
 """Characters of the log kept in memory for messages, in whole lines."""
 _CHUNK: Final = 65_536
+_CONTINUED: Final = bytes(range(0x80, 0xC0))
+"""Bytes that continue a UTF-8 character."""
 OWN: Final = "[swecli] "
 """Prefix of swecli's own lines."""
 STRAY: Final = "not a message: "
@@ -51,11 +53,11 @@ class ServerLog:
             make_private(self.path.parent)
             if self._size == 0 and self.path.exists():
                 self._size = self.path.stat().st_size
-            data = text.encode("utf-8", "replace")[-LARGEST_LOG:]
-            if self._size + len(data) > LARGEST_LOG:
-                if self._size:
-                    os.replace(self.path, self.path.with_suffix(".old.log"))
+            data = text.encode("utf-8", "replace")
+            if self._size + len(data) > LARGEST_LOG and self._size:
+                os.replace(self.path, self.path.with_suffix(".old.log"))
                 self._size = 0
+            data = data[-LARGEST_LOG:].lstrip(_CONTINUED) if len(data) > LARGEST_LOG else data
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             with os.fdopen(descriptor, "ab") as file:
                 file.write(data)

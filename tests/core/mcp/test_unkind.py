@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from swecli.core.mcp.connection import Connection
+from swecli.core.mcp.connection import Connection, State
 from swecli.core.mcp.definitions import Scope, ServerDefinition, bound
 from swecli.core.mcp.elicitation import MOST_ROUNDS, SKIP
-from swecli.core.mcp.servers import APPROVE, LEAVE, TAKE, Decisions
+from swecli.core.mcp.servers import APPROVE, LEAVE, ONCE, REJECT, TAKE, Decisions
 from swecli.core.mcp.stdio import StdioServer
 from swecli.core.mcp.tools import McpTool, outcome_of
 from swecli.core.permissions.types import Policy
@@ -403,6 +403,21 @@ async def test_a_definition_that_waits_for_approval_is_asked_about_once(tmp_path
         assert len(made.bodies(QuestionAsked)) == 1
         await servers.settled("hub")
         assert servers.connections["hub"].state == "ready"
+
+
+@pytest.mark.parametrize(("choice", "state"), [(ONCE, "ready"), (REJECT, "rejected")])
+async def test_each_answer_about_a_start_counts_for_all_who_wait_for_it(
+    tmp_path: Path, choice: str, state: State
+) -> None:
+    """A question about a server that runs by the answer before could only be answered wrongly."""
+    async with served(TEXT, tmp_path, unkind(scope="project")) as (made, servers):
+        await until(lambda: bool(made.bodies(QuestionAsked)))
+        await servers.reconnect("hub")
+        await until(lambda: len(servers._tasks) == 2)
+        made.send(Answer(made.bodies(QuestionAsked)[0].request, ((choice,),)))
+        await until(lambda: not servers._tasks)
+        await servers.settled("hub")
+        assert (len(made.bodies(QuestionAsked)), servers.connections["hub"].state) == (1, state)
 
 
 async def test_one_that_runs_is_not_waited_for_when_it_is_switched_on(tmp_path: Path) -> None:

@@ -61,3 +61,6 @@ def test_a_log_is_limited_in_bytes_whatever_its_letters(tmp_path: Path) -> None:
     log.write("x" * 2 * LARGEST_LOG)  # more than a log holds, and nothing before it
     assert (tmp_path / "other.log").stat().st_size == LARGEST_LOG
     assert not (tmp_path / "other.old.log").exists()
+    log = ServerLog(tmp_path / "third.log", str)
+    log.write("語" * LARGEST_LOG)  # cut between two letters, not in one
+    assert (tmp_path / "third.log").read_text().strip("語") == ""
