@@ -207,12 +207,16 @@ text = "done"
 """
 
 
-@pytest.mark.parametrize(("wanted", "calls", "learned"), [(True, 4, 1), (True, 3, 0), (False, 4, 0)])
-async def test_a_session_ends_with_a_reflection_only_where_that_is_set(
-    wanted: bool, calls: int, learned: int, tmp_path: Path
+@pytest.mark.parametrize(
+    ("wanted", "attended", "calls", "learned"),
+    [(True, False, 4, 1), (True, False, 3, 0), (False, False, 4, 0), (True, True, 4, 0)],
+)
+async def test_a_session_ends_with_a_reflection_only_where_that_is_set_and_nobody_waits_for_it(
+    wanted: bool, attended: bool, calls: int, learned: int, tmp_path: Path
 ) -> None:
     script = WORKED.replace("CALLS", ", ".join(call("read_file", f"f{number}") for number in range(calls)))
     async with bench(script, tmp_path, playbook=opener(tmp_path, reflect=wanted)) as it:
+        it.session._services.context.unattended = not attended
         await it.say("what is `target-x` and `broken`")
         facts = it.facts
     assert sum(isinstance(fact.body, BulletLearned) for fact in facts) == learned

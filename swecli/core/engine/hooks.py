@@ -140,8 +140,8 @@ class SessionHooks:
             return
         self._stop_waiting()
         if self._starting is not None:
-            starting, self._starting = self._starting, None
-            await starting
+            await asyncio.shield(self._starting)  # an interrupted turn leaves its context to the next one
+            self._starting = None
         await self.submit(text)
 
     async def submit(self, text: str) -> None:

@@ -101,6 +101,7 @@ class SessionPlaybook:
         self._books: Playbooks | None = None
         self._recorder = recorder
         self._own_name = services.tools.own_name
+        self._context = services.context
         self._ask = ask
         self._loaded: _Loaded | None = None
         self._waiting: list[Event] = []
@@ -358,17 +359,22 @@ class SessionPlaybook:
                 await self._change(file, lambda there, mine=mine: count(there, mine, books.clock()))
 
     async def close(self) -> None:
-        """Store pending changes. Never raises disk errors."""
+        """Store pending changes. Never raises disk errors. Only an unattended session, which is never idle, asks for a
+        reflection now: a user who leaves doesn't wait for a model."""
         self._wait(idle=False)
+        attended = not self._context.unattended
+        if self._reflecting is not None and attended:
+            self._reflecting.cancel()
+            await asyncio.gather(self._reflecting, return_exceptions=True)
         if self._loaded is None:
             return
         self._take_in()
         self._counts += self._loaded.trials.end_turn()
         await self.settle()
         await self._keep_counts()
-        if self._reflecting is not None:
+        if self._reflecting is not None and not attended:
             await self._reflecting
-        if self._has_news:
+        if self._has_news and not attended:
             await self.reflect()
 
     @property

@@ -84,8 +84,8 @@ class Hooks:
         """Background hooks."""
         self.heard: Callable[[HookRun], None] = lambda run: None
         """Called with each run of a background hook."""
-        self._running: dict[asyncio.Event, Hook] = {}
-        """Hooks that work waits for, by the event that skips them."""
+        self._awaited: dict[asyncio.Event, Hook] = {}
+        """Hooks that work waits for, running or about to, by the event that skips them."""
 
     def listening(self, event: HookEvent) -> list[HookRecord]:
         """Hooks to consider at an event: those that may run, and those whose missing decision a call must respect. An
@@ -94,14 +94,14 @@ class Hooks:
         return [one for one in found if not one.hook.waiting or (one.hook.unconfirmed and one.hook.judges)]
 
     def running(self, event: HookEvent) -> tuple[str, ...]:
-        """Commands of an event that are running and that work waits for."""
-        return tuple(dict.fromkeys(hook.command for hook in self._running.values() if hook.event == event))
+        """Commands of an event that work waits for."""
+        return tuple(dict.fromkeys(hook.command for hook in self._awaited.values() if hook.event == event))
 
     def skip(self) -> bool:
-        """End the running hooks as if they had no output. False if none is running."""
-        for event in self._running:
+        """End the hooks that work waits for as if they had no output. False if there are none."""
+        for event in self._awaited:
             event.set()
-        return bool(self._running)
+        return bool(self._awaited)
 
     async def run(
         self,
@@ -148,14 +148,15 @@ class Hooks:
         skipped = asyncio.Event()
         hook = record.hook
         seconds = hook.timeout if limit is None else min(limit, hook.timeout)
-        async with contextlib.nullcontext() if hook.beside else self._slots:
-            if not hook.beside:  # Esc skips what somebody waits for
-                self._running[skipped] = hook
-            began = self._clock()
-            try:
-                ran = await run_hook(hook, data, self.place, seconds, skipped)
-            finally:
-                self._running.pop(skipped, None)
+        if not hook.beside:  # Esc skips what somebody waits for, even before it has a slot
+            self._awaited[skipped] = hook
+        try:
+            async with contextlib.nullcontext() if hook.beside else self._slots:
+                began = self._clock()
+                skips = skipped.is_set() and not hook.waiting  # one that may not run has no answer to leave out
+                ran = Ran("skipped") if skips else await run_hook(hook, data, self.place, seconds, skipped)
+        finally:
+            self._awaited.pop(skipped, None)
         answer = read_answer(hook.event, ran, short_command(hook.command), record.number)
         run = HookRun(hook, replace(ran, stdout=self._kept(ran.stdout), stderr=self._kept(ran.stderr)), answer, began)
         record.runs += 1

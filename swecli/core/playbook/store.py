@@ -242,8 +242,8 @@ def expired(expiry: Expiry, root: Path) -> str:
 
 class PlaybookOptions(Struct, frozen=True):
     """``learn``: whether sentences are learned and outcomes counted, both of which write the file. ``reflect``: whether
-    a model is asked at the end of a session and after ``idle`` seconds without a message. ``withhold`` is a share,
-    0..1."""
+    a model is asked at the end of an unattended session and after ``idle`` seconds without a message. ``withhold`` is a
+    share, 0..1."""
 
     learn: bool = True
     reflect: bool = False

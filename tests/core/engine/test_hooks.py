@@ -417,6 +417,20 @@ async def test_an_interrupt_without_skip_ends_the_turn_in_a_hook(tmp_path: Path)
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
+async def test_a_turn_interrupted_while_the_session_starts_leaves_the_context_to_the_next(tmp_path: Path) -> None:
+    given = hooks(
+        tmp_path, Hook("SessionStart", "touch began; until test -e go; do sleep 0.02; done; echo branch main")
+    )
+    async with bench(ANSWER, tmp_path, **given) as it:
+        it.send(Submit("go"))
+        await until(lambda: (tmp_path / "began").exists())
+        it.send(Interrupt())
+        await until(lambda: not it.session.view.busy)
+        (tmp_path / "go").touch()
+        assert (await it.say("again")).outcome == "done"
+        assert "branch main" in seen(it)
+
+
 LONG = "[[step]]\nchunk = 200\ntext = '''" + "word " * 3_000 + "'''\n"
 
 

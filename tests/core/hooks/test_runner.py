@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from swecli.core.hooks.hook import Hook, HookEvent, workspace_scripts
-from swecli.core.hooks.runner import TAIL, HookPlace, HookRun, Hooks
+from swecli.core.hooks.runner import AT_ONCE, TAIL, HookPlace, HookRun, Hooks
 from tests.core.engine.support import until
 from tests.support.waiting import PATIENCE, at_some_pace
 
@@ -87,6 +87,18 @@ async def test_a_child_that_goes_on_holds_nothing_up(tmp_path: Path) -> None:
     os.kill(pid, 9)
     assert found.ran.exit_status == 0
     assert found.ran.duration < 100
+
+
+async def test_skipping_ends_those_that_wait_for_a_slot_too(tmp_path: Path) -> None:
+    commands = [f"touch began-{number}; sleep 300" for number in range(AT_ONCE + 3)]
+    hooks = made(tmp_path, *(Hook("Stop", command) for command in commands))
+    running = asyncio.create_task(hooks.run("Stop", [((), {})]))
+    await until(lambda: len(list(tmp_path.glob("began-*"))) == AT_ONCE)
+    assert hooks.running("Stop") == tuple(commands)
+    assert hooks.skip()
+    assert [found.ran.ending for found in await running] == ["skipped"] * len(commands)
+    assert len(list(tmp_path.glob("began-*"))) == AT_ONCE
+    assert not hooks.skip()
 
 
 async def test_skipping_ends_it_without_an_answer(tmp_path: Path) -> None:
