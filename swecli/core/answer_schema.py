@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
 MOST_PROBLEMS = 5
+PATTERN_SECONDS = 10.0
+"""Longest time for which an answer is matched with a schema that has patterns, start of a process included."""
+_PATTERNS = ("pattern", "patternProperties")
 _FENCED = lazy_pattern(r"^(`{3,}|~{3,})[^\n]*\n(.*?)\n\1\s*$", re.DOTALL | re.MULTILINE)
 
 
@@ -91,26 +95,76 @@ class AnswerSchema(Struct, frozen=True):
         Raises:
             Mismatch: it is not JSON, or does not match the schema.
         """
-        from jsonschema import validators
-        from referencing import Registry
-        from referencing.exceptions import Unresolvable
-
         value = _parsed(answer)
-        made: Any = validators
-        registry: Registry[Any] = Registry()  # fetches nothing
-        kind = made.extend(made.validator_for(self.schema, default=_latest()), {"multipleOf": _multiple})
-        validator = kind(self.schema, registry=registry)
-        try:
-            found = cast("Iterable[ValidationError]", validator.iter_errors(value))
-            errors = sorted(found, key=lambda error: [str(part) for part in error.absolute_path])
-        except Unresolvable as error:
-            raise Mismatch(f"{_ELSEWHERE}: {error}") from None
-        except RecursionError:
-            raise Mismatch("it is nested too deeply") from None
-        if errors:
-            said = [_clause(error) for error in errors[:MOST_PROBLEMS]]
-            raise Mismatch("; ".join(said) + (f"; and {len(errors) - MOST_PROBLEMS} more" if errors[5:] else ""))
+        told = _told_apart(self.schema, value) if _has_patterns(self.schema) else problems(self.schema, value)
+        if told:
+            raise Mismatch(told)
         return value
+
+
+def problems(schema: Mapping[str, Any], value: object) -> str:
+    """How the value violates the schema, as clauses; empty if it does not."""
+    from jsonschema import validators
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
+    made: Any = validators
+    registry: Registry[Any] = Registry()  # fetches nothing
+    kind = made.extend(made.validator_for(schema, default=_latest()), {"multipleOf": _multiple})
+    try:
+        found = cast("Iterable[ValidationError]", kind(schema, registry=registry).iter_errors(value))
+        errors = sorted(found, key=lambda error: [str(part) for part in error.absolute_path])
+    except Unresolvable as error:
+        return f"{_ELSEWHERE}: {error}"
+    except RecursionError:
+        return "it is nested too deeply"
+    said = [_clause(error) for error in errors[:MOST_PROBLEMS]]
+    return "; ".join(said) + (f"; and {len(errors) - MOST_PROBLEMS} more" if errors[MOST_PROBLEMS:] else "")
+
+
+def _has_patterns(part: object) -> bool:
+    waiting = [part]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if not part.keys().isdisjoint(_PATTERNS):
+                return True
+            waiting += cast("dict[str, object]", part).values()
+        elif isinstance(part, list):
+            waiting += cast("list[object]", part)
+    return False
+
+
+def _told_apart(schema: Mapping[str, Any], value: object) -> str:
+    """``problems``, found by another process that can be ended: a pattern may take for ever."""
+    import os
+    import subprocess
+
+    folders = [folder for folder in sys.path if os.path.isabs(folder)]
+    boot = f"import sys;sys.path.extend({folders!r});from swecli.core.answer_schema import main;main()"
+    try:
+        request = json.dumps([schema, value])
+        done = subprocess.run(
+            [sys.executable, "-I", "-X", "utf8", "-c", boot],
+            input=request,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=PATTERN_SECONDS,
+            check=True,
+        )
+    except RecursionError:
+        return "it is nested too deeply"
+    except subprocess.TimeoutExpired:
+        return f"the schema's patterns take longer than {PATTERN_SECONDS:g} s on it"
+    except (subprocess.CalledProcessError, OSError) as error:
+        return f"it could not be checked ({error})"
+    return json.loads(done.stdout)
+
+
+def main() -> None:
+    """The other process: reads schema and value, writes the problems."""
+    schema, value = json.load(sys.stdin)
+    json.dump(problems(schema, value), sys.stdout)
 
 
 def _latest() -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from swecli.core import answer_schema
 from swecli.core.answer_schema import AnswerSchema, Mismatch, SchemaProblem
 
 PERSON = (
@@ -112,3 +114,21 @@ def test_a_multiple_is_one_in_decimals(step: str, answer: str, fits: bool) -> No
     else:
         with pytest.raises(Mismatch, match="is not a multiple of"):
             schema.value(answer)
+
+
+def test_a_pattern_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_schema, "PATTERN_SECONDS", 0.5)
+    schema = AnswerSchema.read('{"properties": {"name": {"pattern": "^(a+)+$"}}}')
+    with pytest.raises(Mismatch, match=r"the schema's patterns take longer than 0\.5 s on it"):
+        schema.value(json.dumps({"name": "a" * 60 + "!"}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"properties": {"é": {"pattern": "^[a-z]+$"}}}', '{"patternProperties": {"^é$": {"pattern": "^[a-z]+$"}}}'],
+)
+def test_patterns_are_matched(text: str) -> None:
+    schema = AnswerSchema.read(text)
+    assert schema.value('{"é": "abc"}') == {"é": "abc"}
+    with pytest.raises(Mismatch, match=r"^é: 'ABC' does not match '\^\[a-z\]\+\$'$"):
+        schema.value('{"é": "ABC"}')

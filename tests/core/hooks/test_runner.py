@@ -93,11 +93,15 @@ async def test_skipping_ends_those_that_wait_for_a_slot_too(tmp_path: Path) -> N
     commands = [f"touch began-{number}; sleep 300" for number in range(AT_ONCE + 3)]
     hooks = made(tmp_path, *(Hook("Stop", command) for command in commands))
     running = asyncio.create_task(hooks.run("Stop", [((), {})]))
-    await until(lambda: len(list(tmp_path.glob("began-*"))) == AT_ONCE)
+
+    def begun() -> int:
+        return len(list(tmp_path.glob("began-*")))
+
+    await until(lambda: begun() == AT_ONCE)
     assert hooks.running("Stop") == tuple(commands)
     assert hooks.skip()
     assert [found.ran.ending for found in await running] == ["skipped"] * len(commands)
-    assert len(list(tmp_path.glob("began-*"))) == AT_ONCE
+    assert begun() == AT_ONCE
     assert not hooks.skip()
 
 
