@@ -50,6 +50,8 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
             blocks.append(TextBlock(f"and {len(listed) - SHOWN:,} more files", "dim"))
         if generated:
             blocks.append(TextBlock(generated.line(cwd), "dim"))
+    if done.direction == "undo" and (staged := await session.files.still_staged([file.path for file in done.files])):
+        blocks.append(_staged(staged, cwd))
     if done.conflicts:
         head = _count(len(done.conflicts), "file left alone", "files left alone")
         blocks.append(TextBlock(f"{head}:\n{left_alone(done.conflicts, cwd)}", "warning"))
@@ -68,6 +70,15 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
         hint = "/undo list shows what else can be undone." if done.direction == "undo" else ""
         blocks.append(TextBlock(f"Nothing was changed. {hint}".strip()))
     return CommandResult(tuple(blocks))
+
+
+def _staged(files: Sequence[str], cwd: Path) -> TextBlock:
+    names = [os.path.relpath(path, cwd) for path in files]
+    first, more = shlex.join(names[:_NAMED_FILES]), len(names) - _NAMED_FILES
+    it = "it" if len(names) == 1 else "them"
+    text = f"git still has the undone version of {_count(len(names), 'file', 'files')} staged; "
+    text += f"`git restore --staged -- {first}` unstages {it if more <= 0 else f'the first, {more:,} more remain'}."
+    return TextBlock(text, "warning")
 
 
 def _untracked_as_usual(files: Sequence[LeftFile], cwd: Path) -> TextBlock:

@@ -123,3 +123,11 @@ async def test_help_changes_nothing() -> None:
     session = UndoSession()
     assert "turn 3" in await session.lines("/undo ?")
     assert session.files.targets == []
+
+
+async def test_what_is_still_staged_is_named_after_an_undo() -> None:
+    session = UndoSession()
+    session.files.staged = ("/proj/b.txt",)
+    assert "staged" not in await UndoSession().lines("/undo")
+    told = "git still has the undone version of 1 file staged; `git restore --staged -- b.txt` unstages it."
+    assert told in await session.lines("/undo")

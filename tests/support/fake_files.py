@@ -24,6 +24,7 @@ class FakeFiles:
         self.tree: GitChanges | GitRefused = GitRefused("no repository", "No repository.")
         self.revisions: list[tuple[str, str]] = []
         self.targets: list[Target | None] = []
+        self.staged: Sequence[str] = ()
 
     async def undo(self, target: Target) -> FilesRestored:
         self.targets.append(target)
@@ -46,6 +47,9 @@ class FakeFiles:
             raise self.tree
         files = tuple(block for block in self.tree.files if not below or is_below(block.path, below))
         return replace(self.tree, files=files)
+
+    async def still_staged(self, paths: Sequence[str]) -> list[str]:
+        return [path for path in paths if path in self.staged]
 
     async def generated(self, paths: Sequence[str]) -> tuple[list[str], GeneratedFiles]:
         return GeneratedFolders(("/proj",)).split(paths)

@@ -125,6 +125,24 @@ def against(
     return GitChanges(tuple(files), max(0, len(shown) - MOST_FILES), generated, tuple(nested))
 
 
+def still_staged(paths: Sequence[str], cwd: str, roots: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Those of the paths whose staged version is neither that of the last commit nor the file as it is now. Only the
+    first ``MOST_FILES`` are looked at.
+
+    Raises:
+        GitRefused: it is unknown, with the reason.
+    """
+    git = _git(cwd, roots, environment)
+    names = [os.path.relpath(path, git.top) for path in paths[:MOST_FILES] if is_below(path, git.top)]
+    if not names:
+        return []
+    options = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=all")
+    entries = _names(git.ask("--literal-pathspecs", *options, "--", *names))
+    found = [(entry[0], entry[1], os.path.join(git.top, entry[3:])) for entry in entries]
+    # A staged removal is compared with nothing: git takes the file that is there for a new one.
+    return [path for x, y, path in found if (x in "MTA" and y in "MTD") or (x == "D" and os.path.lexists(path))]
+
+
 _LINK: Final = "120000"
 _MODULE: Final = "160000"
 

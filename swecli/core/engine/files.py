@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders
-from swecli.core.checkpoints.git_changes import GitChanges, against
+from swecli.core.checkpoints.git_changes import GitChanges, GitRefused, against, still_staged
 from swecli.core.checkpoints.history import Difference, RunChanges
 from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.context_management.prompts import ATTACHED_NOTE
@@ -85,6 +85,15 @@ class SessionFiles:
         place = self._workspace
         roots = [str(root) for root in place.roots]
         return await asyncio.to_thread(against, revision, str(place.cwd), roots, place.environment, below)
+
+    async def still_staged(self, paths: Sequence[str]) -> list[str]:
+        """Those of the undone files whose undone version git still has staged; empty if that is unknown."""
+        place = self._workspace
+        roots = [str(root) for root in place.roots]
+        try:
+            return await asyncio.to_thread(still_staged, paths, str(place.cwd), roots, place.environment)
+        except GitRefused:
+            return []
 
     async def generated(self, paths: Sequence[str]) -> tuple[list[str], GeneratedFiles]:
         """The paths to list, and a summary of those in generated folders."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.checkpoints import git_changes as module
-from swecli.core.checkpoints.git_changes import GitChanges, GitRefused, against
+from swecli.core.checkpoints.git_changes import GitChanges, GitRefused, against, still_staged
 
 GIT = shutil.which("git")
 pytestmark = pytest.mark.skipif(GIT is None, reason="needs git")
@@ -178,3 +178,21 @@ def test_of_a_submodule_only_the_commit_is_compared(work: Path) -> None:
     assert differs(work)[0] == {"sub": (f"Subproject commit {first}", None)}
     sub.mkdir()
     assert differs(work)[0] == {}  # one that was never fetched
+
+
+def test_what_is_staged_otherwise_than_committed_and_present(work: Path) -> None:
+    (work / "new [1].txt").write_text("n\n")
+    (work / "a.py").write_text("two\n")
+    git(work, "add", "new [1].txt", "a.py")
+    (work / "as staged.txt").write_text("s\n")
+    git(work, "add", "as staged.txt")
+    git(work, "rm", "-q", "--cached", "gone.py")
+    (work / "new [1].txt").unlink()
+    (work / "a.py").write_text("one\n")
+    names = ("new [1].txt", "a.py", "as staged.txt", "gone.py", "nowhere")
+    paths = [*(str(work / name) for name in names), str(work.parent / "outside")]
+    found = still_staged(paths, str(work), (str(work),), ENVIRONMENT)
+    assert sorted(found) == sorted(str(work / name) for name in ("new [1].txt", "a.py", "gone.py"))
+    assert still_staged(paths[-1:], str(work), (str(work),), ENVIRONMENT) == []
+    with pytest.raises(GitRefused):
+        still_staged(paths, str(work.parent), (str(work.parent),), ENVIRONMENT)
