@@ -166,10 +166,24 @@ async def search(request: SearchRequest, environment: Mapping[str, str]) -> Sear
     if request.pattern.isascii():
         return result
     # ripgrep takes files without a byte order mark for UTF-8, in which their other letters match nothing.
-    again = await _ripgrep(ripgrep, request, environment, left_out, "--encoding=windows-1252")
-    if again is None or not again.output:
-        return result
-    return await asyncio.to_thread(_with_single_byte_files, result, _result(request, again, 0))
+    for name, codecs in _OTHER_ENCODINGS if max(request.pattern) >= _EAST_ASIAN else _OTHER_ENCODINGS[:1]:
+        again = await _ripgrep(ripgrep, request, environment, left_out, f"--encoding={name}")
+        if again is not None and again.output:
+            result = await asyncio.to_thread(_with_files_in, codecs, result, _result(request, again, 0))
+    return result
+
+
+_OTHER_ENCODINGS = (
+    ("windows-1252", ("cp1252", "latin-1")),
+    ("shift_jis", ("cp932",)),
+    ("euc-jp", ("euc_jp",)),
+    ("euc-kr", ("cp949",)),
+    ("gbk", ("gbk",)),
+    ("big5", ("big5", "cp950")),
+)
+"""Encodings by ripgrep's name, and the codecs with which the file tools read files in them."""
+_EAST_ASIAN = "\u2e80"
+"""The first letter of East Asian scripts."""
 
 
 async def _around_matches(
@@ -205,21 +219,21 @@ _CUT_PIECE = lazy_pattern(r" \[\.{3} (?:omitted end of long line|\d+ more match(
 _MOST_LONG = 20
 
 
-def _with_single_byte_files(result: SearchResult, decoded: SearchResult) -> SearchResult:
-    """``result`` with the lines that ``decoded``, the result for files read as Windows-1252, has of such files."""
-    chosen = {path for path in {line.path for line in decoded.lines} if _has_single_bytes(path)}
+def _with_files_in(codecs: tuple[str, ...], result: SearchResult, decoded: SearchResult) -> SearchResult:
+    """``result`` with the lines that ``decoded``, the result for files read in one encoding, has of such files."""
+    chosen = {path for path in {line.path for line in decoded.lines} if _codec_of(path) in codecs}
     lines = [line for line in result.lines if line.path not in chosen]
     lines += [line for line in decoded.lines if line.path in chosen]
     return _found(lines, result.incomplete or decoded.incomplete, result.left_out)
 
 
-def _has_single_bytes(path: Path) -> bool:
-    """Whether the file tools read the file in an encoding of one byte per letter."""
+def _codec_of(path: Path) -> str:
+    """The codec with which the file tools read the file; empty if they can't."""
     try:
         data, _ = read_bytes(path, _MAX_DECODED)
     except OSError:
-        return False
-    return decode(data).codec in ("cp1252", "latin-1")
+        return ""
+    return decode(data).codec
 
 
 _MAX_DECODED = 10_000_000

@@ -270,7 +270,8 @@ class TextFile(Struct, frozen=True):
 
 
 def decode(raw: bytes) -> TextFile:
-    """The text of ``raw``. Never fails: invalid Unicode is read as a single-byte encoding."""
+    """The text of ``raw``. Never fails: invalid Unicode is read as an East Asian encoding that it clearly is, else as a
+    single-byte one."""
     for bom, codec, label in _BOMS:
         if raw.startswith(bom):
             found = _with_bom(raw, bom, codec, label)
@@ -302,6 +303,11 @@ def _without_bom(raw: bytes) -> TextFile:
     valid = sum(1 for char in lenient if char > "\x7f") - stray
     if valid > stray:
         return TextFile(raw, lenient, b"", "utf-8", "surrogateescape", "UTF-8 with invalid bytes")
+    from swecli.core.workspace.east_asian import LEAST, east_asian  # few files need it
+
+    if stray >= LEAST and "\0" not in lenient and (found := east_asian(raw)) is not None:
+        encoding, text = found
+        return TextFile(raw, text, b"", encoding.codec, "strict", encoding.label)
     if any(0x80 <= byte <= 0x9F for byte in raw):
         try:
             return TextFile(raw, raw.decode("cp1252"), b"", "cp1252", "strict", "Windows-1252")

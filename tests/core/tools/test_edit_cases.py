@@ -37,6 +37,13 @@ EDITS: tuple[tuple[str, bytes, str, str, bytes], ...] = (
     ("UTF-32", "a\nb\n".encode("utf-32"), "b", "c", "a\nc\n".encode("utf-32")),
     ("Latin-1 gets its own bytes", "größe = 1\n".encode("latin-1"), "größe", "höhe", "höhe = 1\n".encode("latin-1")),
     (
+        "Shift-JIS, half of whose letters may be a backslash",
+        "x = '表示テスト'\r\n# これは 設定 です\r\n".encode("cp932"),
+        "設定",
+        "能力",
+        "x = '表示テスト'\r\n# これは 能力 です\r\n".encode("cp932"),
+    ),
+    (
         "a stray byte in UTF-8",
         "ä ö ü ".encode() + b"\xff\nx\n",
         "x",

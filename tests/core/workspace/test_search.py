@@ -12,6 +12,7 @@ import pytest
 
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.search import SearchError, SearchRequest, SearchResult, find_ripgrep, list_tree, search
+from tests.core.workspace.test_east_asian import EAST_ASIAN_TEXTS
 from tests.support.waiting import PATIENCE, until
 
 FILES: dict[str, bytes] = {
@@ -113,6 +114,20 @@ async def test_letters_beyond_ascii_are_found_in_every_encoding(root: Path, envi
     assert places(await found(root, environment, "Größe|int", glob="old.c"), root) == [("old.c", 1), ("old.c", 2)]
     # The bytes of UTF-8 are no letters of another encoding.
     assert places(await found(root, environment, "Ã"), root) == [("new.c", 1)]
+
+
+@pytest.mark.parametrize(("codec", "text"), EAST_ASIAN_TEXTS)
+async def test_east_asian_letters_are_found_in_their_encodings(
+    root: Path, environment: dict[str, str], codec: str, text: str
+) -> None:
+    (root / "old.c").write_bytes(text.encode(codec))
+    (root / "new.c").write_bytes(text.encode())
+    first = text.splitlines()[0]
+    result = await found(root, environment, first[-4:])
+    assert {(line.path.name, line.number, line.text) for line in result.lines} == {
+        ("old.c", 1, first),
+        ("new.c", 1, first),
+    }
 
 
 async def test_invalid_expression_shows_the_position(root: Path, environment: dict[str, str]) -> None:
