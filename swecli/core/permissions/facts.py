@@ -76,8 +76,8 @@ def nothing_ignored(directory: str) -> Callable[[str, bool], bool]:
 
 
 class FileFacts:
-    """Facts about the disk at the moment of the decision. Paths are absolute; only git's own configuration is opened
-    for its content. This base class knows nothing, so no command with operands is proven."""
+    """Facts about the disk at the moment of the decision. Paths are absolute; only git's own configuration and archives
+    are opened for their content. This base class knows nothing, so no command with operands is proven."""
 
     def resolve(self, path: str) -> str:
         """The path with links followed as far as it exists."""
@@ -127,6 +127,11 @@ class FileFacts:
     def names(self, directory: str) -> tuple[str, ...] | None:
         """The names in a directory; empty if it is none, None if there are too many to judge."""
         del directory
+        return None
+
+    def members(self, archive: str) -> tuple[str, ...] | None:
+        """Names of the files in an archive; None if it is none, or too large to list."""
+        del archive
         return None
 
     def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
@@ -279,6 +284,11 @@ class OsFacts(FileFacts):
             except OSError:
                 continue  # gone meanwhile
         return BlastRadius(files, folders, size)
+
+    def members(self, archive: str) -> tuple[str, ...] | None:
+        from swecli.core.permissions.archive_names import archive_names
+
+        return archive_names(archive)
 
     def unknown_to_git(self, paths: Sequence[str], cwd: str) -> int | None:
         folder = repository_of(cwd)

@@ -21,6 +21,7 @@ from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord, is_long_option
 from swecli.core.permissions.shell.started import Started
 from swecli.core.permissions.shell.tables import tables
+from swecli.core.permissions.shell.unpacking import unpacking
 from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
@@ -578,6 +579,7 @@ def _outputs(item: Started, place: Place) -> Iterable[Danger]:
                 for name in _files_of(output, path, place):
                     target = place.resolve(name)
                     paths += [target] if target == name or not output.itself else []  # a replaced link has no content
+    paths += _unpacked(item, place)
     lost = [path for path in dict.fromkeys(paths) if place.facts.kind(path) == "file" and place.facts.size(path)]
     if lost:
         yield _overwriting(item.name, lost, place)
@@ -601,11 +603,28 @@ def _files_of(output: Output, path: str, place: Place) -> list[str]:
 
 
 def _protected_outputs(item: Started, place: Place) -> Iterable[Danger]:
-    """Dangers of protected places that a command names as its output within a word: in a script, behind an option."""
+    """Dangers of protected places that a command names as its output within a word, in a script or behind an option, or
+    unpacks into."""
     for output in _named(item):
         for path in _paths(output.word, place):
             for name in _files_of(output, path, place):
                 yield from _written(name, place.resolve(name), place)
+    for name in _unpacked(item, place):
+        yield from _written(name, place.resolve(name), place)
+
+
+def _unpacked(item: Started, place: Place) -> list[str]:
+    """The files that an archive would replace, as far as it can be listed now."""
+    found = unpacking(item.name, item.words[1:])
+    if found is None:
+        return []
+    paths: list[str] = []
+    for base in place.bases:
+        folder = posixpath.join(base, found.folder.text)
+        names = place.facts.members(posixpath.join(base, found.archive.text)) or ()
+        targets = [target for name in names if (target := found.target(name))]
+        paths += [posixpath.normpath(posixpath.join(folder, target)) for target in targets]
+    return paths
 
 
 def _in_place(item: Started, place: Place) -> Danger:

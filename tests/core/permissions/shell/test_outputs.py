@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+import tarfile
+import zipfile
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from swecli.core.permissions import archive_names as module
+from swecli.core.permissions.archive_names import archive_names
 from swecli.core.permissions.types import Decision, Rule
 from tests.support.shell_workspace import ShellWorkspace
 
@@ -30,6 +37,13 @@ OVERWRITES = (
         "awk '{ print > \"README.md\" }' a",
     ),
     *("sed -n 's/a/b/w README.md' a", "sed -n '/a/w README.md' a", "sed 'w README.md' a", "uniq a README.md"),
+    *(
+        "tar xf a.tar",
+        "tar -xzf t.tgz --strip-components=1",
+        "tar x -f a.tar -C .",
+        "cd src && tar xvf ../t.tgz -C .. README.md",
+    ),
+    *("tar --extract --file=a.tar", "unzip -qo a.zip", "unzip -o a.zip -d .", "unzip -oj docs.zip"),
     *("split -l 5 a part.", "split a", "csplit a 5", "tar czf README.md src", "tar -c -f README.md src"),
     *(
         "sed -i 's/a.*/b/' README.md",
@@ -45,10 +59,18 @@ KEEPS = (
         "awk '{ print >> \"README.md\" }' a",
         "ln -s a README.md",
         "split -l 5 a other.",
-        "tar xf a.tar",
         "tar tf README.md",
     ),
     *("pytest --basetemp=new", "pytest --junitxml=new.xml", "ruff check -o new.txt", "go test -coverprofile=new ./..."),
+    *("tar xf a.tar -C docs", "tar xkf a.tar", "tar tf a.tar", "tar xOf a.tar", "tar xf a.tar src/main.py"),
+    *(
+        "tar xf README.md",
+        "tar xf none.tar",
+        "unzip a.zip",
+        "unzip -n a.zip",
+        "unzip -o a.zip -d docs",
+        "unzip -l a.zip",
+    ),
     *("curl -s http://localhost/README.md", "sed -n '/w README/p' a", "install -d docs", "cp a empty", "ln -sf a link"),
 )
 
@@ -59,6 +81,14 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
     for name in ("a", "src/README.md", "part.aa", "xaa", "xx00"):
         (found.root / name).write_text("text\n")
     (found.root / "empty").touch()
+    for archive, mode in (("a.tar", "w"), ("t.tgz", "w:gz")):
+        with tarfile.open(found.root / archive, mode) as tar:  # type: ignore[call-overload]
+            for name in ("README.md", "src", "src/README.md"):
+                tar.add(found.root / name, name, recursive=False)
+            tar.add(found.root / "a", "src/a/new.py")
+    for archive, name in (("a.zip", "README.md"), ("docs.zip", "other/README.md")):
+        with zipfile.ZipFile(found.root / archive, "w") as packed:
+            packed.write(found.root / "README.md", name)
     return found
 
 
@@ -84,6 +114,41 @@ def test_what_undo_restores_runs_in_the_sandbox(work: ShellWorkspace, command: s
 def test_what_is_kept_does_not_ask(work: ShellWorkspace, command: str) -> None:
     decision = auto(work, command, restores=False)
     assert decision.outcome == "allow", decision.reason
+
+
+def test_the_members_that_replace_something_are_counted(work: ShellWorkspace) -> None:
+    decision = work.decide("tar xf a.tar", work.policy(restores=lambda paths, command: False))
+    assert decision.loss is not None
+    assert decision.loss.line("them") == "overwrites 2 files git does not know; /undo can't restore them"
+    assert [path.removeprefix(f"{work.root}/") for path in decision.loss.paths] == ["README.md", "src/README.md"]
+
+
+def test_a_member_for_a_protected_place_is_a_danger_under_a_broad_rule(work: ShellWorkspace) -> None:
+    with zipfile.ZipFile(work.root / "hook.zip", "w") as packed:
+        packed.writestr(".git/hooks/pre-commit", "#!/bin/sh")
+    rules = (Rule("allow", "Bash(unzip *)", "user"),)
+    told = work.decide("unzip -o hook.zip", work.policy(rules=rules, restores=lambda paths, command: True))
+    assert (told.outcome, bool(told.danger)) == ("ask", True), told.reason
+
+
+def test_an_archive_is_listed_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = tmp_path / "bomb.tgz"
+    with gzip.open(bomb, "wb") as file:
+        member = tarfile.TarInfo("large")
+        member.size = 1_000_000_000_000
+        file.write(member.tobuf() + bytes(1_000_000))
+    now = iter(range(1_000))
+    assert archive_names(str(bomb), lambda: float(next(now))) is None
+    assert next(now) < 5
+    many = tmp_path / "many.zip"
+    with zipfile.ZipFile(many, "w") as packed:
+        for number in range(6):
+            packed.writestr(f"f{number}", b"x")
+    assert archive_names(str(many)) == tuple(f"f{number}" for number in range(6))
+    os.mkfifo(tmp_path / "pipe")
+    assert archive_names(str(tmp_path / "pipe")) is None
+    monkeypatch.setattr(module, "MOST_NAMES", 5)
+    assert archive_names(str(many)) is None
 
 
 def test_the_question_of_another_mode_still_warns(work: ShellWorkspace) -> None:
