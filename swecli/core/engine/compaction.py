@@ -205,8 +205,11 @@ class Compactions:
         return report(self._recorder.ledger, sizes, self._services.compaction.retention)
 
     def measure(self, client: ModelClient) -> None:
-        """Publish the current size of the context, for the meter and every other display."""
+        """Publish the current size of the context, for the meter and every other display. It is an estimate while
+        servers start whose tools may still join."""
         budget = self._services.context.measure(project(self._recorder.ledger), client.info)
+        if budget.source == "measured" and self._services.tools.pending:
+            budget = replace(budget, source="estimated")
         self._recorder.emit(ContextMeasured(budget))
         self.in_doubt = self._limits.check(budget, client.info.ref, exact=self._services.context.monitor.exact)
 

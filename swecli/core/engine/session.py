@@ -259,7 +259,7 @@ class Session:
         for extension in self._services.extensions:
             extension.start(self)
         if self._services.extensions:
-            self._counting = asyncio.create_task(self._count_arriving())
+            self._counting = asyncio.create_task(self._count_arriving(bool(self._services.tools.pending)))
         if resumed:
             self._adopt_tools()
             self._compactions.snapshots.resume()
@@ -323,14 +323,15 @@ class Session:
         waiting.cancel()
         self._count_arrived()
 
-    async def _count_arriving(self) -> None:
-        """Count the tools of servers as soon as all have arrived: until the first request, the record has none."""
+    async def _count_arriving(self, expected: bool) -> None:
+        """Count the tools of servers as soon as all have arrived: until the first request, the record has none. If any
+        were ``expected``, the size was an estimate until now."""
         await self._services.tools.settled()
-        self._count_arrived()
+        self._count_arrived(anyway=expected)
 
-    def _count_arrived(self) -> None:
+    def _count_arrived(self, *, anyway: bool = False) -> None:
         client = self._connection.client
-        if client is not None and not self._work.busy and self._offered.preview(client.info):
+        if client is not None and not self._work.busy and (self._offered.preview(client.info) or anyway):
             self._models.measure()
 
     def tools_of(self, source: str) -> SourceSize:

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from swecli.core.engine.services import ExtensionHost
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Rewind, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, Event, StepStarted
 from tests.core.engine.support import Bench, bench, until
 from tests.core.engine.test_compaction import BIG, fill, fill_and_compact
+from tests.core.engine.test_offered_tools import Source
 
 LONG = "Read the files f0 to f11. " + "some more words " * 300
 
@@ -40,6 +42,25 @@ async def test_after_a_turn(tmp_path: Path) -> None:
     after = await resumed(facts, tmp_path)
     assert near(before, after), (before.used, after.used)
     assert after.source == before.source == "measured"
+
+
+async def test_it_is_an_estimate_while_tools_may_still_join(tmp_path: Path) -> None:
+    async with bench(BIG, tmp_path) as b:
+        fill(b, 12)
+        await b.say(LONG)
+        facts = list(b.facts)
+    hosts: list[ExtensionHost] = []
+
+    def begin(host: ExtensionHost) -> None:
+        hosts.append(host)
+        host.tools.expect("hub")
+
+    async with bench(BIG, tmp_path, history=facts, extensions=(Source(begin),)) as b:
+        assert (await measured(b)).source == "estimated"
+        hosts[0].tools.settle("hub", ())
+        await until(lambda: b.session.view.budget is not None and b.session.view.budget.source == "measured")
+        assert b.session.view.budget is not None
+        assert "~" not in b.session.view.budget.shown
 
 
 async def test_after_a_compaction_and_after_what_was_said_since(tmp_path: Path) -> None:
