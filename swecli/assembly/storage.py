@@ -26,6 +26,7 @@ from swecli.core.engine.reductions import Before, StaleState, decode_reductions
 from swecli.core.git import git_facts
 from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
 from swecli.core.protocol.events import Event, ModelChanged, SessionStarted, Unknown
+from swecli.core.sessions.damage import is_damage
 from swecli.core.sessions.database import (
     Database,
     is_full,
@@ -36,7 +37,6 @@ from swecli.core.sessions.database import (
 )
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
 from swecli.core.sessions.log import LogEntries, SessionLog
-from swecli.core.sessions.rescue import is_damage
 from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.store import (
     SessionError,

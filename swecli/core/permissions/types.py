@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 
 from swecli.core.permissions.facts import FileFacts
-from swecli.core.permissions.shell.losses import Loss
 from swecli.core.protocol.events import Mode
+
+if TYPE_CHECKING:
+    from swecli.core.permissions.shell.losses import Loss
 
 Outcome = Literal["allow", "ask", "deny"]
 RuleScope = Literal["user", "project", "session", "flag", "grant"]

@@ -23,9 +23,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from swecli.core.atomic_text import ASIDE, alone_in, make_private, name_aside
-from swecli.core.sessions.rescue import (
+from swecli.core.sessions.damage import (
     Damaged,
-    bring_over,
     code_of,
     examine,
     header_damage,
@@ -59,12 +58,18 @@ _SHARING_FAILED = frozenset(
 )
 
 
+def _rescued(damaged: Path, fresh: sqlite3.Connection) -> object:
+    from swecli.core.sessions.rescue import bring_over  # only for a damaged file
+
+    return bring_over(damaged, fresh)
+
+
 class Purpose(Struct, frozen=True):
     """A database's purpose, in the words of its problem messages."""
 
     name: str = "session database"
     unusable: str = "This session is kept in memory only and is lost when swecli ends"
-    rescue: Callable[[Path, sqlite3.Connection], object] = bring_over
+    rescue: Callable[[Path, sqlite3.Connection], object] = _rescued
     """Copies the readable part of a damaged file into a new database; ``str`` of the result is the report for the
     user."""
     copied: bool = False

@@ -11,9 +11,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from swecli.core.atomic_text import ASIDE
+from swecli.core.sessions.damage import is_damage
 from swecli.core.sessions.database import LOOKED_AT, SIDE_FILES, Database, open_database, read_only
 from swecli.core.sessions.losses import Loss, losses
-from swecli.core.sessions.rescue import bring_over, is_damage
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.search import FILE as INDEX
 from swecli.core.sessions.search import SearchIndex, refresh
@@ -120,6 +120,8 @@ def recover(path: Path, damaged: Path) -> Recovered:
     Raises:
         OSError, sqlite3.Error: one of the disks fails; nothing was changed.
     """
+    from swecli.core.sessions.rescue import bring_over  # only for a damaged file
+
     fresh = path.with_name(f"{path.name}.found-{os.getpid()}")
     try:
         os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from swecli.core.sessions.rescue import is_damage, lenient
+from swecli.core.sessions.damage import is_damage, lenient
 from swecli.lazy_pattern import lazy_pattern
 
 FILE = "search.db"

@@ -37,9 +37,9 @@ from swecli.core.protocol.events import (
     ViewEntry,
 )
 from swecli.core.protocol.messages import Part
+from swecli.core.sessions.damage import version_of
 from swecli.core.sessions.database import Database
 from swecli.core.sessions.losses import Loss, losses
-from swecli.core.sessions.rescue import version_of
 from swecli.core.sessions.titles import FIRST_LENGTH, line_of, meant_by, storable, text_of, title_of
 from swecli.core.workspace.process_tree import Process
 

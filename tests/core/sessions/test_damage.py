@@ -15,9 +15,10 @@ import pytest
 
 from swecli.core.atomic_text import name_aside
 from swecli.core.protocol.events import Unknown
+from swecli.core.sessions.damage import is_damage, require_no_disk_error
 from swecli.core.sessions.database import open_database, read_only
 from swecli.core.sessions.losses import losses
-from swecli.core.sessions.rescue import is_damage, require_no_disk_error, rows
+from swecli.core.sessions.rescue import rows
 from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.store import UNREADABLE, SessionStore
