@@ -58,7 +58,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         "permissions",
         "permissions",
         "show and change rules; swecli permissions check -- COMMAND",
-        ("check", "trust", "decline", "forget", "accept", "list", "test", "grant", "revoke"),
+        ("check", "trust", "decline", "forget", "accept", "list", "test", "grant", "revoke", "import"),
     ),
     "mcp": Subcommand(
         "mcp",

@@ -23,7 +23,6 @@ from swecli.tui.dock.panel import (
     GRACE,
     NARROW,
     SPANS,
-    TOO_EARLY,
     CommandEditor,
     DockPanel,
     Hint,
@@ -366,7 +365,7 @@ class ApprovalPanel(DockPanel):
         if len(self._edits) < 2:
             self.said = "No other edits wait."
         elif self.prompt_context.clock() - self._edits_at < GRACE:
-            self.said = TOO_EARLY
+            self.said = "Ignored: another edit joined before you could read it."
         else:
             for request in self._edits:
                 if request != self.request.request:

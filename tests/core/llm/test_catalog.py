@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import convert
 
 from swecli.core.llm.catalog import (
     Catalog,
@@ -26,9 +27,9 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 def model(provider: str, name: str, window: int | None = 1000, aliases: tuple[str, ...] = ()) -> CatalogModel:
     found = read_prices([{"input": "1", "output": "2"}])
     assert found is not None
-    return CatalogModel(
-        provider, name, aliases, window, None, found.periods, None, None, None, None, None, (), None, False, None, {}
-    )
+    entry: dict[str, object] = {"provider": provider, "id": name, "aliases": aliases, "window": window}
+    unknown = dict.fromkeys(("max_output", "images", "tools", "reasoning", "efforts"))
+    return convert({**entry, **unknown, "prices": found.periods, "deprecated": False, "sources": {}}, CatalogModel)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +134,8 @@ def test_a_list_for_choosing_has_current_models_first() -> None:
 def test_the_source_and_its_date_are_known() -> None:
     found = load_catalog().lookup("anthropic", "claude-sonnet-4-5")
     assert found is not None
-    assert {source.name for source in found.model.sources("window")} == {"genai-prices", "litellm"}
-    assert all(source.date >= "2026-11" for source in found.model.sources("window"))
+    assert {source.name for source in found.model.window_sources} == {"genai-prices", "litellm"}
+    assert all(source.date >= "2026-11" for source in found.model.window_sources)
 
 
 def test_names_in_parts() -> None:
