@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -95,9 +96,21 @@ def _invalid(rule: ClaudeRule) -> str:
 
 
 def _wide(rule: ClaudeRule) -> str:
-    wide = rule.effect == "allow" and "(" not in rule.text and not rule.text.startswith("mcp__")
-    acts = wide and not set(parse_rule(rule.text).tools) <= set(READERS)
-    return f"it allows every call of {rule.text}; --only {rule.text} copies it" if acts else ""
+    """A clause if the rule allows every call of a tool that acts, however that is spelled; else empty."""
+    if rule.effect != "allow" or rule.text.startswith("mcp__"):
+        return ""
+    pattern = parse_rule(rule.text)
+    match pattern.kind:
+        case "tool":
+            wide = not set(pattern.tools) <= set(READERS)
+        case "command":
+            wide = not pattern.words
+        case "write":
+            wide = pattern.path is None or not pattern.path.text.strip("/*")
+        case _:
+            wide = False
+    name = rule.text.partition("(")[0]
+    return f"it allows every call of {name}; --only {shlex.quote(rule.text)} copies it" if wide else ""
 
 
 def _copied(folder: Path, place: Place, rules: Sequence[Candidate]) -> Iterator[str]:

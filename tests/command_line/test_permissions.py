@@ -220,6 +220,15 @@ def test_copied_rules_stay_with_what_they_were_for(claude: Path, tmp_path: Path)
     assert ("allow", "Bash") in rules_in(claude)
 
 
+@pytest.mark.parametrize("rule", ["Bash(*)", "Bash(:*)", "Bash( ** )", "WebFetch(domain:*)", "Edit(**)", "Write(//**)"])
+def test_a_pattern_for_everything_is_left_out_like_the_tool_alone(claude: Path, rule: str) -> None:
+    rules = {"permissions": {"allow": [rule, "Read(**)", "Edit(docs/**)"]}}
+    (claude / ".claude" / "settings.json").write_text(json.dumps(rules))
+    said = "\n".join(_said(["permissions", "import", "--all"]))
+    assert f"it allows every call of {rule.partition('(')[0]}; --only '{rule}' copies it" in said
+    assert {text for effect, text in rules_in(claude) if effect == "allow"} == {"Read(**)", "Edit(docs/**)"}
+
+
 @pytest.mark.parametrize("rule", ["Bash(git log | head)", "Bash(rm:*)"])
 def test_a_rule_that_is_invalid_or_not_there_is_not_copied(
     claude: Path, rule: str, capsys: pytest.CaptureFixture[str]
