@@ -15,29 +15,32 @@ SECONDS: Final = 0.5
 """Longest time for reading it."""
 _MOST_BYTES: Final = 100_000_000
 """Bytes of an archive that is listed."""
-_MOST_DIRECTORY: Final = 2_000_000
-"""Bytes of a ZIP file's directory."""
-_END: Final = b"PK\x05\x06"
-"""Begins the last record of a ZIP file."""
+_MOST_AT_ONCE: Final = 2_000_000
+"""Bytes read at once, such as a ZIP file's directory."""
 
 
 class _Bounded:
-    """A stream that fails once the time is over, however much a few bytes unpack to."""
+    """A stream that fails once the time is over, however much a few bytes unpack to, and when too much is read at
+    once."""
 
     def __init__(self, stream: IO[bytes], clock: Callable[[], float]) -> None:
         self._stream = stream
         self._clock = clock
         self._end = clock() + SECONDS
+        self.seek, self.tell = stream.seek, stream.tell
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1) -> bytes:
         if self._clock() > self._end:
             raise OSError("it takes too long to list")
-        return self._stream.read(size)
+        data = self._stream.read(_MOST_AT_ONCE + 1 if size < 0 else min(size, _MOST_AT_ONCE + 1))
+        if len(data) > _MOST_AT_ONCE:
+            raise OSError("it is too large to list")
+        return data
 
 
 def archive_names(path: str, clock: Callable[[], float] = time.monotonic) -> tuple[str, ...] | None:
-    """Names of the regular files in a ZIP file, or a tar file, plain or compressed by gzip or bzip2. None for anything
-    else, a damaged one included, and for one that is too large to list."""
+    """Names of what is no folder in a ZIP file, or a tar file, plain or compressed by gzip or bzip2: a link replaces a
+    file, too. None for anything else, a damaged one included, and for one that is too large to list."""
     import tarfile
     import zipfile
 
@@ -47,26 +50,21 @@ def archive_names(path: str, clock: Callable[[], float] = time.monotonic) -> tup
             return None
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # it may be a pipe by now
         with os.fdopen(descriptor, "rb") as file:
-            return _of_zip(file, status.st_size) if file.read(2) == b"PK" else _of_tar(file, clock)
+            names = _of_zip(file, clock) if file.read(2) == b"PK" else _of_tar(file, clock)
     except (OSError, EOFError, ValueError, struct.error, tarfile.TarError, zipfile.BadZipFile, NotImplementedError):
         return None
+    return tuple(names) if len(names) <= MOST_NAMES else None
 
 
-def _of_zip(file: IO[bytes], size: int) -> tuple[str, ...] | None:
+def _of_zip(file: IO[bytes], clock: Callable[[], float]) -> list[str]:
     import zipfile
 
-    file.seek(max(0, size - 66_000))
-    ending = file.read()
-    at = ending.rfind(_END)
-    if at < 0:
-        return None
-    entries, directory = struct.unpack("<HI", ending[at + 10 : at + 16])
-    if entries > MOST_NAMES or directory > _MOST_DIRECTORY:  # also says so of a ZIP64 file
-        return None
-    return tuple(one.filename for one in zipfile.ZipFile(file).infolist() if not one.is_dir())
+    archive = zipfile.ZipFile(cast("IO[bytes]", _Bounded(file, clock)))
+    return [one.filename for one in archive.infolist() if not one.is_dir()]
 
 
-def _of_tar(file: IO[bytes], clock: Callable[[], float]) -> tuple[str, ...] | None:
+def _of_tar(file: IO[bytes], clock: Callable[[], float]) -> list[str]:
+    """At most one name more than ``MOST_NAMES``."""
     import bz2
     import gzip
     import tarfile
@@ -82,9 +80,7 @@ def _of_tar(file: IO[bytes], clock: Callable[[], float]) -> tuple[str, ...] | No
     names: list[str] = []
     bounded = cast("IO[bytes]", _Bounded(stream, clock))
     with tarfile.open(fileobj=bounded, mode="r|") as archive:
-        while (member := archive.next()) is not None:
-            if len(names) == MOST_NAMES:
-                return None
-            if member.isfile():
+        while len(names) <= MOST_NAMES and (member := archive.next()) is not None:
+            if not member.isdir():
                 names.append(member.name)
-    return tuple(names)
+    return names

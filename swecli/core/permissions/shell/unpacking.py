@@ -37,6 +37,8 @@ _TAR_KEEPS: Final = ("--keep-old-files", "--skip-old-files", "--to-stdout", "--b
 _TAR_RENAMES: Final = ("--transform", "--xform", "--files-from", "--exclude", "--wildcards", "--include")
 _TAR_VALUES: Final = "fCbHIKLNTVXgs"
 """Letters of tar's options with a value in the next word."""
+_CLUSTER: Final = lazy_pattern(rf"-((?:(?![{_TAR_VALUES}])[a-zA-Z])*)(?:([{_TAR_VALUES}])(.*))?", re.DOTALL)
+"""Letters without a value, one with a value, and the value if it is in the same word."""
 _ZIP_OTHER: Final = lazy_pattern(r"-[a-zA-Z]*[lptvzZcn][a-zA-Z]*|-x")
 _STRIP: Final = lazy_pattern(r"--strip(?:-components)?=(\d{1,3})")
 
@@ -54,8 +56,12 @@ def _of_tar(arguments: Sequence[ScanWord]) -> Unpacking | None:
     rest = [word.text for word in arguments]
     archive, folder, strip, extracts = "", ".", 0, False
     chosen: list[str] = []
-    if rest and re.fullmatch("[a-zA-Z]+", rest[0]):
-        rest[0] = f"-{rest[0]}"  # the old form, in which values follow in the order of the letters
+    if rest and re.fullmatch("[a-zA-Z]+", rest[0]):  # the old form, in which values follow in the order of the letters
+        letters, rest = rest[0], rest[1:]
+        valued = [letter for letter in letters if letter in _TAR_VALUES]
+        options = [word for letter, value in zip(valued, rest, strict=False) for word in (f"-{letter}", value)]
+        plain = "".join(letter for letter in letters if letter not in _TAR_VALUES)
+        rest = [*options, *([f"-{plain}"] if plain else []), *rest[len(valued) :]]
     while rest:
         word = rest.pop(0)
         if word in ("--extract", "--get"):
@@ -69,15 +75,15 @@ def _of_tar(arguments: Sequence[ScanWord]) -> Unpacking | None:
             archive, folder = (value, folder) if option == "--file" else (archive, value)
         elif word in ("--file", "--directory", "--strip-components", "--strip"):
             return None  # with the value in the next word: rare
-        elif re.fullmatch("-[a-zA-Z]+", word):
-            if {"k", "O", "T", "X", "s"} & set(word):
+        elif match := _CLUSTER.fullmatch(word):
+            flags, valued, value = match[1], match[2], match[3]
+            if {"k", "O", "T", "X", "s"} & {*flags, valued}:
                 return None
-            extracts |= "x" in word
-            for letter in word[1:]:
-                if letter in _TAR_VALUES and rest:
-                    value = rest.pop(0)
-                    archive = value if letter == "f" else archive
-                    folder = value if letter == "C" else folder
+            extracts |= "x" in flags
+            if valued:
+                value = value or (rest.pop(0) if rest else "")
+                archive = value if valued == "f" else archive
+                folder = value if valued == "C" else folder
         elif not word.startswith("-"):
             chosen.append(posixpath.normpath(word))
     if not extracts or archive in ("", "-") or ":" in archive:

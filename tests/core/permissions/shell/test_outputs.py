@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import struct
 import tarfile
 import zipfile
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ OVERWRITES = (
         "tar x -f a.tar -C .",
         "cd src && tar xvf ../t.tgz -C .. README.md",
     ),
+    *("tar xf links.tar", "tar -xfa.tar", "tar -xf a.tar -C.", "tar xCf . a.tar"),
     *("tar --extract --file=a.tar", "unzip -qo a.zip", "unzip -o a.zip -d .", "unzip -oj docs.zip"),
     *("split -l 5 a part.", "split a", "csplit a 5", "tar czf README.md src", "tar -c -f README.md src"),
     *(
@@ -62,6 +64,7 @@ KEEPS = (
         "tar tf README.md",
     ),
     *("pytest --basetemp=new", "pytest --junitxml=new.xml", "ruff check -o new.txt", "go test -coverprofile=new ./..."),
+    *("tar -xf a.tar -Cdocs", "tar xCf docs a.tar"),
     *("tar xf a.tar -C docs", "tar xkf a.tar", "tar tf a.tar", "tar xOf a.tar", "tar xf a.tar src/main.py"),
     *(
         "tar xf README.md",
@@ -86,6 +89,10 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
             for name in ("README.md", "src", "src/README.md"):
                 tar.add(found.root / name, name, recursive=False)
             tar.add(found.root / "a", "src/a/new.py")
+    with tarfile.open(found.root / "links.tar", "w") as tar:
+        link = tarfile.TarInfo("README.md")
+        link.type, link.linkname = tarfile.SYMTYPE, "a"
+        tar.addfile(link)
     for archive, name in (("a.zip", "README.md"), ("docs.zip", "other/README.md")):
         with zipfile.ZipFile(found.root / archive, "w") as packed:
             packed.write(found.root / "README.md", name)
@@ -149,6 +156,23 @@ def test_an_archive_is_listed_within_bounds(tmp_path: Path, monkeypatch: pytest.
     assert archive_names(str(tmp_path / "pipe")) is None
     monkeypatch.setattr(module, "MOST_NAMES", 5)
     assert archive_names(str(many)) is None
+
+
+def test_a_zip_file_that_hides_its_size_is_not_listed(tmp_path: Path) -> None:
+    archive = tmp_path / "large.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for number in range(50):
+            member = zipfile.ZipInfo(f"f{number}")
+            member.comment = bytes(65_000)
+            packed.writestr(member, b"")
+    data = archive.read_bytes()
+    size, start = struct.unpack("<2L", data[-10:-2])
+    large = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, 50, 50, size, start)
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, len(data) - 22, 1)
+    small = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, 46, 0, 0)
+    archive.write_bytes(data[:-22] + large + locator + small)
+    assert len(zipfile.ZipFile(archive).infolist()) == 50
+    assert archive_names(str(archive)) is None
 
 
 def test_the_question_of_another_mode_still_warns(work: ShellWorkspace) -> None:
