@@ -66,10 +66,10 @@ _GIT_GLOBAL_WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--n
 _GIT_RUNS = lazy_pattern(
     r"core\.(fsmonitor|pager|editor|sshcommand|askpass|hookspath|gitproxy|alternaterefscommand)|pager\..+|alias\..+"
     r"|sequence\.editor|diff\.(external|.+\.(command|textconv))|(difftool|mergetool|guitool|browser|man)\..+\.(cmd|path)"
-    r"|filter\..+\.(clean|smudge|process)|merge\..+\.driver|gpg\.(.+\.)?program|credential\.(.+\.)?helper"
+    r"|filter\..+\.(clean|smudge|process)|merge\..+\.driver|gpg\.(.+\.)?(program|defaultkeycommand)|credential\.(.+\.)?helper"
     r"|interactive\.difffilter|uploadpack\.packobjectshook|remote\..+\.(uploadpack|receivepack|vcs)"
     r"|protocol\.(.+\.)?allow|include\.path|includeif\..+\.path|trailer\..+\.(cmd|command)|submodule\..+\.update"
-    r"|init\.templatedir|sendemail\..+|(web|help)\.browser",
+    r"|init\.templatedir|sendemail\..+|(web|help)\.browser|tar\..+\.command|hook\..+\.command|imap\.tunnel|instaweb\.httpd",
     re.IGNORECASE,
 )
 """Keys of git's settings whose value is a program, or leads to one."""
