@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,8 @@ from msgspec import Struct
 
 from swecli.core.config.trust import RULE_FOLDERS
 from swecli.core.extensions.front_matter import FrontMatter, read_front_matter
-from swecli.core.permissions.rules import glob_spec
+from swecli.core.permissions.rules import glob_spec, without_braces
+from swecli.core.workspace.walk import is_simple
 
 When = Literal["always", "matching", "described", "mentioned"]
 
@@ -25,7 +27,8 @@ MOST_OFFERED = 40
 """Rules that the prompt names with their descriptions."""
 _DEEPEST = 4
 _LONGEST = 200
-"""Characters of a description in the prompt."""
+"""Characters of a description in the prompt, and of a glob."""
+_MOST_GLOBS = 100
 _SUFFIXES = {
     ".github/instructions": (".instructions.md",),
     ".cursor/rules": (".mdc", ".md"),
@@ -52,13 +55,15 @@ class RuleFile(Struct, frozen=True):
     description: str = ""
 
     def matches(self, path: Path) -> bool:
-        """Whether the globs match this absolute path. They follow gitignore: without a slash, in every folder."""
+        """Whether the globs match this absolute path. They follow gitignore: without a slash, in every folder. Those
+        with too many wildcards match nothing, as in a repository's ignore files."""
         if not path.is_relative_to(self.base):
             return False
         relative = path.relative_to(self.base).as_posix()
         for glob in self.globs:
+            bare = glob.removeprefix("./")
             try:
-                if glob_spec(glob.removeprefix("./")).match_file(relative):
+                if all(map(is_simple, without_braces(bare))) and glob_spec(bare).match_file(relative):
                     return True
             except ValueError:  # not a pattern, so it matches nothing
                 continue
@@ -70,8 +75,8 @@ def rule_paths(directory: Path) -> Iterator[tuple[str, list[Path]]]:
     for folder in RULE_FOLDERS:
         place = directory / folder
         if place.is_dir():
-            found = [path for path in _walk(place, 0) if path.name.endswith(_SUFFIXES.get(folder, (".md",)))]
-            yield folder, found[: MOST_RULES + 1]
+            found = (path for path in _walk(place, 0) if path.name.endswith(_SUFFIXES.get(folder, (".md",))))
+            yield folder, list(islice(found, MOST_RULES + 1))
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:
@@ -108,7 +113,8 @@ def _globs(front: FrontMatter) -> tuple[str, ...]:
     """The globs of the first field that has some; both YAML lists and texts with commas are in use."""
     for field in _GLOB_FIELDS:
         if words := front.words(field):
-            return tuple(word.strip("\"'") for word in words)
+            bare = (word.strip("\"'") for word in words)
+            return tuple(word for word in bare if len(word) <= _LONGEST)[:_MOST_GLOBS]
     return ()
 
 

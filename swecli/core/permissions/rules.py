@@ -63,6 +63,7 @@ _OTHER_GRAMMAR = lazy_pattern(r"\^|\.\0|/.*/$|[a-z]+:")
 """Start of a word in other grammars: regular expressions, and prefixes such as ``regex:`` or ``prefix:``."""
 _BRACES = lazy_pattern(r"((?:[^\\]|\\.)*?)(?<!\\)\{([^{}\\]*,[^{}\\]*)\}(.*)", re.DOTALL)
 _MAX_BRACES = 6
+_MAX_ALTERNATIVES = 1_000
 _GIT_SPECIAL = lazy_pattern(r"([\\*?\[\]{}!#])")
 
 
@@ -172,12 +173,16 @@ def _like(text: str, wanted: str) -> bool:
 def glob_spec(text: str) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
-    return GitIgnoreSpec.from_lines(_without_braces(text))
+    return GitIgnoreSpec.from_lines(without_braces(text))
 
 
-def _without_braces(text: str) -> list[str]:
+def without_braces(text: str) -> list[str]:
     """The patterns that ``{a,b}`` expands to: gitignore has no braces, but all other globs do. Braces without a comma
-    or after a backslash are literal."""
+    or after a backslash are literal.
+
+    Raises:
+        ValueError: they are too many.
+    """
     found = [text]
     for _ in range(_MAX_BRACES):
         matches = [_BRACES.fullmatch(one) for one in found]
@@ -188,6 +193,8 @@ def _without_braces(text: str) -> list[str]:
             for one, match in zip(found, matches, strict=True)
             for part in (match[2].split(",") if match else ("",))
         ]
+        if len(found) > _MAX_ALTERNATIVES:
+            raise ValueError(f"its braces stand for more than {_MAX_ALTERNATIVES} patterns")
     return found
 
 

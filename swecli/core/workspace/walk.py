@@ -95,7 +95,7 @@ class IgnoreRules:
             except OSError:
                 continue
             lines += data.decode("utf-8-sig", "replace").splitlines()
-        lines = [line for line in lines if line.strip() and not line.startswith("#") and _is_simple(line)]
+        lines = [line for line in lines if line.strip() and not line.startswith("#") and is_simple(line)]
         return _Patterns(_compiled(lines)) if lines else None
 
 
@@ -141,7 +141,8 @@ def ignore_root(start: Path, roots: Iterable[Path]) -> Path:
     return next((root for root in roots if start.is_relative_to(root)), start)
 
 
-def _is_simple(line: str) -> bool:
+def is_simple(line: str) -> bool:
+    """Whether a pattern of gitignore stays within the limits for those that a repository chooses."""
     return all(part == "**" or part.count("*") <= _MAX_STARS for part in line.split("/")) and (
         line.count("**") <= _MAX_STARS
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from swecli.core.context_management.instructions import MOST_RULE_BYTES, applies_below, load_instructions
-from swecli.core.context_management.rule_files import MOST_OFFERED, MOST_RULES, When, read_rule
+from swecli.core.context_management.rule_files import MOST_OFFERED, MOST_RULES, When, read_rule, rule_paths
 
 
 def write(root: Path, **files: str) -> None:
@@ -79,6 +80,33 @@ def test_globs_are_relative_to_the_folder_of_the_rules(globs: str, path: str, ma
         f"---\nglobs: '{globs}'\n---\nx", Path("/p/.cursor/rules/a.mdc"), "a", Path("/p"), ".cursor/rules"
     )
     assert found.matches(Path(path)) is matches
+
+
+SLOW = "*a" * 12 + "*b"
+MANY = "{a,b,c,d,e,f,g,h,i,j}" * 6
+
+
+@pytest.mark.parametrize("glob", [SLOW, f"**/{{{SLOW},x}}", MANY, "a" * 300, "{" + "," * 50_000], ids=len)
+def test_a_glob_that_would_take_for_ever_matches_nothing(glob: str) -> None:
+    found, _ = read_rule(f"---\nglobs: ['{glob}']\n---\nBody", Path("/p/r"), "r", Path("/p"), ".cursor/rules")
+    assert not found.matches(Path("/p") / ("a" * 300))
+
+
+def test_globs_with_several_endings_are_not_too_many_wildcards() -> None:
+    text = "---\nglobs: '{*.ts,*.tsx,*.js,*.jsx}'\n---\nBody"
+    found, _ = read_rule(text, Path("/p/r"), "r", Path("/p"), ".cursor/rules")
+    assert found.matches(Path("/p/src/a.jsx"))
+    assert not found.matches(Path("/p/src/a.py"))
+
+
+def test_no_more_folders_are_looked_at_than_may_have_rules(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(MOST_RULES + 50):
+        write(project, **{f".claude/rules/{number:04}/a.md": "Rule"})
+    looked: list[str] = []
+    scan = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: (looked.append(str(folder)), scan(folder))[1])
+    assert [len(paths) for _, paths in rule_paths(project)] == [MOST_RULES + 1]
+    assert len(looked) == MOST_RULES + 2
 
 
 def test_files_of_other_agents_count_if_the_folder_has_no_usual_one(project: Path) -> None:
