@@ -181,12 +181,9 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.session.show()
         first = backend.first_prompt
         if first and first.lstrip().startswith("/"):  # a command or a path; interpreted like typed input
-            self.run_worker(self._run_first(first), group="input")
+            self.run_worker(self.input.submit(first), group="input")
             first = None
         await self._play(backend.open_session, Submit(first) if first else None)
-
-    async def _run_first(self, text: str) -> None:
-        await self.input.submit(text)
 
     async def _greeting(self, view: SessionView) -> tuple[tuple[str, str], ...]:
         from swecli.tui.greeting import greeting

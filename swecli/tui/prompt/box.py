@@ -1,4 +1,4 @@
-"""The complete prompt: waiting messages, suggestions, history and its search, drafts, and the editor."""
+"""The complete prompt: waiting messages, suggestions, history, drafts, and the editor."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from swecli.tui.dock.panel import ANSWERS, GRACE, Clock
 from swecli.tui.keymap import Keymap
 from swecli.tui.prompt.completion import Suggestions
 from swecli.tui.prompt.editor import PromptEditor
+from swecli.tui.prompt.history_search import HistorySearch
 
 if TYPE_CHECKING:
     from swecli.core.llm.secrets import Masker
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
     from swecli.tui.prompt.vim import Ask
     from swecli.tui.prompt.vim_keys import VimKeys
 
-# --- history per workspace, its search, and unsent drafts ---
+
+# --- history per workspace, and unsent drafts ---
 
 
 class Draft(NamedTuple):
@@ -270,96 +272,6 @@ def _append(path: Path, texts: Sequence[str]) -> None:
             os.write(fd, data)
         finally:
             os.close(fd)
-
-
-class HistorySearch(Static):
-    """Line with the search query. ``found`` is called with each match."""
-
-    DEFAULT_CSS = "HistorySearch { height: 1; color: $secondary; display: none; }"
-
-    def __init__(self, history: History, found: Callable[[str], None], keymap: Keymap) -> None:
-        super().__init__("", id="history-search", markup=False)
-        self._messages = history
-        self._found = found
-        self._keymap = keymap
-        self._query: str | None = None
-        self._skip = 0
-        self._before = ""
-
-    @property
-    def is_open(self) -> bool:
-        return self._query is not None
-
-    def start(self, before: str) -> None:
-        """Start; ``before`` is the text that Esc restores."""
-        self._before, self._query, self._skip = before, "", 0
-        self._show("")
-
-    def cancel(self) -> str:
-        """Cancel; returns the text from before."""
-        self._query = None
-        self._show("")
-        return self._before
-
-    def take_key(self, event: events.Key) -> bool:
-        """Narrow, continue or accept; returns whether the search handled the key. A key that means nothing here accepts
-        the match and then has its usual meaning."""
-        query = self._query or ""
-        match self._edit_of(event.key):
-            case "search_history":
-                self._skip += 1
-            case "previous":
-                self._skip += 1
-            case "next":
-                self._skip = max(0, self._skip - 1)
-            case "backspace" | "ctrl+h":
-                self._query, self._skip = query[:-1], 0
-            case "kill_blank_left" | "kill_word_left":
-                self._query, self._skip = "".join(query.rstrip().rpartition(" ")[:2]), 0
-            case "kill_left":
-                self._query, self._skip = "", 0
-            case _ if event.is_printable and event.character:
-                self._query, self._skip = query + event.character, 0
-            case _ if self._keymap.action("everywhere", event.key):
-                return False
-            case key:
-                self._query = None
-                self._show("")
-                return key in ("enter", "tab", "right")
-        self._find()
-        return True
-
-    def take_paste(self, text: str) -> bool:
-        """Add a paste to the query; False if the search is not open."""
-        if self._query is None:
-            return False
-        self._query, self._skip = self._query + " ".join(text.split()), 0
-        self._find()
-        return True
-
-    def _edit_of(self, key: str) -> str:
-        """What a key does to the search, as the keys of the prompt and of lists are set."""
-        action = self._keymap.action("prompt", key) or ""
-        if action == "search_history" or action.startswith("kill_"):
-            return action
-        return self._keymap.action("list", key) or key
-
-    def _find(self) -> None:
-        query = self._query or ""
-        found = self._messages.search(query, self._skip) if query else None
-        if found is None and self._skip:
-            self._skip -= 1
-            found = self._messages.search(query, self._skip) if query else None
-        if found is not None:
-            self._found(found)
-        self._show("" if found is not None or not query else "no match")
-
-    def _show(self, note: str) -> None:
-        self.display = self._query is not None
-        if self._query is not None:
-            hint = note or f"{self._keymap.shown('search_history')} older · enter uses it · esc cancels"
-            line = Content(f"search history: {safe_line(self._query)}▏  {hint}")
-            self.update(line.truncate(max(1, self.app.size.width - 1), ellipsis=True))
 
 
 # --- the prompt ---------------------------------------------------------------------------------------------
@@ -707,10 +619,10 @@ class Prompt(Vertical):
     @property
     def overlay(self) -> bool:
         """Whether suggestions or the history search are open."""
-        return self.suggestions.is_open or self._search.is_open
+        return self.suggestions.is_open or self._search.display
 
     def close_overlay(self) -> None:
-        if self._search.is_open:
+        if self._search.display:
             self._return(self._search.cancel())
         else:
             self.suggestions.dismiss()
@@ -720,7 +632,7 @@ class Prompt(Vertical):
             return True
         if event.is_printable:
             self._typed_at = self._clock()
-        if self._search.is_open and self._search.take_key(event):
+        if self._search.display and self._search.take_key(event):
             return True
         if self.suggestions.display and self.suggestions.take_key(event.key):
             return True
@@ -728,7 +640,7 @@ class Prompt(Vertical):
         if event.character == "?" and not editor.text:
             self.post_message(self.Help())
             return True
-        if self._vim is not None and not self._search.is_open and self._vim.take(event):
+        if self._vim is not None and not self._search.display and self._vim.take(event):
             return True
         match self.keymap.action("prompt", event.key) or self.keymap.action("everywhere", event.key):
             case "older" if editor.at_first_row:
@@ -764,7 +676,7 @@ class Prompt(Vertical):
         """Offer completions while text is being typed."""
         if self._vim is not None and self._vim.mode != "insert":
             self.suggestions.close()
-        elif not self._search.is_open:
+        elif not self._search.display:
             self.suggestions.follow()
 
     def _older(self) -> bool:

@@ -1,12 +1,8 @@
-"""The prompt's parts without a screen: history, drafts, pastes, ranking, completion, line editing."""
+"""The prompt's parts without a screen: pastes, ranking, completion, line editing."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -18,7 +14,6 @@ from swecli.commands.base import CommandResult, SlashCommand
 from swecli.core.engine.session import Session
 from swecli.core.workspace.mentions import mentioned
 from swecli.tui.prompt import completion, editor
-from swecli.tui.prompt.box import KEEP, Draft, Drafts, History
 from swecli.tui.prompt.completion import Token, best, token_before, walk, with_folders
 from swecli.tui.prompt.editor import Pastes
 from tests.support.waiting import PATIENCE
@@ -40,162 +35,6 @@ COMMANDS = (
 )
 
 
-# --- history ---
-
-
-def test_history_walks_and_comes_back(tmp_path: Path) -> None:
-    history = History(tmp_path / "h.jsonl")
-    for text in ("one", "two\nlines", "two\nlines", " "):
-        history.add(text)
-    assert history.entries == ["one", "two\nlines"]
-    assert history.older("draft") == "two\nlines"
-    assert history.older("two\nlines") == "one"
-    assert history.older("one") is None
-    assert history.newer() == "two\nlines"
-    assert history.newer() == "draft"
-    assert history.newer() is None
-
-
-def test_history_is_kept_privately_and_survives_garbage(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "h.jsonl"
-    history = History(path)
-    history.add("secret [b]é\ud800[/b]")
-    history.save()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with path.open("ab") as file:
-        file.write(b'{"no": "text"}\n\xff\xfe broken\n"fine"\n"cut')
-    assert History(path).entries == ["secret [b]é\ud800[/b]", "fine"]
-
-
-@pytest.mark.parametrize(
-    ("size", "stored", "kept"), [(5, 2 * KEEP, 2 * KEEP), (5, 2 * KEEP + 1, KEEP), (150_000, 60, 26)]
-)
-def test_a_history_that_has_grown_long_is_cut_to_the_newest(tmp_path: Path, size: int, stored: int, kept: int) -> None:
-    path = tmp_path / "h.jsonl"
-    path.write_text("".join(f'"{number:0{size}}"\n' for number in range(stored)))
-    history = History(path)
-    assert [int(text[-5:]) for text in history.entries] == list(range(stored))[-min(KEEP, kept) :]
-    assert len(path.read_text().splitlines()) == kept
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600 or kept == stored
-    other = History(path)
-    other.add("new")
-    other.save()
-    assert History(path).entries[-1] == "new"
-    assert [one.name for one in tmp_path.iterdir()] == ["h.jsonl"]
-
-
-def test_no_key_is_kept_with_what_was_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_API_KEY", "k3y-9fZq")
-    path, shaped = tmp_path / "h.jsonl", "sk-" + "a1" * 12
-    history = History(path)
-    history.add(f"use k3y-9fZq and {shaped} here")
-    history.save()
-    assert history.entries == [f"use k3y-9fZq and {shaped} here"]
-    assert History(path).entries == [f"use ******** and {'*' * len(shaped)} here"]
-
-
-def test_history_that_can_not_be_written_says_so_once(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    said: list[str] = []
-    history = History(tmp_path / "file" / "h.jsonl", said.append)
-    for text in ("one", "two"):
-        history.add(text)
-        history.save()
-    assert len(said) == 1
-    assert history.entries == ["one", "two"]
-
-
-def test_search_finds_the_newest_first_and_no_entry_twice() -> None:
-    history = History(None)
-    for text in ("fix login", "other", "Fix LOGOUT", "fix login"):
-        history.add(text)
-    assert [history.search("fix", skip) for skip in range(3)] == ["fix login", "Fix LOGOUT", None]
-
-
-# --- drafts ---
-
-
-def test_a_draft_is_taken_over_once_and_only_from_a_process_that_is_gone(tmp_path: Path) -> None:
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    Drafts(tmp_path, pid=gone.pid).save("left behind\r\nü")
-    Drafts(tmp_path, pid=os.getppid()).save("still typed elsewhere")
-    mine = Drafts(tmp_path)
-    assert mine.adopt().text == "left behind\r\nü"
-    assert mine.adopt() == Draft()
-
-
-def test_two_programs_do_not_take_over_the_same_draft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    Drafts(tmp_path, pid=gone.pid).save("left [1]", {1: "pasted"})
-    read, taken = Path.read_bytes, list[Draft]()
-
-    def read_while_another_takes_it(path: Path) -> bytes:
-        data = read(path)
-        monkeypatch.setattr(Path, "read_bytes", read)
-        taken.append(Drafts(tmp_path).adopt())
-        return data
-
-    monkeypatch.setattr(Path, "read_bytes", read_while_another_takes_it)
-    assert Drafts(tmp_path).adopt() == Draft()
-    assert taken == [Draft("left [1]", {1: "pasted"})]
-
-
-def test_a_draft_of_an_earlier_process_with_the_same_id_is_taken_over(tmp_path: Path) -> None:
-    """In a container each run may have the same id."""
-    Drafts(tmp_path).save("left behind")
-    mine = Drafts(tmp_path)
-    assert mine.adopt().text == "left behind"
-    mine.save("my own")
-    assert mine.adopt() == Draft()
-
-
-def test_a_sent_draft_leaves_no_file(tmp_path: Path) -> None:
-    drafts = Drafts(tmp_path)
-    drafts.save("text")
-    assert [stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()] == [0o600]
-    drafts.save("")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_drafts_without_a_folder_or_with_a_bad_one_do_nothing(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for folder in (None, tmp_path / "file"):
-        Drafts(folder).save("text")
-        assert Drafts(folder).adopt() == Draft()
-
-
-def test_a_paste_is_written_once_and_comes_back_with_the_draft(tmp_path: Path) -> None:
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    drafts, pastes = Drafts(tmp_path, pid=gone.pid), Pastes()
-    folded = pastes.fold("line\n" * 2000)
-    text = ""
-    pastes._draft = lambda: text
-    inodes: set[int] = set()  # a file that is written anew is another one
-    for text in (f"look at {folded}", f"look at {folded} closely"):
-        drafts.save(text, pastes.saved())
-        inodes |= {written.stat().st_ino for written in tmp_path.glob("*.paste")}
-    assert len(inodes) == 1
-    assert sum(path.stat().st_size for path in tmp_path.glob("*.txt")) < 200
-    mine = Pastes()
-    mine.fold("other\n" * 20)
-    draft = Drafts(tmp_path).adopt()
-    typed = mine.adopt(draft.text, draft.pastes)
-    assert typed == f"look at {folded.replace('#1', '#2')} closely"
-    assert mine.expand(typed) == f"look at {'line' + chr(10)}{('line' + chr(10)) * 1999} closely"
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_paste_that_left_the_draft_leaves_the_disk(tmp_path: Path) -> None:
-    drafts = Drafts(tmp_path)
-    drafts.save("see [Pasted text #1: 20 lines, 100 characters]", {1: "line\n" * 20})
-    assert len(list(tmp_path.iterdir())) == 2
-    drafts.save("see", {})
-    assert [path.suffix for path in tmp_path.iterdir()] == [".txt"]
-
-
 # --- pastes ---
 
 
@@ -203,7 +42,7 @@ def test_pastes_that_left_the_draft_are_let_go_of_when_there_are_too_many(monkey
     monkeypatch.setattr(editor, "MOST_HELD", 10_000)
     text = ""
     pastes = Pastes(lambda: text)
-    text = first = pastes.fold("a" * 4000)
+    text = first = latest = pastes.fold("a" * 4000)
     for letter in "bcdefg":
         latest = pastes.fold(letter * 4000)
     assert pastes.expand(first) == "a" * 4000
