@@ -9,15 +9,13 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec import Struct
 
 from swecli.core.config.trust import EXTENSION_FOLDERS, INSTALLED_PLUGINS
+from swecli.core.extensions.sources import Kind, as_name
 from swecli.core.workspace.text_file import read_bytes
-
-if TYPE_CHECKING:
-    from swecli.core.extensions.sources import Kind
 
 MANIFEST = ".claude-plugin/plugin.json"
 _SETTINGS = ".claude/settings.json"
@@ -61,8 +59,6 @@ def installed_plugins(home: Path, cwd: Path) -> tuple[Plugin, ...]:
 
 def read_plugin(root: Path, name: str) -> Plugin:
     """The plugin in a folder. Its manifest may name further folders inside it."""
-    from swecli.core.extensions.sources import as_name
-
     manifest = _json(root / MANIFEST)
     folders: list[tuple[Kind, Path, str]] = []
     for kind in EXTENSION_FOLDERS:
