@@ -59,6 +59,15 @@ def test_a_part_loads_only_what_it_is_for(module: str, absent: tuple[str, ...]) 
     assert not top(imported(f"import {module}")) & set(absent)
 
 
+@pytest.mark.parametrize("protocol", ["openai_chat", "anthropic", "openai_responses", "gemini", "ollama"])
+def test_a_protocol_loads_no_other(protocol: str) -> None:
+    package = "swecli.core.llm.protocols."
+    loaded = imported(f"import {package}{protocol}")
+    assert {name for name in loaded if name.startswith(package)} <= {
+        f"{package}{name}" for name in ("arguments", "base", protocol)
+    }
+
+
 def test_the_first_frame_waits_for_values_only_not_for_the_engine() -> None:
     packages = ("context_management", "permissions", "sessions", "tools", "workspace", "config")
     keys = {"swecli.core.config", "swecli.core.config.key_actions"}  # plain data

@@ -20,8 +20,8 @@ from swecli.core.llm.protocols.base import (
     WireStop,
     found_tools,
     plain,
+    read_cost,
 )
-from swecli.core.llm.protocols.openai_chat import read_cost
 from swecli.core.llm.types import ModelRequest, ServerClearing
 from swecli.core.protocol.messages import (
     ImagePart,

@@ -7,6 +7,7 @@ import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct, field, structs
@@ -687,3 +688,25 @@ def found_tools(request: ModelRequest) -> dict[str, tuple[str, ...]]:
 def plain(schema: Mapping[str, Any]) -> JsonObject:
     """A tool's parameters as a JSON object, keys in order."""
     return dict(schema)
+
+
+_TICKS_PER_DOLLAR = Decimal(10**10)
+
+
+def first_int(*values: object) -> int | None:
+    """The first of the values that is a number: the same count has several names."""
+    return next((number for value in values if (number := as_int(value)) is not None), None)
+
+
+def read_cost(usage: JsonObject) -> Decimal | None:
+    """US dollars, which gateways add to the usage of any protocol."""
+    ticks = as_int(usage.get("cost_in_usd_ticks"))
+    if ticks is not None:
+        return Decimal(ticks) / _TICKS_PER_DOLLAR
+    cost = usage.get("cost")
+    if isinstance(cost, dict):
+        table = as_object(usage.get("cost"))
+        cost = table.get("total_cost", table.get("usd"))
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return None
+    return Decimal(str(cost))

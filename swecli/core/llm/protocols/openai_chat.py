@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from decimal import Decimal
 
 from swecli.core.llm.json_values import (
     JsonObject,
@@ -25,7 +24,9 @@ from swecli.core.llm.protocols.base import (
     TextDraft,
     WireRequest,
     WireStop,
+    first_int,
     plain,
+    read_cost,
     tool_messages_end,
 )
 from swecli.core.llm.types import ModelRequest
@@ -326,7 +327,6 @@ _STRUCTURED = ("reasoning_details", "thinking_blocks")
 """Fields with reasoning in parts, each of which is returned as a whole."""
 _CACHED = ("prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens", "cache_read_input_tokens")
 """DeepSeek's and Moonshot's words, Mistral's, and Anthropic's in gateways."""
-_TICKS_PER_DOLLAR = Decimal(10**10)
 
 
 class ChatDecoder(Decoder):
@@ -620,20 +620,3 @@ def read_usage(usage: JsonObject) -> Usage:
         reasoning=reasoning,
         cost=read_cost(usage),
     )
-
-
-def first_int(*values: object) -> int | None:
-    return next((number for value in values if (number := as_int(value)) is not None), None)
-
-
-def read_cost(usage: JsonObject) -> Decimal | None:
-    ticks = as_int(usage.get("cost_in_usd_ticks"))
-    if ticks is not None:
-        return Decimal(ticks) / _TICKS_PER_DOLLAR
-    cost = usage.get("cost")
-    if isinstance(cost, dict):
-        table = as_object(usage.get("cost"))
-        cost = table.get("total_cost", table.get("usd"))
-    if isinstance(cost, bool) or not isinstance(cost, int | float):
-        return None
-    return Decimal(str(cost))

@@ -20,10 +20,11 @@ from swecli.core.llm.protocols.base import (
     TextDraft,
     WireRequest,
     WireStop,
+    first_int,
     found_tools,
     plain,
+    read_cost,
 )
-from swecli.core.llm.protocols.openai_chat import first_int, read_cost
 from swecli.core.llm.types import ModelRequest, ToolSchema
 from swecli.core.protocol.messages import (
     ImagePart,
