@@ -243,12 +243,12 @@ class Client:
         wanted.check()
         result = await self._answered(f"{prompt}\n\n{wanted.instruction}")
         try:
-            return _with_value(result, wanted, schema)
+            return await _with_value(result, wanted, schema)
         except Mismatch as error:
             first = error
         corrected = await self._answered(wanted.repair(first))
         try:
-            return _with_value(corrected, wanted, schema)
+            return await _with_value(corrected, wanted, schema)
         except Mismatch as error:
             raise AgentError(f"the answer does not match the schema: {error}") from error
 
@@ -472,8 +472,8 @@ def _shown(event: Event, users: set[str], calls: set[str]) -> tuple[Part, ...]:
     return ()
 
 
-def _with_value(result: Result, wanted: AnswerSchema, schema: type[BaseModel] | Mapping[str, Any]) -> Result:
-    value = wanted.value(result.text)
+async def _with_value(result: Result, wanted: AnswerSchema, schema: type[BaseModel] | Mapping[str, Any]) -> Result:
+    value = await asyncio.to_thread(wanted.value, result.text)  # a schema's patterns may take seconds
     if isinstance(schema, Mapping):
         return replace(result, value=value)
     try:

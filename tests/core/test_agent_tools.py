@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from swecli import Agent, AgentError, AgentOptions, CompactContext, CompactDecision, ContextConfig, tool
+from swecli.core.answer_schema import AnswerSchema
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.events import ItemDelta, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import TextPart
@@ -238,6 +240,19 @@ async def test_an_answer_with_a_schema_is_corrected_once(tmp_path: Path) -> None
     async with Agent(options(saying("No.", "No."), tmp_path)) as agent:
         with pytest.raises(AgentError, match="does not match the schema"):
             await agent.run("who?", schema={"type": "object"})
+
+
+async def test_other_tasks_run_while_an_answer_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, ran = asyncio.get_running_loop(), threading.Event()
+
+    def slow(schema: AnswerSchema, answer: str) -> str:
+        loop.call_soon_threadsafe(ran.set)
+        return "checked" if ran.wait(PATIENCE) else "nothing else ran"
+
+    monkeypatch.setattr(AnswerSchema, "value", slow)
+    async with Agent(options(saying("{}"), tmp_path)) as agent:
+        result = await agent.run("who?", schema={"type": "object"})
+    assert result.value == "checked"
 
 
 async def test_a_compaction_asks_the_hook_of_the_options(tmp_path: Path) -> None:
