@@ -72,7 +72,8 @@ def _of_tar(arguments: Sequence[ScanWord]) -> Unpacking | None:
             strip = int(match[1])
         elif word.startswith(("--file=", "--directory=")):
             option, _, value = word.partition("=")
-            archive, folder = (value, folder) if option == "--file" else (archive, value)
+            archive = value if option == "--file" else archive
+            folder = posixpath.join(folder, value) if option == "--directory" else folder
         elif word in ("--file", "--directory", "--strip-components", "--strip"):
             return None  # with the value in the next word: rare
         elif match := _CLUSTER.fullmatch(word):
@@ -83,7 +84,7 @@ def _of_tar(arguments: Sequence[ScanWord]) -> Unpacking | None:
             if valued:
                 value = value or (rest.pop(0) if rest else "")
                 archive = value if valued == "f" else archive
-                folder = value if valued == "C" else folder
+                folder = posixpath.join(folder, value) if valued == "C" else folder  # each from the one before
         elif not word.startswith("-"):
             chosen.append(posixpath.normpath(word))
     if not extracts or archive in ("", "-") or ":" in archive:

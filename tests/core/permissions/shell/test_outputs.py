@@ -44,7 +44,8 @@ OVERWRITES = (
         "tar x -f a.tar -C .",
         "cd src && tar xvf ../t.tgz -C .. README.md",
     ),
-    *("tar xf links.tar", "tar -xfa.tar", "tar -xf a.tar -C.", "tar xCf . a.tar"),
+    *("tar xf links.tar", "tar -xfa.tar", "tar -xf a.tar -C.", "tar -xf a.tar -C src --directory=.."),
+    "tar xCf . a.tar",
     *("tar --extract --file=a.tar", "unzip -qo a.zip", "unzip -o a.zip -d .", "unzip -oj docs.zip"),
     *("split -l 5 a part.", "split a", "csplit a 5", "tar czf README.md src", "tar -c -f README.md src"),
     *(
