@@ -156,8 +156,10 @@ def _told_apart(schema: Mapping[str, Any], value: object) -> str:
         return "it is nested too deeply"
     except subprocess.TimeoutExpired:
         return f"the schema's patterns take longer than {PATTERN_SECONDS:g} s on it"
-    except (subprocess.CalledProcessError, OSError) as error:
-        return f"it could not be checked ({error})"
+    except subprocess.CalledProcessError as error:
+        return f"it could not be checked: the process that does so ended with status {error.returncode}"
+    except OSError as error:
+        return f"it could not be checked: no process for it can start ({error.strerror or error})"
     return json.loads(done.stdout)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from swecli.core import answer_schema
 from swecli.core.answer_schema import AnswerSchema, Mismatch, SchemaProblem
+from tests.support.waiting import PATIENCE
 
 PERSON = (
     '{"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "required": ["name"]}'
@@ -127,8 +131,20 @@ def test_a_pattern_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
     "text",
     ['{"properties": {"é": {"pattern": "^[a-z]+$"}}}', '{"patternProperties": {"^é$": {"pattern": "^[a-z]+$"}}}'],
 )
-def test_patterns_are_matched(text: str) -> None:
+def test_patterns_are_matched(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_schema, "PATTERN_SECONDS", PATIENCE)
     schema = AnswerSchema.read(text)
     assert schema.value('{"é": "abc"}') == {"é": "abc"}
     with pytest.raises(Mismatch, match=r"^é: 'ABC' does not match '\^\[a-z\]\+\$'$"):
         schema.value('{"é": "ABC"}')
+
+
+@pytest.mark.parametrize(("program", "told"), [("false", "ended with status 1"), ("absent", "No such file")])
+def test_a_check_that_fails_is_told_without_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, told: str
+) -> None:
+    monkeypatch.setattr(answer_schema, "PATTERN_SECONDS", PATIENCE)
+    monkeypatch.setattr(sys, "executable", shutil.which(program) or str(tmp_path / program))
+    with pytest.raises(Mismatch, match=told) as found:
+        AnswerSchema.read('{"pattern": "a"}').value('"b"')
+    assert "import" not in str(found.value)
