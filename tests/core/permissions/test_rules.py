@@ -201,3 +201,9 @@ def test_the_rule_for_a_file_matches_that_file_and_not_its_neighbour(name: str, 
     rule = Rule("allow", path_rule("Edit", f"/w/{name}", ROOTS), "session")
     assert matches_call(rule, touching("edit_file", writes=(f"/w/{name}",)), "")
     assert not matches_call(rule, touching("edit_file", writes=(f"/w/{other}",)), "")
+
+
+def test_a_rule_whose_braces_stand_for_too_many_patterns_is_invalid() -> None:
+    with pytest.raises(RuleError, match="its braces stand for more than 1000 patterns"):
+        parse_rule(f"Read({'{a,b,c,d,e}' * 6})")
+    assert parse_rule(f"Read({'{a,b}' * 6})").path is not None
