@@ -319,11 +319,11 @@ class _Reader:
                 if head is None or "\0" in head.text:
                     continue
                 rule, text = read_rule(head.text, path, self._name(path, within), directory, folder)
-                if rule.when == "always" and len(text) > self.rule_bytes:
+                if rule.when == "always" and _bytes(text) > self.rule_bytes:
                     left_out.append(rule.name)
                     rule = replace(rule, when="described")
                 if rule.when == "always":
-                    self.rule_bytes -= len(text)
+                    self.rule_bytes -= _bytes(text)
                     if text.strip():
                         self._add(path, replace(head, text=text), within, ())
                 elif rule.when != "described" or self._trusts(path, head.digest, within):
@@ -363,10 +363,10 @@ class _Reader:
         head = self._head(rule.path, self._root, {})
         if head is not None and "\0" not in head.text:
             text = read_front_matter(head.text).body
-            if len(text) > self.rule_bytes:
+            if _bytes(text) > self.rule_bytes:
                 self.rules.append(rule)
                 return
-            self.rule_bytes -= len(text)
+            self.rule_bytes -= _bytes(text)
             self._add(rule.path, replace(head, text=text), self._root, (), ", ".join(rule.globs))
 
     def _trusts(self, path: Path, digest: str, within: Path | None) -> bool:
@@ -378,11 +378,11 @@ class _Reader:
         if head.digest in self.seen or copy in self.seen:
             return
         name = self._name(path, within)
-        if len(head.text) > self._left:
+        if _bytes(head.text) > self._left:
             self.notices.append(f"{name} is left out: the instruction files exceed {MOST_BYTES:,} bytes together.")
             return
         self.seen.update((head.digest, copy))
-        self._left -= len(head.text)
+        self._left -= _bytes(head.text)
         tokens = self._counter.count(head.text)
         quoted = not self._trusts(path, head.digest, within)
         own = within is None
@@ -441,6 +441,10 @@ class _Reader:
                     self._add(target, head, within, chain)
         if trouble and (target.suffix in _PROSE or target.is_file()):
             self.notices.append(f"{name} imports @{word}, which was not read: {trouble}.")
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
 
 
 _PROSE = (".md", ".txt", ".rst", ".mdx")

@@ -15,7 +15,7 @@ def write(root: Path, **files: str) -> None:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
 
 
 @pytest.fixture
@@ -167,6 +167,11 @@ def test_rules_have_a_limit_together_and_one_notice(project: Path) -> None:
     assert "- .claude/rules/5.md: 5" in found.render_project()
     write(project, **{f".cursor/rules/{n:03}.mdc": "x" for n in range(MOST_RULES + 3)})
     assert any(f"more than {MOST_RULES} files" in text for text in load_instructions(project).notices)
+
+
+def test_the_limit_of_rules_counts_bytes(project: Path) -> None:
+    write(project, **{f".claude/rules/{name}.md": f"{name} " + "語" * (MOST_RULE_BYTES // 5) for name in "ab"})
+    assert [file.name for file in load_instructions(project).files] == [".claude/rules/a.md"]
 
 
 def test_rules_that_a_link_brings_from_outside_are_not_read(project: Path, tmp_path: Path) -> None:
