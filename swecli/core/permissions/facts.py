@@ -13,8 +13,14 @@ from typing import Literal
 from msgspec import Struct
 
 from swecli.core.git import GitFailedError, read_git, repository_of, tracked_names
-from swecli.core.permissions.git_facts import credentials_in, git_problem, is_git_settings, settings_of
-from swecli.core.permissions.paths import inside, is_secret
+from swecli.core.permissions.git_facts import (
+    credentials_in,
+    git_problem,
+    is_git_settings,
+    personal_settings,
+    settings_of,
+)
+from swecli.core.permissions.paths import folders_above, inside, is_secret
 from swecli.lazy_pattern import lazy_pattern
 
 PathKind = Literal["file", "directory", "other", "missing"]
@@ -33,10 +39,18 @@ MAX_MENTIONING = 65_536
 """Bytes of a settings file that are read at most."""
 _ODD_NAME = lazy_pattern(r"[\s'\"\\]|^-")
 _ODD_OR_WILD = lazy_pattern(r"[\s'\"\\*?\[]|^-")
-_VERSION_FILES = (".tool-versions", ".mise.toml", "mise.toml", ".mise", ".config/mise")
+_MAPPING = lazy_pattern(r"""\{|["']?[\w-]+["']?[ \t]*:(?:\s|$)""")
+"""How JSON and YAML with keys begin."""
+_TABLE = lazy_pattern(r"""\[|["']?[\w-]+["']?[ \t]*[.=]""")
+"""How TOML begins."""
+_VERSION_FILES = (
+    *(".tool-versions", ".mise.toml", "mise.toml", ".mise", ".config/mise", ".config/mise.toml", ".mise.local.toml"),
+    *("mise.local.toml", "mise", ".rtx.toml", ".prototools"),
+)
 _PYTHON_VERSION_FILES = (".python-version",)
 _OTHER_VERSION_FILES = (
     *(".ruby-version", ".node-version", ".nvmrc", ".java-version", ".go-version", "package.json", ".npmrc"),
+    *(".php-version", ".perl-version", ".lua-version"),
     *_PYTHON_VERSION_FILES,
 )
 """Files by which version managers choose a program."""
@@ -177,9 +191,10 @@ class FileFacts:
         del path, skipping
         return None
 
-    def mentions(self, path: str, word: str) -> bool:
-        """Whether a small text file contains this word; also True if unknown."""
-        del path, word
+    def may_set(self, path: str, key: str) -> bool:
+        """Whether a small settings file (JSON, YAML or TOML) may have this key, which escapes could hide, or is a text
+        instead, which may name another file; also True if unknown."""
+        del path, key
         return True
 
     def has_key(self, path: str, key: str) -> bool:
@@ -408,13 +423,7 @@ class OsFacts(FileFacts):
         return credentials_in(path)
 
     def git_settings(self, cwd: str) -> tuple[str, ...]:
-        home = self._environment.get("HOME", "")
-        personal = self._environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-        return (
-            *settings_of(cwd),
-            *((os.path.join(home, ".gitconfig"), os.path.join(personal, "git", "config")) if home else ()),
-            "/etc/gitconfig",
-        )
+        return (*settings_of(cwd), *personal_settings(self._environment))
 
     def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
         odd = _ODD_OR_WILD if wildcards else _ODD_NAME
@@ -440,9 +449,13 @@ class OsFacts(FileFacts):
                 return None
         return tuple(sorted(found))
 
-    def mentions(self, path: str, word: str) -> bool:
+    def may_set(self, path: str, key: str) -> bool:
         data = _small(path)
-        return data is None or word.encode() in data
+        if data is None or b"\\" in data or key.encode() in data:
+            return True
+        lines = (line.strip() for line in data.decode("utf-8", "replace").split("\n"))
+        first = next((line for line in lines if line and line != "---" and not line.startswith("#")), "{")
+        return not (_TABLE if path.endswith(".toml") else _MAPPING).match(first)
 
     def has_key(self, path: str, key: str) -> bool:
         data = _small(path)
@@ -495,14 +508,10 @@ class OsFacts(FileFacts):
             return None
         of_python = ".pyenv" in parts or name.startswith(("python", "pip"))
         named = _PYTHON_VERSION_FILES if of_python else _OTHER_VERSION_FILES
-        folder = cwd
-        while inside(folder, roots):
+        for folder in folders_above(cwd, roots, self._environment.get("HOME", "")):
             for file in (*_VERSION_FILES, *named):
                 if os.path.lexists(os.path.join(folder, file)):
-                    return f"{file} in the workspace chooses which {name} runs"
-            if folder == os.path.dirname(folder):
-                break
-            folder = os.path.dirname(folder)
+                    return f"{file} in the workspace or above it chooses which {name} runs"
         return None
 
 

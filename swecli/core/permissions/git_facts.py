@@ -34,6 +34,12 @@ file."""
 _HEAD = lazy_pattern(r"(?:ref: refs/[\x21-\x7e]+|[0-9a-f]{40}(?:[0-9a-f]{24})?)\n?")
 _LINK_MODE = b"\x00\x00\xe0\x00"
 """Mode 160000 as the index stores it: a submodule."""
+_SPARSE = b"sdir"
+"""Extension of an index that names whole folders, with what git's objects say is in them."""
+_INCLUDED = lazy_pattern(r"^[ \t]*path[ \t]*=[ \t]*\"?([^\"\n]+?)\"?[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_MAX_INCLUDES = 20
+_MAX_SEARCHED = 40_000
+"""Entries of a work tree that are searched for repositories: about 50 ms."""
 
 
 class _Harmless(Struct, frozen=True):
@@ -70,7 +76,7 @@ def git_problem(
                 continue
             return f"{name} is set in the environment"
     try:
-        return _repository_problem(Path(cwd), roots, submodules=submodules)
+        return _repository_problem(Path(cwd), roots, environment, submodules=submodules)
     except OSError as error:
         return f"cannot examine the repository ({error.strerror})"
 
@@ -111,7 +117,17 @@ def credentials_in(path: str) -> bool:
     return _CREDENTIALS.search(text) is not None
 
 
-def _repository_problem(cwd: Path, roots: Sequence[str], *, submodules: bool) -> str | None:
+def personal_settings(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The user's and the machine's settings files."""
+    home = environment.get("HOME", "")
+    folder = environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    own = (os.path.join(home, ".gitconfig"), os.path.join(folder, "git", "config")) if home else ()
+    return (*own, "/etc/gitconfig")
+
+
+def _repository_problem(
+    cwd: Path, roots: Sequence[str], environment: Mapping[str, str], *, submodules: bool
+) -> str | None:
     for folder in (cwd, *cwd.parents):
         place = folder / ".git"
         try:
@@ -129,8 +145,68 @@ def _repository_problem(cwd: Path, roots: Sequence[str], *, submodules: bool) ->
                 return f"{folder / '.git'} leads to the repository of another folder"
         elif not stat.S_ISDIR(mode):
             return f"{place} is a link"
-        return _directory_problem(place, folder, submodules=submodules)
+        problem = _directory_problem(place, folder, submodules=submodules)
+        if problem is None and submodules:
+            problem = _hidden_submodule_problem(place, folder, environment)
+        return problem
     return None
+
+
+def _hidden_submodule_problem(place: Path, work_tree: Path, environment: Mapping[str, str]) -> str | None:
+    """Problem with submodules that only git's objects name: git enters a repository that lies where they are."""
+    if _is_sparse(place / "index"):
+        cause = "its index is sparse"
+    elif _mention_submodules(personal_settings(environment)):
+        cause = "your git settings mention submodules"
+    else:
+        return None
+    if os.path.lexists(common_directory(place) / "modules") or _has_repository_below(work_tree):
+        return f"{cause}, and repositories in the work tree may be some, which bring their own settings"
+    return None
+
+
+def _is_sparse(index: Path) -> bool:
+    return os.path.lexists(index) and _SPARSE in index.read_bytes()
+
+
+def _mention_submodules(files: Sequence[str]) -> bool:
+    """Whether trusted settings, or the files that they include, make git look into submodules."""
+    pending, seen = list(files), set[str]()
+    while pending and len(seen) < _MAX_INCLUDES:
+        file = pending.pop(0)
+        if file in seen:
+            continue
+        seen.add(file)
+        try:
+            text = read_text(Path(file))
+        except OSError:
+            continue  # git ignores a missing one
+        if "submodule" in text.casefold():
+            return True
+        for name in _INCLUDED.findall(text):
+            pending.append(os.path.join(os.path.dirname(file), os.path.expanduser(name)))
+    return bool(pending)
+
+
+def _has_repository_below(work_tree: Path) -> bool:
+    """Whether a folder in a work tree, possibly reached by a link, is a repository as well; also True if it is too
+    large to search."""
+    top = os.fspath(work_tree)
+    pending, searched = [top], 0
+    while pending:
+        folder = pending.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    searched += 1
+                    linked = entry.is_symlink() and os.path.lexists(os.path.join(entry.path, ".git"))
+                    if linked or searched > _MAX_SEARCHED or (entry.name == ".git" and folder != top):
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+        except OSError:
+            continue  # git can't enter it either
+    return False
 
 
 def _is_work_tree_of(place: Path, folder: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from swecli.lazy_pattern import lazy_pattern
 
@@ -112,6 +112,17 @@ def inside(path: str, directories: Sequence[str]) -> str | None:
         if path == directory or path.startswith(directory.rstrip("/") + "/"):
             return directory
     return None
+
+
+def folders_above(path: str, roots: Sequence[str], home: str) -> Iterator[str]:
+    """A resolved path and the folders around it, where settings for it may lie: also above the workspace, which may be
+    a part of what a stranger made, but not the home directory, unless it is in the workspace."""
+    folder = path
+    while folder != home or inside(home, roots) is not None:
+        yield folder
+        if folder == posixpath.dirname(folder):
+            return
+        folder = posixpath.dirname(folder)
 
 
 def _either(patterns: Iterable[str]) -> str:

@@ -38,12 +38,12 @@ _SHELL_STARTUP = """.bashrc .bash_profile .bash_login .bash_logout .bash_aliases
   .zlogin .zlogout .kshrc .cshrc .tcshrc .login .inputrc .xinitrc .xprofile .xsession .xsessionrc config.fish"""
 _CONFIGURATION = """.gitconfig .gitmodules .hgrc .hg/hgrc .mcp.json .claude.json .envrc .direnvrc .npmrc .yarnrc
   .yarnrc.yml .pnpmfile.cjs .pypirc .condarc .gemrc .netrc .curlrc .wgetrc .ripgreprc .tool-versions mise.toml
-  .mise.toml rust-toolchain.toml rust-toolchain .python-version .pre-commit-config.yaml lefthook.yml lefthook.yaml
-  .lefthook.yml .lefthook.yaml lefthook-local.yml lefthook-local.yaml .lefthook-local.yml .lefthook-local.yaml
-  .overcommit.yml .vimrc _vimrc .gvimrc .nvimrc .lvimrc .exrc .nvim.lua .dir-locals.el .dir-locals-2.el
-  *.code-workspace *.sublime-project .devcontainer.json .gdbinit .lldbinit .pdbrc .irbrc .pryrc .psqlrc .tmux.conf
-  .screenrc .bazelrc .aider.conf.yml opencode.json .crush.json crush.json gradle/wrapper/gradle-wrapper.properties
-  crontab"""
+  .mise.toml mise.local.toml .mise.local.toml .rtx.toml .prototools rust-toolchain.toml rust-toolchain
+  .python-version .pre-commit-config.yaml lefthook.yml lefthook.yaml .lefthook.yml .lefthook.yaml lefthook-local.yml
+  lefthook-local.yaml .lefthook-local.yml .lefthook-local.yaml .overcommit.yml .vimrc _vimrc .gvimrc .nvimrc .lvimrc
+  .exrc .nvim.lua .dir-locals.el .dir-locals-2.el *.code-workspace *.sublime-project .devcontainer.json .gdbinit
+  .lldbinit .pdbrc .irbrc .pryrc .psqlrc .tmux.conf .screenrc .bazelrc .aider.conf.yml opencode.json .crush.json
+  crush.json gradle/wrapper/gradle-wrapper.properties crontab"""
 _STEERING_FOLDERS = """.git .vscode .idea .vs .zed .fleet .devcontainer .husky .githooks .git-hooks .lefthook .cargo
   .mvn .bundle .vim .nvim .yarn/releases .yarn/plugins .claude .cursor .gemini .codex .agents .windsurf .continue
   .roo .kiro .opencode .ssh .gnupg .aws .kube .docker"""

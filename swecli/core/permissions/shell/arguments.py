@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
+from swecli.core.permissions.paths import folders_above
 from swecli.core.permissions.shell.expand import (
     Situation,
     absolute,
@@ -154,20 +155,9 @@ def _check_options(name: str, table: Table, parsed: _Parsed, situation: Situatio
             situation.object_to_reading(f"{text} may stand for files that hold secrets")
     for file in table.without_files:
         for cwd in situation.cwds or (situation.start,):
-            if any(situation.facts.kind(f"{folder}/{file}") != "missing" for folder in _above(cwd, situation)):
-                raise UnprovenError(f"{file} in the workspace configures {name}")
-
-
-def _above(cwd: str, situation: Situation) -> list[str]:
-    folders: list[str] = []
-    for root in situation.roots:
-        folder = cwd
-        while folder == root or folder.startswith(root.rstrip("/") + "/"):
-            folders.append(folder)
-            if folder in ("/", root):
-                break
-            folder = folder.rpartition("/")[0] or "/"
-    return folders
+            folders = folders_above(cwd, situation.roots, situation.home)
+            if any(situation.facts.kind(f"{folder}/{file}") != "missing" for folder in folders):
+                raise UnprovenError(f"{file} in the workspace or above it configures {name}")
 
 
 def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Literal, cast
 
 from msgspec import Struct
 
 from swecli.core.permissions.facts import Reach
-from swecli.core.permissions.paths import inside, is_own, is_secret_in
+from swecli.core.permissions.paths import folders_above, inside, is_own, is_secret_in
 from swecli.core.permissions.protected import installed_reason, protected_name, protected_reason
 from swecli.core.permissions.shell.expand import Situation
 from swecli.core.permissions.shell.programs import replaces_literally
@@ -291,15 +291,18 @@ def _may_format(path: str, situation: Situation) -> bool:
 
 
 def _runs_code(name: str, operands: Sequence[str], situation: Situation) -> bool:
-    """Whether settings around the operands may make the formatter run workspace code."""
+    """Whether settings around the operands, which commands of the script may change, may make the formatter run
+    workspace code."""
     facts = situation.facts
     configured = _tables().configured.get(name, ())
+    if any(not situation.edited.isdisjoint(re.split("[=:]", entry)[0].split("/")) for entry in configured):
+        return True
     for operand in (situation.cwds[0], *operands) if configured else ():
         below = facts.below(operand, skipping=("node_modules", ".git")) if facts.kind(operand) == "directory" else ()
         if below is None:
             return True
         places = [posixpath.join(operand, path) for path in below]
-        for folder in _above(operand, situation):
+        for folder in folders_above(facts.resolve(operand), situation.roots, situation.home):
             places += [posixpath.join(folder, re.split("[=:]", entry)[0]) for entry in configured]
         if any(_configures_code(place, entry, situation) for place in places for entry in configured):
             return True
@@ -307,22 +310,11 @@ def _runs_code(name: str, operands: Sequence[str], situation: Situation) -> bool
 
 
 def _configures_code(place: str, entry: str, situation: Situation) -> bool:
-    """Whether the file at ``place`` matches an entry of ``configured``, including its required word or key."""
+    """Whether the file at ``place`` matches an entry of ``configured``, including its required key."""
     facts = situation.facts
     name, kind, word = re.fullmatch(r"([^=:]+)([=:]?)(.*)", entry).groups()  # type: ignore[union-attr]
     if not place.endswith(f"/{name}") or facts.kind(place) == "missing":
         return False
     if facts.kind(place) != "file" or not kind:
         return True
-    return facts.mentions(place, word) if kind == "=" else facts.has_key(place, word)
-
-
-def _above(path: str, situation: Situation) -> Iterator[str]:
-    """The folders from a path up to its workspace root."""
-    folder = situation.facts.resolve(path)
-    root = _root(folder, situation)
-    while inside(folder, (root,)):
-        yield folder
-        if folder == posixpath.dirname(folder):
-            break
-        folder = posixpath.dirname(folder)
+    return facts.may_set(place, word) if kind == "=" else facts.has_key(place, word)

@@ -39,8 +39,8 @@ class Situation(Struct, frozen=True):
     """Whether its input is the output of the previous command."""
     altered: str = ""
     """A variable that an earlier command, run because of a rule, sets and that programs may obey."""
-    edited: bool = False
-    """Whether any command of the script may make or move files."""
+    edited: frozenset[str] = frozenset()
+    """Names that commands of the script may make, move or change: the parts of all paths among their words."""
     effects_only: bool = False
     """Whether only what commands do is judged, not what they read."""
 

@@ -273,13 +273,24 @@ def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], ho
     situation = Situation(facts, roots, home, cwd, (cwd,))
     walker = _Walker()
     walker.script(script, situation, certain=True)
-    if any(part.edit or part.writes for part in walker.parts):
+    edited = _edited_names(walker.parts)
+    if edited:
         walker = _Walker()
-        walker.script(script, replace(situation, edited=True), certain=True)
+        walker.script(script, replace(situation, edited=edited), certain=True)
     problem = facts.shell_problem(cwd, moving=False) or facts.program_problem(SHELL, cwd, roots)
     if problem is not None and all(part.reason is None for part in walker.parts):
         walker.parts.append(Part((), problem, fixed=True))
     return tuple(dict.fromkeys(walker.parts))
+
+
+def _edited_names(parts: Sequence[Part]) -> frozenset[str]:
+    names: set[str] = set()
+    for part in parts:
+        if part.edit == "format" and not part.writes:  # its files keep their names and what they mean
+            names.update(word for word in part.words[:1] if word)
+        elif part.edit or part.writes:
+            names.update(name for word in (*part.words, *part.writes) if word for name in word.split("/"))
+    return frozenset(names)
 
 
 class _Walker:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import OsFacts
-from swecli.core.permissions.types import Rule, RuleEffect
+from swecli.core.permissions.types import Call, Effects, Rule, RuleEffect
 from tests.support.shell_workspace import ShellWorkspace
 
 
@@ -175,6 +176,16 @@ def test_what_does_more_than_an_edit_still_asks(work: ShellWorkspace, command: s
         ("web/.prettierrc.json", '{"plugins": ["./evil.js"]}'),
         ("package.json", '{"prettier": "./evil.js"}'),
         ("package.json", "{broken"),
+        ("web/.prettierrc", '"./evil.js"'),
+        ("web/.prettierrc", "./evil.js\n"),
+        ("web/.prettierrc", "# comment\n--- ./evil.js\n"),
+        ("web/.prettierrc", "a=./evil.js\n"),
+        ("web/.prettierrc", "// a\n{\n"),
+        (".prettierrc.json", '{"pl\\u0075gins": ["./evil.js"]}'),
+        (".prettierrc.json", '{"overrides": [{"options": {"pl\\u0075gins": ["./evil.js"]}}]}'),
+        (".prettierrc.yaml", '"pl\\x75gins": ["./evil.js"]\n'),
+        (".prettierrc.toml", '"pl\\u0075gins" = ["./evil.js"]\n'),
+        ("package.yaml", '"prett\\x69er": "./evil.js"\n'),
     ],
 )
 def test_a_formatter_that_may_load_code_of_the_workspace_asks(work: ShellWorkspace, name: str, text: str) -> None:
@@ -183,6 +194,52 @@ def test_a_formatter_that_may_load_code_of_the_workspace_asks(work: ShellWorkspa
     (work.root / name).write_text(text)
     for command in ("npx prettier --write web/x.ts", "npx prettier --write ."):
         assert outcome(work, command) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".prettierrc", '{"semi": false}'),
+        (".prettierrc", "# ours\n---\n\nsemi: false\noverrides:\n  - files: '*.md'\n"),
+        (".prettierrc", "overrides:\n  - files: '*.md'\n"),
+        (".prettierrc", ""),
+        (".prettierrc.json", '{\n  "semi": false\n}\n'),
+        (".prettierrc.toml", "semi = false\n[[overrides]]\n"),
+        ("package.yaml", "name: x\n"),
+    ],
+)
+def test_a_formatter_with_plain_settings_formats(work: ShellWorkspace, name: str, text: str) -> None:
+    (work.root / name).write_text(text)
+    assert outcome(work, "npx prettier --write web/x.ts") == "allow"
+
+
+def test_a_command_beside_the_formatter_must_not_write_its_settings(work: ShellWorkspace) -> None:
+    for name in ("conf.txt", ".prettierrc.yaml"):
+        (work.root / name).write_text("a: b\n")
+    for command in (
+        "cp conf.txt .prettierrc",
+        "mv conf.txt .prettierrc.js",
+        "ln -s conf.txt web/.prettierrc.mjs",
+        "sed -i s/a/plugins/ .prettierrc.yaml",
+        "sed -i 's/name/prettier/' package.json",
+    ):
+        assert outcome(work, command) == "allow", command
+        assert outcome(work, f"{command} && npx prettier --write web/x.ts") == "ask", command
+    assert outcome(work, "cp conf.txt other.txt && npx prettier --write web/x.ts package.json") == "allow"
+    assert outcome(work, "cp conf.txt .prettierrc && ruff format a.py") == "allow"
+
+
+def test_settings_above_a_workspace_may_be_a_strangers_too(work: ShellWorkspace) -> None:
+    assert outcome(work, "cargo fmt") == "allow"
+    (work.home / ".cargo").mkdir()
+    (work.home / ".cargo" / "config.toml").write_text("[alias]\nfmt = ['run']\n")
+    assert outcome(work, "cargo fmt") == "allow"
+    inner = work.root / "src"
+    (work.root / ".cargo").mkdir()
+    (work.root / ".cargo" / "config.toml").write_text("[alias]\nfmt = ['run']\n")
+    call = Call("run_command", {"command": "cargo fmt"}, Effects(command="cargo fmt"), str(inner), (str(inner),))
+    policy = work.policy(mode="accept-edits", facts=OsFacts(work.environment))
+    assert decide(policy, call).outcome == "ask"
 
 
 def test_a_toolchain_of_the_workspace_does_not_format_unasked(work: ShellWorkspace) -> None:

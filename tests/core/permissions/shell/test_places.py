@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import MAX_TREE, FileFacts, OsFacts
+from swecli.core.permissions.types import Call, Effects
 from tests.support.shell_workspace import ShellWorkspace
 
 
@@ -84,6 +86,21 @@ def test_a_version_manager_that_the_workspace_steers_asks(workspace: ShellWorksp
     assert outcome(workspace, "python --version") == "ask"
 
 
+@pytest.mark.parametrize("name", ["mise.local.toml", ".config/mise.toml", ".prototools", ".php-version"])
+@pytest.mark.parametrize("where", ["work", ".", ".."])
+def test_a_version_manager_reads_files_above_the_workspace(workspace: ShellWorkspace, name: str, where: str) -> None:
+    program(workspace.base / "shims" / "php")
+    (workspace.root / "package.json").unlink()
+    workspace.environment["PATH"] = f"{workspace.base}/shims:/usr/bin:/bin"
+    file = workspace.home / where / name
+    file.parent.mkdir(exist_ok=True, parents=True)
+    file.write_text("x")
+    assert outcome(workspace, "php --version") == ("ask" if where == "work" else "allow")
+    inner = str(workspace.root / "docs")
+    call = Call("run_command", {"command": "php --version"}, Effects(command="php --version"), inner, (inner,))
+    assert decide(workspace.policy(), call).outcome == ("ask" if where == "work" else "allow")
+
+
 def test_pyenv_is_steered_by_python_version_alone(workspace: ShellWorkspace) -> None:
     program(workspace.base / ".pyenv" / "shims" / "git")
     workspace.environment["PATH"] = f"{workspace.base}/.pyenv/shims:/usr/bin:/bin"
@@ -97,6 +114,11 @@ def test_npm_asks_where_the_workspace_configures_it(workspace: ShellWorkspace) -
     assert outcome(workspace, "npm ls") == "allow"
     (workspace.root / ".npmrc").write_text("x=y")
     assert outcome(workspace, "npm ls") == "ask"
+    inner = str(workspace.root / "docs")
+    call = Call("run_command", {"command": "npm ls"}, Effects(command="npm ls"), inner, (inner,))
+    assert decide(workspace.policy(), call).outcome == "ask"
+    (workspace.root / ".npmrc").rename(workspace.home / ".npmrc")
+    assert decide(workspace.policy(), call).outcome == "allow"
 
 
 @pytest.mark.parametrize(
@@ -125,6 +147,7 @@ def test_npm_asks_where_the_workspace_configures_it(workspace: ShellWorkspace) -
         "[extensions]\n\tpartialClone = origin\n",
         '[remote "o"]\n\tpromisor = true\n',
         '[remote "o"]\n\tuploadpack = ./x\n',
+        "[submodule]\n\trecurse = true\n",
         "[user]\n\tname = a\\\n[core]\n\tfsmonitor = x\n",
         "nonsense\n",
         "fsmonitor = x\n",
@@ -416,3 +439,36 @@ def test_git_does_not_run_where_the_same_command_may_lay_out_a_repository(
     (workspace.root / ".git").rename(workspace.outside / "git")
     assert workspace.decide("git status", policy).outcome == "allow"
     assert workspace.decide("touch x && git status", policy).outcome == "ask"
+
+
+@pytest.mark.parametrize("where", ["below", "behind a link", "in git's directory", "nowhere"])
+@pytest.mark.parametrize("cause", ["sparse index", "settings", "included settings", "none"])
+def test_a_repository_that_only_objects_may_name_as_a_submodule_asks(
+    workspace: ShellWorkspace, cause: str, where: str
+) -> None:
+    (workspace.root / "sub" / ".git").rmdir()
+    place = workspace.root / ".git"
+    match where:
+        case "below":
+            (workspace.root / "docs" / "deep" / ".git").mkdir(parents=True)
+        case "behind a link":
+            (place / "objects" / "x" / "y" / ".git").mkdir(parents=True)
+            (workspace.root / "docs" / "deep").symlink_to("../.git/objects/x/y")
+        case "in git's directory":
+            (place / "modules").mkdir()
+        case _:
+            pass
+    settings = workspace.home / ".gitconfig"
+    match cause:
+        case "sparse index":
+            (place / "index").write_bytes(b"DIRC\0\0\0\2\0\0\0\0sdir\0\0\0\0" + bytes(20))
+        case "settings":
+            settings.write_text("[diff]\n\tSubmodule = log\n")
+        case "included settings":
+            settings.write_text('[includeIf "gitdir:~/"]\n\tpath = "~/more"\n[include]\n\tpath = other\n')
+            (workspace.home / "other").write_text("[submodule]\n\trecurse\n")
+        case _:
+            settings.write_text("[include]\n\tpath = missing\n")
+    for command in ("git status", "git grep -n x HEAD", "git show"):
+        expected = "allow" if cause == "none" or where == "nowhere" else "ask"
+        assert outcome(workspace, command) == expected, command
