@@ -180,6 +180,11 @@ class FileFacts:
         del cwd
         return ()
 
+    def tracked_below(self, folder: str) -> bool | None:
+        """Whether git tracks a folder or a file below it; None if unknown or without a repository."""
+        del folder
+        return None
+
     def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
         """Whether a tracked name in ``cwd``, existing or not, is odd as in ``odd_names``; also True if unknown."""
         del cwd, wildcards
@@ -424,6 +429,14 @@ class OsFacts(FileFacts):
 
     def git_settings(self, cwd: str) -> tuple[str, ...]:
         return (*settings_of(cwd), *personal_settings(self._environment))
+
+    def tracked_below(self, folder: str) -> bool | None:
+        top = repository_of(os.path.dirname(folder))
+        names = tracked_names(top) if top is not None else None
+        if top is None or names is None:
+            return None
+        inner = os.path.relpath(folder, top)
+        return any(inside(name, (inner,)) is not None for name in names)
 
     def odd_tracked_names(self, cwd: str, *, wildcards: bool = False) -> bool:
         odd = _ODD_OR_WILD if wildcards else _ODD_NAME

@@ -32,11 +32,18 @@ _CREDENTIALS = lazy_pattern(
 """A user name in a web address (possibly a token), a key named after a secret, and keys that refer to a separate secret
 file."""
 _HEAD = lazy_pattern(r"(?:ref: refs/[\x21-\x7e]+|[0-9a-f]{40}(?:[0-9a-f]{24})?)\n?")
+_SHOWN = ("BISECT_LOG", "rebase-merge", "rebase-merge/done", "rebase-merge/git-rebase-todo")
+"""Files of git's whose lines ``git status`` and ``git bisect log`` print."""
 _LINK_MODE = b"\x00\x00\xe0\x00"
 """Mode 160000 as the index stores it: a submodule."""
 _SPARSE = b"sdir"
 """Extension of an index that names whole folders, with what git's objects say is in them."""
 _INCLUDED = lazy_pattern(r"^[ \t]*path[ \t]*=[ \t]*\"?([^\"\n]+?)\"?[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_PROGRAM = lazy_pattern(
+    r"^[^#;\n]*?\b(hookspath|fsmonitor|external|textconv|command|clean|smudge|process|program)[ \t]*=[ \t]*(.+)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A setting that names a program or hooks for commands that read."""
 _MAX_INCLUDES = 20
 _MAX_SEARCHED = 40_000
 """Entries of a work tree that are searched for repositories: about 50 ms."""
@@ -146,17 +153,20 @@ def _repository_problem(
         elif not stat.S_ISDIR(mode):
             return f"{place} is a link"
         problem = _directory_problem(place, folder, submodules=submodules)
-        if problem is None and submodules:
-            problem = _hidden_submodule_problem(place, folder, environment)
+        if problem is None:
+            personal = _personal_text(environment)
+            problem = _relative_program_problem(folder, personal)
+            if problem is None and submodules:
+                problem = _hidden_submodule_problem(place, folder, personal)
         return problem
     return None
 
 
-def _hidden_submodule_problem(place: Path, work_tree: Path, environment: Mapping[str, str]) -> str | None:
+def _hidden_submodule_problem(place: Path, work_tree: Path, personal: str) -> str | None:
     """Problem with submodules that only git's objects name: git enters a repository that lies where they are."""
     if _is_sparse(place / "index"):
         cause = "its index is sparse"
-    elif _mention_submodules(personal_settings(environment)):
+    elif "submodule" in personal.casefold():
         cause = "your git settings mention submodules"
     else:
         return None
@@ -169,23 +179,32 @@ def _is_sparse(index: Path) -> bool:
     return os.path.lexists(index) and _SPARSE in index.read_bytes()
 
 
-def _mention_submodules(files: Sequence[str]) -> bool:
-    """Whether trusted settings, or the files that they include, make git look into submodules."""
-    pending, seen = list(files), set[str]()
-    while pending and len(seen) < _MAX_INCLUDES:
-        file = pending.pop(0)
-        if file in seen:
+def _relative_program_problem(work_tree: Path, personal: str) -> str | None:
+    """Problem with a program or hooks folder that the user's settings name relative to the work tree."""
+    for key, value in _PROGRAM.findall(personal):
+        name = value.strip(" \t\"'!").split(" ")[0]
+        if name.startswith(("/", "~", "%")) or not name:
             continue
-        seen.add(file)
+        problem = _hooks_path_problem(name, work_tree) if key.casefold() == "hookspath" else None
+        if problem is not None or ("/" in name and os.path.lexists(work_tree / name)):
+            return f"your git settings name {name}, which the work tree provides"
+    return None
+
+
+def _personal_text(environment: Mapping[str, str]) -> str:
+    """The user's and the machine's settings, with all files that they may include."""
+    pending, texts = list(personal_settings(environment)), dict[str, str]()
+    while pending and len(texts) < _MAX_INCLUDES:
+        file = pending.pop(0)
+        if file in texts:
+            continue
         try:
-            text = read_text(Path(file))
+            texts[file] = read_text(Path(file))
         except OSError:
-            continue  # git ignores a missing one
-        if "submodule" in text.casefold():
-            return True
-        for name in _INCLUDED.findall(text):
+            texts[file] = ""  # git ignores a missing one
+        for name in _INCLUDED.findall(texts[file]):
             pending.append(os.path.join(os.path.dirname(file), os.path.expanduser(name)))
-    return bool(pending)
+    return "\n".join(texts.values())
 
 
 def _has_repository_below(work_tree: Path) -> bool:
@@ -242,6 +261,9 @@ def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str
     for file in (place / "HEAD", place / "index", common / "packed-refs"):
         if os.path.lexists(file) and not os.path.isfile(file):
             return f"{file} is not an ordinary file"
+    for name in _SHOWN:
+        if os.path.islink(place / name):
+            return f"{place / name} is a link, and git would show what it leads to"
     for config in dict.fromkeys((common / "config", common / "config.worktree", place / "config.worktree")):
         problem = _config_problem(config, work_tree)
         if problem is not None:

@@ -265,21 +265,31 @@ def _of_formatter(words: list[str], situation: Situation) -> EditKind:
 
 
 def _is_installed(word: str, starter: Sequence[str], situation: Situation) -> bool:
-    """Whether the program is the system's or installed in the workspace, where edits always ask."""
+    """Whether the program is the system's or was installed in the workspace, where edits always ask, after it came from
+    elsewhere."""
     facts, cwd = situation.facts, situation.cwds[0]
     if starter:
         return (
             "/" not in word
             and facts.program_problem(starter[0], cwd, situation.roots) is None
-            and facts.kind(f"{cwd}/node_modules/.bin/{word}") == "file"
+            and _was_installed(f"{cwd}/node_modules/.bin/{word}", situation)
         )
     path = posixpath.normpath(posixpath.join(cwd, word)) if "/" in word else facts.program(word, cwd)
     if not path:
         return False
     root = inside(path, situation.roots)
     if root is not None:
-        return facts.kind(path) == "file" and protected_name(path[len(root) :]) is not None
+        return protected_name(path[len(root) :]) is not None and _was_installed(path, situation)
     return "/" not in word and facts.program_problem(word, cwd, situation.roots) is None
+
+
+def _was_installed(path: str, situation: Situation) -> bool:
+    """Whether a program of the workspace, such as ``node_modules/.bin/prettier``, is not part of what git tracks there,
+    which came with the workspace."""
+    facts = situation.facts
+    folder = posixpath.dirname(posixpath.dirname(path))
+    leads_to_tracked = facts.tracked_below(posixpath.dirname(facts.resolve(path)))
+    return facts.kind(path) == "file" and facts.tracked_below(folder) is False and not leads_to_tracked
 
 
 def _may_format(path: str, situation: Situation) -> bool:

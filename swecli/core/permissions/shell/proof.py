@@ -221,11 +221,12 @@ def _in_repository(situation: Situation) -> Situation:
 
 
 def check_program(name: str, situation: Situation) -> None:
-    """Raise unless the name means a program outside the workspace, or none."""
-    for cwd in situation.cwds or (situation.start,):
-        problem = situation.facts.program_problem(name, cwd, situation.roots)
-        if problem is not None:
-            raise UnprovenError(problem)
+    """Raise unless the name, and those of the programs that it starts, mean programs outside the workspace, or none."""
+    for each in (name, *sorted(tables().helpers.get(name, ()))):
+        for cwd in situation.cwds or (situation.start,):
+            problem = situation.facts.program_problem(each, cwd, situation.roots)
+            if problem is not None:
+                raise UnprovenError(problem)
 
 
 MAX_COMMANDS = 20

@@ -100,6 +100,8 @@ class Tables(Struct, frozen=True):
     """Programs by the single argument that only prints their version."""
     lists: Mapping[str, frozenset[str]]
     """Words in the languages of individual programs."""
+    helpers: Mapping[str, frozenset[str]]
+    """Programs by the one that starts them, found on PATH as well."""
 
 
 @cache
@@ -113,7 +115,8 @@ def tables() -> Tables:
     commands = {name: _table(raw[entry.get("same", name)], shared) for name, entry in raw.items()}
     versions = {flag: frozenset(names.split()) for flag, names in cast("dict[str, str]", data["versions"]).items()}
     lists = {name: frozenset(words.split()) for name, words in cast("dict[str, str]", data["lists"]).items()}
-    return Tables(commands, versions, lists)
+    helpers = {name: frozenset(names.split()) for name, names in cast("dict[str, str]", data["helpers"]).items()}
+    return Tables(commands, versions, lists, helpers)
 
 
 def _table(entry: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -229,6 +229,30 @@ def test_a_command_beside_the_formatter_must_not_write_its_settings(work: ShellW
     assert outcome(work, "cp conf.txt .prettierrc && ruff format a.py") == "allow"
 
 
+@pytest.mark.parametrize("tracked", ["node_modules/x.js", "node_modules", "tools/prettier.js", ""])
+def test_a_formatter_that_came_with_the_workspace_asks(work: ShellWorkspace, tracked: str) -> None:
+    program = work.root / "node_modules/.bin/prettier"
+    program.unlink()
+    for name in ("tools/prettier.js", "node_modules/prettier/cli.js"):
+        (work.root / name).parent.mkdir(parents=True)
+        (work.root / name).write_text("x")
+        (work.root / name).chmod(0o755)
+    program.symlink_to("../prettier/cli.js")
+    commands = ("npx prettier --write web/x.ts", "node_modules/.bin/prettier --write web/x.ts")
+    assert [outcome(work, command) for command in commands] == ["allow", "allow"]
+    if tracked.startswith("tools"):
+        program.unlink()
+        program.symlink_to("../../tools/prettier.js")
+    if tracked:
+        name = tracked.encode()
+        entry = bytes(60) + len(name).to_bytes(2, "big") + name
+        data = b"DIRC\0\0\0\2\0\0\0\1" + entry + bytes(8 - len(entry) % 8) + bytes(20)
+        (work.root / ".git" / "index").write_bytes(data)
+    else:
+        (work.root / ".git").rename(work.outside / "git")
+    assert [outcome(work, command) for command in commands] == ["ask", "ask"]
+
+
 def test_settings_above_a_workspace_may_be_a_strangers_too(work: ShellWorkspace) -> None:
     assert outcome(work, "cargo fmt") == "allow"
     (work.home / ".cargo").mkdir()

@@ -78,6 +78,29 @@ def test_an_environment_that_changes_what_commands_mean_asks(
     assert outcome(workspace, command) == "ask"
 
 
+@pytest.mark.parametrize(
+    ("command", "helper"),
+    [
+        ("tar tzf a.tgz", "gzip"),
+        ("zcat a.gz", "gzip"),
+        ("timeout 5 zcat a.gz", "gzip"),
+        ("egrep x README.md", "grep"),
+        ("yq . README.md", "jq"),
+        ("npm ls", "node"),
+        ("npx --version", "node"),
+        ("git diff", "git-lfs"),
+    ],
+)
+def test_a_program_of_the_workspace_that_another_starts_by_name_asks(
+    workspace: ShellWorkspace, command: str, helper: str
+) -> None:
+    workspace.environment["PATH"] = f"{workspace.root}/bin:{workspace.environment['PATH']}"
+    program(workspace.root / "bin" / "other")
+    assert outcome(workspace, command) == "allow"
+    program(workspace.root / "bin" / helper)
+    assert outcome(workspace, command) == "ask"
+
+
 def test_a_version_manager_that_the_workspace_steers_asks(workspace: ShellWorkspace) -> None:
     program(workspace.base / "shims" / "python")
     workspace.environment["PATH"] = f"{workspace.base}/shims:/usr/bin:/bin"
@@ -240,6 +263,16 @@ def test_a_repository_whose_work_tree_is_elsewhere_asks(workspace: ShellWorkspac
     config = workspace.root / ".git" / "config"
     config.write_text(f"{config.read_text()}\n[core]\n\tworktree = {workspace.outside}\n")
     assert outcome(workspace, "git status") == "ask"
+
+
+@pytest.mark.parametrize("name", ["BISECT_LOG", "rebase-merge/done", "rebase-merge/git-rebase-todo", "rebase-merge"])
+def test_a_repository_that_shows_another_file_as_its_own_asks(workspace: ShellWorkspace, name: str) -> None:
+    path = workspace.root / ".git" / name
+    path.parent.mkdir(exist_ok=True)
+    assert outcome(workspace, "git status") == "allow"
+    path.symlink_to(workspace.outside)
+    assert outcome(workspace, "git status") == "ask"
+    assert outcome(workspace, "git bisect log") == "ask"
 
 
 @pytest.mark.parametrize("name", ["HEAD", "index", "packed-refs"])
@@ -439,6 +472,28 @@ def test_git_does_not_run_where_the_same_command_may_lay_out_a_repository(
     (workspace.root / ".git").rename(workspace.outside / "git")
     assert workspace.decide("git status", policy).outcome == "allow"
     assert workspace.decide("touch x && git status", policy).outcome == "ask"
+
+
+@pytest.mark.parametrize(
+    ("text", "provided", "otherwise"),
+    [
+        ("[core]\n\thooksPath = .githooks\n", ".githooks/post-index-change", ".githooks/pre-commit"),
+        ("[core] hooksPath = .githooks\n", ".githooks/post-index-change", "githooks/post-index-change"),
+        ("[core]\n\tfsmonitor = .git/hooks/monitor\n", ".git/hooks/monitor", "monitor"),
+        ('[diff "x"]\n\ttextconv = "tools/show --all"\n', "tools/show", "show"),
+        ('[core]\n\tfsmonitor = true\n[filter "lfs"]\n\tclean = git-lfs clean -- %f\n', "", "git-lfs"),
+    ],
+)
+def test_a_program_that_the_users_settings_find_in_the_work_tree_asks(
+    workspace: ShellWorkspace, text: str, provided: str, otherwise: str
+) -> None:
+    (workspace.home / ".gitconfig").write_text(text)
+    assert outcome(workspace, "git diff") == "allow"
+    program(workspace.root / otherwise)
+    assert outcome(workspace, "git diff") == "allow"
+    if provided:
+        program(workspace.root / provided)
+        assert outcome(workspace, "git diff") == "ask"
 
 
 @pytest.mark.parametrize("where", ["below", "behind a link", "in git's directory", "nowhere"])
