@@ -257,7 +257,7 @@ def _of_formatter(words: list[str], situation: Situation) -> EditKind:
             raise _NoEdit
         operands = _absolute(found[1] or (".",), situation)
         if all(_may_format(path, situation) for path in operands) and not _runs_code(
-            " ".join(form), operands, situation
+            (" ".join(form), *starter[:1]), operands, situation
         ):
             return "format"
         raise _NoEdit
@@ -300,11 +300,11 @@ def _may_format(path: str, situation: Situation) -> bool:
     ) and situation.facts.kind(resolved) in ("file", "directory")
 
 
-def _runs_code(name: str, operands: Sequence[str], situation: Situation) -> bool:
-    """Whether settings around the operands, which commands of the script may change, may make the formatter run
-    workspace code."""
+def _runs_code(names: Sequence[str], operands: Sequence[str], situation: Situation) -> bool:
+    """Whether settings around the operands, which commands of the script may change, may make the formatter, or what
+    starts it, run workspace code."""
     facts = situation.facts
-    configured = _tables().configured.get(name, ())
+    configured = [entry for name in names for entry in _tables().configured.get(name, ())]
     if any(not situation.edited.isdisjoint(re.split("[=:]", entry)[0].split("/")) for entry in configured):
         return True
     for operand in (situation.cwds[0], *operands) if configured else ():

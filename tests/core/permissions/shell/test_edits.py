@@ -266,6 +266,28 @@ def test_settings_above_a_workspace_may_be_a_strangers_too(work: ShellWorkspace)
     assert decide(policy, call).outcome == "ask"
 
 
+@pytest.mark.parametrize(
+    ("starter", "name", "text"),
+    [
+        ("npx", ".npmrc", "script-shell=./x\n"),
+        ("pnpm exec", ".npmrc", "node-options=--require ./x\n"),
+        ("pnpm exec", "pnpm-workspace.yaml", "scriptShell: ./x\n"),
+        ("pnpm exec", "package.json", '{"packageManager": "pnpm@1.0.0"}'),
+        ("yarn exec", ".yarnrc.yml", "yarnPath: ./x.cjs\n"),
+        ("yarn exec", ".yarnrc", 'yarn-path "./x.js"\n'),
+    ],
+)
+def test_settings_of_what_starts_a_formatter_ask(work: ShellWorkspace, starter: str, name: str, text: str) -> None:
+    tool = Path(work.environment["PATH"].partition(":")[0]) / starter.partition(" ")[0]
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    command = f"{starter} prettier --write web/x.ts"
+    assert outcome(work, command) == "allow"
+    (work.root / name).write_text(text)
+    assert outcome(work, command) == "ask"
+    assert outcome(work, "node_modules/.bin/prettier --write web/x.ts") == "allow"
+
+
 def test_a_toolchain_of_the_workspace_does_not_format_unasked(work: ShellWorkspace) -> None:
     (work.root / "rust-toolchain.toml").write_text("[toolchain]\npath = 'x'\n")
     assert outcome(work, "cargo fmt") == "ask"
