@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import shlex
 import time
@@ -15,7 +16,7 @@ from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand, Word, fixed_words, no_instructions
 from swecli.commands.context import labelled, number
 from swecli.commands.mode import MODE_MEANINGS, mode_label, mode_meaning
-from swecli.core.context_management.instructions import INSTRUCTION_NAMES
+from swecli.core.context_management.instructions import MAX_BYTES, nested_instructions, project_root, read_head
 from swecli.core.engine.state import Tally
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
 from swecli.core.protocol.budget import window_words
@@ -50,11 +51,15 @@ async def _run_status(session: Session, arguments: str) -> CommandResult:
 
 
 def _new_instructions(view: SessionView) -> tuple[str, ...]:
-    """Instruction files of the folder created since the session began."""
+    """Instruction files that a new session would read in this folder and this one did not."""
     if view.no_instructions:
         return ()
-    known = {Path(path).resolve() for path in view.instructions}
-    return tuple(name for name in INSTRUCTION_NAMES if (view.cwd / name).is_file() and view.cwd / name not in known)
+    known: list[str] = []
+    for path in view.instructions:
+        with contextlib.suppress(OSError):  # removed meanwhile
+            known.append(read_head(Path(path), MAX_BYTES).digest)
+    found = nested_instructions(view.cwd, project_root(view.cwd), known, rules=False)
+    return tuple(path for path in found.paths if path not in view.instructions)
 
 
 SHOWN_RULES = 12
@@ -98,7 +103,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
     def near(path: str) -> str:
         return str(Path(path).relative_to(view.cwd)) if Path(path).is_relative_to(view.cwd) else path
 
-    new = [f"{name} (since the start)" for name in new_instructions]
+    new = [f"{near(path)} (since the start)" for path in new_instructions]
     return labelled(
         (
             ("swecli", __version__),

@@ -182,6 +182,26 @@ async def test_status_says_which_instructions_count_or_why_none(
     assert "since the start" not in line
 
 
+async def test_status_names_the_instructions_that_a_new_session_would_read(work: Path) -> None:
+    (work / "CLAUDE.md").write_text("Use tabs.")
+    (work / "GEMINI.md").write_text("A second file, which the first one outranks.")
+    session = await open_session(LaunchOptions(cwd=work, trust="session"))
+    try:
+
+        async def listed() -> str:
+            text = "".join(b.text for b in (await STATUS.run(session, "")).blocks if isinstance(b, TextBlock))
+            return next(one.split(maxsplit=1)[1] for one in text.splitlines() if one.startswith("Instructions"))
+
+        assert await listed() == "CLAUDE.md"
+        (work / "OPENCLI.md").symlink_to("CLAUDE.md")
+        assert await listed() == "CLAUDE.md"
+        (work / "OPENCLI.md").unlink()
+        (work / "AGENTS.md").write_text("Use blanks.")
+        assert await listed() == "CLAUDE.md, AGENTS.md (since the start)"
+    finally:
+        await session.close()
+
+
 async def test_the_limit_of_the_settings_holds(work: Path) -> None:
     (work / ".swecli" / "memory").mkdir(parents=True)
     (work / ".swecli" / "memory" / "a.md").write_text("word " * 150)

@@ -603,6 +603,14 @@ async def test_slash_popup_completes_with_tab_and_runs_with_enter() -> None:
         assert it.text == ""
 
 
+async def test_a_key_right_behind_a_name_completes_it_before_the_list_is_drawn() -> None:
+    async with running() as it:
+        await it.at_once(*"/mod", "tab")
+        assert it.text == "/mode "
+        await it.at_once("ctrl+u", *"/con", "enter")
+        await it.shows("context got []")
+
+
 async def test_arguments_complete_with_tab_and_run_with_enter_once_selected() -> None:
     async with running() as it:
         opened: list[tuple[str, ...]] = []

@@ -634,9 +634,11 @@ class Prompt(Vertical):
             self._typed_at = self._clock()
         if self._search.display and self._search.take_key(event):
             return True
+        editor = self.editor
+        if not event.is_printable and self.suggestions.behind and editor.text != self._walked:
+            self._follow()
         if self.suggestions.display and self.suggestions.take_key(event.key):
             return True
-        editor = self.editor
         if event.character == "?" and not editor.text:
             self.post_message(self.Help())
             return True

@@ -385,8 +385,6 @@ class Suggestions(Rows):
 
     def take_key(self, key: str) -> bool:
         """Select or accept; returns whether the popup handled the key."""
-        if self._behind():
-            self.follow()
         action = self._keymap.action("list", key) or self._keymap.action("prompt", key)
         if not self.is_open:
             return bool(self._notice) and action == "complete"  # there is nothing to complete with yet
@@ -405,7 +403,8 @@ class Suggestions(Rows):
                 return False
         return True
 
-    def _behind(self) -> bool:
+    @property
+    def behind(self) -> bool:
         """Whether the list lags behind the text, because keys arrived together."""
         row, column = self._editor.cursor_location
         return token_before(self._editor.document.get_line(row), row, column) != self._token
