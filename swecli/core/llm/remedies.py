@@ -69,6 +69,8 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
 )
 """Causes that a server names in words and that its status does not tell."""
+_LATER = lazy_pattern(r"(?:try|retry)( your request)?( again)? (?:later|after|in )|please (?:re)?try", re.IGNORECASE)
+"""The server itself advises to try again."""
 _FORM = lazy_pattern(r"tool|function|image|vision|multi-?modal", re.IGNORECASE)
 
 
@@ -110,7 +112,7 @@ def _by_kind(kind: ErrorKind, message: str, context: ErrorContext, server: str) 
     if kind == "bad_request":
         return f"The same request would fail again: change what the server names, or {OTHER_MODEL}."
     if kind in ("rate_limit", "overloaded"):
-        return f"Try again later, or {OTHER_MODEL}."
+        return f"If it persists, {OTHER_MODEL}." if _LATER.search(message) else f"Try again later, or {OTHER_MODEL}."
     if kind == "protocol":
         return f"Check the base URL {server}: swecli does not follow redirects with a key."
     if kind == "server":

@@ -210,6 +210,12 @@ def test_when_a_limit_refills(headers: dict[str, str], seconds: float | None) ->
     assert classify(503, {**DATE, **headers}, b"").retry_after is None
 
 
+def test_the_hint_does_not_repeat_the_servers_advice() -> None:
+    told = classify(503, {}, b'{"error": "Overloaded, please try again later"}', CONTEXT).hint
+    assert told == "If it persists, choose another model with /model or -m."
+    assert classify(503, {}, b'{"error": "Overloaded"}', CONTEXT).hint.startswith("Try again later, or choose")
+
+
 def test_the_most_precise_hint_counts() -> None:
     headers = {"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-remaining-requests": "0"}
     assert classify(429, headers, b'{"error": {"message": "Please try again in 20s."}}').retry_after == 20
