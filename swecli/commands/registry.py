@@ -43,7 +43,7 @@ from swecli.core.protocol.blocks import TableBlock
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
-_LATER = "not available in this version"
+_PLUGINS = "/commands, /skills and /agents list what the enabled plugins of Claude Code add"
 _FILES = "mention a file with @ to attach it; /add-dir adds a folder"
 
 ELSEWHERE: Mapping[str, str] = {
@@ -70,8 +70,10 @@ ELSEWHERE: Mapping[str, str] = {
     "subagents": "/agents lists the agent profiles",
     "agent": "/agents lists the agent profiles",
     "prompts": "/commands lists your own commands",
-    "plugin": f"plugins are {_LATER}",
-    "plugins": f"plugins are {_LATER}",
+    "plugin": _PLUGINS,
+    "plugins": _PLUGINS,
+    "marketplace": _PLUGINS,
+    "rules": "/status names the rules in use and the files that they are for",
     "editor": "Ctrl+G opens the message in your editor",
     "edit": "Ctrl+G opens the message in your editor",
     "multiline-mode": "Ctrl+J is a newline everywhere, and so is \\ before Enter",
@@ -127,6 +129,9 @@ ELSEWHERE: Mapping[str, str] = {
     "attach": "mention a file or an image with @, or paste an image",
     "img": "mention the file with @, or paste it",
     "image": "mention the file with @, or paste it",
+    "side": "/btw asks a side question",
+    "pr": "! before a command runs it in your shell: !gh pr create",
+    "issue": "! before a command runs it in your shell: !gh issue view 12",
     "web": "give the address in a message",
     "architect": "/plan only reads and proposes",
     "ask": "/plan only reads and proposes, /btw asks a side question",

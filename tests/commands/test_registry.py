@@ -104,6 +104,13 @@ def test_the_readme_names_every_command() -> None:
     assert re.split(r",\s+", sentence) == [f"/{command.name}" for command in COMMANDS]
 
 
+def test_what_now_counts_of_other_agents_is_not_denied() -> None:
+    for name in ("plugin", "plugins", "marketplace", "rules"):
+        told = parse(f"/{name}")
+        assert isinstance(told, UnknownCommand)
+        assert "/commands, /skills and /agents list" in told.elsewhere or "/status names the rules" in told.elsewhere
+
+
 def test_hints_and_words_for_habits_name_only_commands_that_there_are() -> None:
     from swecli.commands.registry import ELSEWHERE
     from swecli.tui.greeting import HINTS
