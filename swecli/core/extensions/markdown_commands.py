@@ -131,7 +131,7 @@ def invocation(called: Invocable, arguments: str, lookup: Lookup) -> Invocation:
     a call.
 
     Raises:
-        InvocationError: the calls are circular or too deep.
+        InvocationError: the calls are circular or too deep, or a command's file has no text that could be read.
     """
     title = f"/{called.name} {' '.join(arguments.split())}".rstrip()
     return replace(_expanded(called, arguments.strip(), lookup, ()), title=title)
@@ -145,6 +145,9 @@ def _expanded(called: Invocable, arguments: str, lookup: Lookup, chain: tuple[st
     if len(chain) > DEEPEST:
         way = " → ".join(f"/{name}" for name in chain)
         raise InvocationError(f"{way}: more than {DEEPEST} nested commands. Nothing was sent.")
+    if isinstance(called, MarkdownCommand) and not called.body.strip():
+        why = called.problems[-1].text if called.problems else "has no text"
+        raise InvocationError(f"/{called.name} was not sent: {called.origin.shown} {why}.")
     words = _words(arguments)
     used = [False]
     folder = str(called.origin.folder)

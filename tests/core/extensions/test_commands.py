@@ -137,6 +137,13 @@ def test_commands_inside_of_each_other_have_a_limit() -> None:
         invocation(known["c0"], "", known.get)
 
 
+def test_arguments_alone_are_no_message() -> None:
+    with pytest.raises(InvocationError, match=r"/x was not sent: \S+ is empty"):
+        called("", "only arguments")
+    with pytest.raises(InvocationError, match="/other was not sent"):
+        called("a\n/other", "", command("", "other"))
+
+
 def test_shell_commands_have_a_limit() -> None:
     with pytest.raises(InvocationError, match="more than 20"):
         called("\n".join(f"!`echo {n}`" for n in range(21)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from swecli.core.config.trust import covered_by_trust
-from swecli.core.extensions.markdown_commands import Invocation, invocation
+from swecli.core.extensions.markdown_commands import Invocation, InvocationError, invocation
 from swecli.core.extensions.watch import ExtensionFiles
 from tests.core.extensions.support import Places
 
@@ -69,8 +69,11 @@ def test_a_command_of_gemini_means_the_same(
 @pytest.mark.parametrize("text", ["prompt = ", "description = 'x'", "prompt = 1"])
 def test_a_damaged_command_of_gemini_is_reported(places: Places, text: str) -> None:
     places.write(".gemini/commands/x.toml", text)
-    (problem,) = [problem for _, problem in places.open().now.problems]
+    files = places.open()
+    (problem,) = [problem for _, problem in files.now.problems]
     assert problem.startswith(".gemini/commands/x.toml: ")
+    with pytest.raises(InvocationError, match=r"^/x was not sent: \.gemini/commands/x\.toml (is not|has no) "):
+        called(files, "x", "only arguments")
 
 
 def test_a_text_without_front_matter_is_no_agent(places: Places) -> None:
