@@ -139,6 +139,7 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self._event_loop = asyncio.get_running_loop()
+        self.main.prompt.suggestions.commands = self._backend.commands  # for names typed before the rest is loaded
         self.call_after_refresh(lambda: self.run_worker(self._load(), group="session"))
 
     async def _load(self) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+
+import pytest
 
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import ReplyPermission, RunShell, Submit
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, PermissionRequested, Rewound, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import TextPart
+from swecli.tui import app
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
+from tests.support.waiting import PATIENCE
 from tests.tui.support import Running, Session, running
 
 
@@ -57,6 +62,26 @@ async def test_lines_that_come_in_one_go_are_not_glued() -> None:
         await it.shows("init got []", "context got []")
         await it.until(lambda: [command.text for command in it.session.sent(Submit)] == ["hello"])
         assert it.text == "half"
+
+
+async def test_tab_completes_a_name_before_everything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_load = threading.Event()
+    load = app.load
+
+    def later(names: Iterable[str]) -> None:
+        assert may_load.wait(PATIENCE)
+        load(names)
+
+    monkeypatch.setattr(app, "load", later)
+    session = Session()
+    async with running(session=session, open_session=Slow(session)) as it:
+        try:
+            await it.at_once(*"/mod", "tab")
+            assert not it.app.loaded
+            assert it.text == "/mode "
+        finally:
+            may_load.set()
+        await it.until(lambda: it.app.loaded)
 
 
 async def test_what_follows_a_new_conversation_at_once_belongs_to_it() -> None:
