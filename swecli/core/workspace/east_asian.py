@@ -1,8 +1,9 @@
 """Conservative detection of East Asian encodings without a mark: Shift-JIS, EUC-JP, EUC-KR, GBK, Big5.
 
 Almost any bytes are valid in one of them, so validity proves little. A text counts only if it also looks like its
-language: letters of the expected script from the common part of the encoding, next to each other. Anything else remains
-a single-byte encoding, in which the bytes are kept all the same.
+language: letters of the expected script from the common part of the encoding, next to each other; or if its beginning
+names the encoding, as a Python file, a page or XML may. Anything else remains a single-byte encoding, in which the
+bytes are kept all the same.
 """
 
 from __future__ import annotations
@@ -31,6 +32,18 @@ _GB_COMMON = lazy_pattern(rb"[\xb0-\xd7][\xa1-\xfe]")
 _GB_PAIR = lazy_pattern(rb"[\x81-\xfe][\x40-\xfe]")
 _BIG5_COMMON = lazy_pattern(rb"[\xa4-\xc6][\x40-\x7e\xa1-\xfe]")
 _BIG5_PAIR = lazy_pattern(rb"[\x81-\xfe][\x40-\x7e\xa1-\xfe]")
+
+
+_HEAD: Final = 1024
+"""Bytes at the beginning in which a text names its encoding."""
+_NAMED = lazy_pattern(rb"\b(?:file)?(?:en)?(?:coding|charset)\s*[:=]\s*[\"']?([-\w]+)", re.IGNORECASE)
+_NAMES: Final = {
+    **dict.fromkeys(("shift_jis", "sjis", "x_sjis", "windows_31j", "cp932", "ms932"), "Shift-JIS"),
+    **dict.fromkeys(("euc_jp", "eucjp"), "EUC-JP"),
+    **dict.fromkeys(("euc_kr", "euckr", "cp949", "ks_c_5601_1987"), "EUC-KR"),
+    **dict.fromkeys(("gbk", "gb2312", "cp936"), "GBK"),
+    **dict.fromkeys(("big5", "cp950"), "Big5"),
+}
 
 
 class Encoding(Struct, frozen=True):
@@ -68,14 +81,16 @@ _CANDIDATES: Final[tuple[tuple[Encoding, Callable[[str, bytes], bool]], ...]] = 
 
 
 def east_asian(raw: bytes) -> tuple[Encoding, str] | None:
-    """The encoding of a text and the text, if all of it is valid, reversible, and looks like the language; None for
-    anything else."""
+    """The encoding of a text and the text, if all of it is valid, reversible, and looks like the language or names the
+    encoding; None for anything else."""
+    named = _NAMED.search(raw[:_HEAD])
+    label = _NAMES.get(named[1].decode("ascii", "replace").lower().replace("-", "_")) if named else None
     sample = raw if len(raw) <= _SAMPLE else raw[: raw.rfind(b"\n", 0, _SAMPLE) + 1]
     sample = b"\n".join(line for line in sample.split(b"\n") if not line.isascii())
-    for encoding, fits in _CANDIDATES:
+    for encoding, fits in sorted(_CANDIDATES, key=lambda one: one[0].label != label):
         try:
             beginning = sample.decode(encoding.codec)
-            if not (_stands_together(beginning) and fits(beginning, sample)):
+            if encoding.label != label and not (_stands_together(beginning) and fits(beginning, sample)):
                 continue
             text = raw.decode(encoding.codec)
             if text.encode(encoding.codec) == raw:

@@ -51,6 +51,26 @@ def test_anything_else_remains_a_single_byte_encoding(codec: str, text: str) -> 
     assert decode(f"{text}\n".encode(codec)).codec in ("latin-1", "cp1252")
 
 
+@pytest.mark.parametrize(
+    ("codec", "text"),
+    [
+        ("cp932", '# -*- coding: shift_jis -*-\nx = "漢字"\n'),
+        ("gbk", "# vim: set fileencoding=gb2312 :\n# 测试\n"),
+        ("euc_jp", '<?xml version="1.0" encoding="EUC-JP"?>\n<a>漢字</a>\n'),
+        ("cp949", '<meta http-equiv="Content-Type" content="text/html; charset=euc-kr">한글 문서\n'),
+        ("big5", '<meta charset="Big5">測試\n'),
+    ],
+)
+def test_a_text_that_names_its_encoding_needs_few_letters(codec: str, text: str) -> None:
+    file = decode(text.encode(codec))
+    assert (file.codec, file.text) == (codec, text)
+
+
+@pytest.mark.parametrize("text", ["# coding: shift_jis\nGröße, é\n", "# coding: latin-1\n# äöüÄÖÜ\n"])
+def test_a_wrong_or_other_name_changes_nothing(text: str) -> None:
+    assert decode(text.encode("latin-1")).codec == "latin-1"
+
+
 @given(st.binary(max_size=200))
 def test_no_byte_is_lost(raw: bytes) -> None:
     file = decode(raw)
