@@ -11,7 +11,7 @@ import pytest
 
 from swecli.assembly.storage import DATABASE, open_storage, read_both
 from swecli.core.protocol.events import Event, Notice
-from swecli.core.sessions import rescue
+from swecli.core.sessions import damage
 from swecli.core.sessions.database import open_database
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.store import SessionStore
@@ -97,10 +97,10 @@ def test_damage_that_is_found_late_is_mended_too(tmp_path: Path, monkeypatch: py
     database.write_bytes(content)
 
     def no_time(*_: object) -> None:
-        monkeypatch.setattr("swecli.core.sessions.rescue._check", check)
+        monkeypatch.setattr("swecli.core.sessions.damage._check", check)
 
-    check = rescue._check  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr("swecli.core.sessions.rescue._check", no_time)
+    check = damage._check  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr("swecli.core.sessions.damage._check", no_time)
     stored = open_storage(CONTINUE, tmp_path, "")
     stored.release()
     assert stored.session_id == session
