@@ -52,11 +52,13 @@ from swecli.core.llm.windows import (
     LearnedWindow,
     LearnedWindows,
     ModelList,
+    WindowTable,
     ask_model,
     endpoint_of,
     find_local_servers,
     host_key,
     list_models,
+    load_windows,
     lookup_with,
     model_info,
 )
@@ -556,15 +558,16 @@ class ModelSupply:
             return (), why_unlisted(account, answer)
 
         def known() -> tuple[ModelOffer, ...]:
-            return listed_offers(account, answer.models, lambda model: self._info(provider, model))
+            table = load_windows()
+            return listed_offers(account, answer.models, lambda model: self._info(provider, model, table))
 
         return await asyncio.to_thread(known), ""
 
-    def _info(self, provider: str, model: EndpointModel) -> ModelInfo:
+    def _info(self, provider: str, model: EndpointModel, table: WindowTable) -> ModelInfo:
         config = next((one for one in self.accounts.custom if one.name == provider), None)
         local = config is not None and config.local
         setting = config.window if config is not None else None
-        return model_info(provider, model.id, local=local, asked=model, setting=setting)
+        return model_info(provider, model.id, local=local, asked=model, setting=setting, table=table)
 
     def _resolve(self, name: str, asked: EndpointModel | None, learned: LearnedWindow | None) -> ClientConfig:
         settings, options = self._settings, self._options
