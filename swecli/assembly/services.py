@@ -302,9 +302,8 @@ def with_grants(store: GrantStore) -> Decide:
     """``decide`` with the grants valid at each decision: a grant ends when it expires or is revoked."""
 
     def decided(policy: Policy, call: Call) -> Decision:
-        from swecli.core.permissions.decide import (
-            decide,  # with all that it knows of commands: 1 MiB of an idle session
-        )
+        # Only now: all that it knows of commands would be 1 MiB of an idle session.
+        from swecli.core.permissions.decide import decide
 
         return decide(replace(policy, rules=(*policy.rules, *grant_rules(store))), call)
 

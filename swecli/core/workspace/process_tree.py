@@ -350,10 +350,11 @@ def _perhaps_marked() -> list[int]:
 
         return psutil.pids()
     found: list[int] = []
-    for name in filter(str.isdecimal, os.listdir("/proc")):
+    mark = f"{MARK}=".encode()
+    for environment in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if f"{MARK}=".encode() in Path(f"/proc/{name}/environ").read_bytes():
-                found.append(int(name))
+            if mark in environment.read_bytes():
+                found.append(int(environment.parent.name))
     return found
 
 
