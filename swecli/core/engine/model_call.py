@@ -566,17 +566,24 @@ class AnswerFailed(Struct, frozen=True):
     error: ProviderError
 
 
-class _Failures(Struct):
-    """Failures of one request so far. ``waited`` is the seconds of pauses at a busy server, ``busy_since`` its first
-    refusal on the monotonic clock; ``paused`` and ``gone_since`` are the same for one that cannot be reached."""
+Delay: TypeAlias = "Callable[[ProviderError, int, float, float], float | None]"
+"""Seconds until the next attempt, from the error, the attempt, the seconds spent and the jitter; None to give up."""
 
-    busy: int = 0
-    others: int = 0
-    waited: float = 0.0
-    busy_since: float = 0.0
-    unreached: int = 0
+
+class _Stretch(Struct):
+    """Failures in a row of the same kind: the start on the monotonic clock, and the seconds of pauses since."""
+
+    attempts: int = 0
+    since: float = 0.0
     paused: float = 0.0
-    gone_since: float = 0.0
+
+
+class _Failures(Struct):
+    """Failures of one request so far: refusals of a busy server, attempts to reach one, and all others."""
+
+    busy: _Stretch = field(default_factory=_Stretch)
+    unreached: _Stretch = field(default_factory=_Stretch)
+    others: int = 0
 
 
 class Asking:
@@ -633,37 +640,26 @@ class Asking:
         server is unreachable, or if a server is busy and no fallback model is available."""
         may = self._services.limits.max_retries > 0
         if may and error.unreached and _server_of(info) in self._services.reached:
-            return await self._outlive(error, failures)
-        failures.unreached, failures.paused = 0, 0.0  # a server that answers with an error is reachable again
+            return await self._outlast(error, failures.unreached, outage_delay)
+        failures.unreached = _Stretch()  # a server that answers with an error is reachable again
         passes = passes_with_time(error, _server_of(info) in self._services.answered)
         if not passes or self._services.fallback or not may:
             failures.others += 1
             return await self.wait(error, failures.others)
-        now = self._services.monotonic()
-        if not failures.busy:
-            failures.busy_since = now
-        failures.busy += 1
-        spent = max(failures.waited, now - failures.busy_since)  # attempts take time, too
-        delay = busy_delay(error, failures.busy, spent, self._services.jitter())
-        if delay is None:
-            return False
-        failures.waited += delay
-        self._recorder.emit(RetryScheduled(failures.busy, 0, delay, error.kind, error.message))
-        await self._services.sleep(delay)
-        return True
+        return await self._outlast(error, failures.busy, busy_delay)
 
-    async def _outlive(self, error: ProviderError, failures: _Failures) -> bool:
-        """Wait before the next attempt to reach a server that answered before; False after too long a time."""
+    async def _outlast(self, error: ProviderError, stretch: _Stretch, delay_of: Delay) -> bool:
+        """Wait before the next attempt at a server that is busy or out of reach; False after too long a time."""
         now = self._services.monotonic()
-        if not failures.unreached:
-            failures.gone_since = now
-        failures.unreached += 1
-        gone = max(failures.paused, now - failures.gone_since)  # attempts take time, too
-        delay = outage_delay(error, failures.unreached, gone, self._services.jitter())
+        if not stretch.attempts:
+            stretch.since = now
+        stretch.attempts += 1
+        spent = max(stretch.paused, now - stretch.since)  # attempts take time, too
+        delay = delay_of(error, stretch.attempts, spent, self._services.jitter())
         if delay is None:
             return False
-        failures.paused += delay
-        self._recorder.emit(RetryScheduled(failures.unreached, 0, delay, error.kind, error.message, error.unreached))
+        stretch.paused += delay
+        self._recorder.emit(RetryScheduled(stretch.attempts, 0, delay, error.kind, error.message, error.unreached))
         await self._services.sleep(delay)
         return True
 
