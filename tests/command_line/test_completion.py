@@ -78,7 +78,7 @@ def test_what_bash_offers(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert complete(text, "-p", "fil", cwd=tmp_path) == ["file.toml"]
     assert complete(text, "config", "", cwd=tmp_path) == ["list", "get", "set", "unset", "path"]
     assert complete(text, "sessions", "sh", cwd=tmp_path) == ["show"]
-    assert complete(text, "sessions", "import", "", cwd=tmp_path) == ["a folder", "file.toml"]
+    assert sorted(complete(text, "sessions", "import", "", cwd=tmp_path)) == ["a folder", "file.toml"]
 
 
 def test_the_words_behind_a_subcommand_are_those_that_it_takes() -> None:

@@ -59,7 +59,7 @@ def test_the_first_paint_needs_next_to_nothing(tmp_path: Path) -> None:
         "swecli.tui",
         "swecli.tui.boot",
     }
-    assert set(out.read_text().split()) <= ours | {"__future__", "fcntl", "gc", "termios"}
+    assert set(out.read_text().split()) <= ours | {"__future__", "fcntl", "gc", "io", "termios"}
 
 
 @pytest.mark.parametrize("arguments", [("-C", "nowhere"), ("-m", "/x"), ("-c", "--no-session"), ("a b", "-C", "x")])

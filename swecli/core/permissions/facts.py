@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -528,13 +529,19 @@ class OsFacts(FileFacts):
         return None
 
 
+_ALLOW_MISSING: Any = getattr(os.path, "ALLOW_MISSING", False)
+
+
 def _real(path: str) -> str:
     """The path with links followed, up to a link that may not be read, such as those in ``/proc`` of another user's
-    process: whatever it names lies behind that link."""
+    process: whatever it names lies behind that link. (Python 3.14 would go on behind it as if it were a folder, unless
+    told to ignore nothing but what is missing.)"""
     try:
-        return os.path.realpath(path)
+        return os.path.realpath(path, strict=_ALLOW_MISSING)
     except OSError as error:
-        return os.path.abspath(os.fsdecode(error.filename or path))
+        if error.errno != errno.ELOOP and error.filename and os.path.islink(error.filename):
+            return os.path.abspath(os.fsdecode(error.filename))
+    return os.path.realpath(path)
 
 
 def _small(path: str) -> bytes | None:

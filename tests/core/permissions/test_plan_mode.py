@@ -198,7 +198,7 @@ def _state(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 def _commit(folder: Path) -> None:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "maintenance.auto=false"]
     for arguments in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "x"]):
         subprocess.run(["git", *arguments], cwd=folder, check=True)
 

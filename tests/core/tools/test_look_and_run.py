@@ -128,7 +128,7 @@ async def test_a_pattern_that_only_others_accept_is_understood(
     ("arguments", "says"),
     [
         ({"pattern": r"one\|two"}, r"\| is the sign itself"),
-        ({"pattern": r"\<one\>"}, r"bounds of a word are written \b"),
+        ({"pattern": r"\<on\>"}, r"bounds of a word are written \b"),
         ({"pattern": "one", "glob": "py"}, "an extension is written like *.py"),
     ],
 )
