@@ -331,7 +331,8 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
 
 def _configured(account: Account, supply: ModelSupply, main: str | None) -> bool:
     named = account.provider.name in {provider.name for provider in supply.accounts.custom}
-    return named or account.elsewhere or account.key in ("environment", "stored") or _is(account, main)
+    usable = account.elsewhere or account.key in ("environment", "stored")
+    return named or usable or bool(account.problem) or _is(account, main)
 
 
 def _is(account: Account, model: str | None) -> bool:

@@ -517,7 +517,9 @@ class ModelSupply:
         servers, lists = await asyncio.gather(find_local_servers(), asyncio.gather(*map(self.offered_by, own)))
         asked = {_port(account.address) for account in own if is_loopback(account.address)}
         servers = [server for server in servers if _port(server.base_url) not in asked]
-        self.unlisted = tuple(problem for _, problem in lists if problem)
+        self.unlisted = tuple(
+            filter(None, (*(account.problem for account in accounts), *(problem for _, problem in lists)))
+        )
         listed = [offer for found, _ in lists for offer in found]
         named = named_models(self._settings)
         found = await asyncio.to_thread(
@@ -611,6 +613,8 @@ def why_unlisted(account: Account, answer: ModelList) -> str:
     if not answer.status:
         return f"{provider} at {address}: {problem}. Start the server and use /model, or type {provider}/NAME."
     why = f" ({problem})" if problem else ""
+    if 300 <= answer.status < 400:
+        return f"{provider} at {address} lists no models{why}. Use that address; swecli does not follow redirects."
     advice = f"Type {provider}/NAME if you know one"
     if not address.rstrip("/").endswith("/v1"):
         advice += "; most addresses end in /v1"

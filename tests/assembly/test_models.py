@@ -10,6 +10,7 @@ import pytest
 
 from swecli.assembly import models
 from swecli.assembly.accounts import Accounts
+from swecli.assembly.doctor import examine
 from swecli.assembly.models import ModelSupply, effort_of, main_model, why_unlisted
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings, side_models
@@ -23,6 +24,18 @@ from swecli.core.validation import validated
 from swecli.launch import LaunchOptions, StartError
 
 OPTIONS = LaunchOptions(Path("/proj"))
+
+
+@pytest.fixture(autouse=True)
+def no_local_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever runs on this machine offers nothing to the tests."""
+
+    async def nothing() -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(models, "find_local_servers", nothing)
+
+
 KEYS = {"OPENAI_API_KEY": "k", "OFFICE_KEY": "o"}
 
 
@@ -211,6 +224,11 @@ async def test_models_that_the_settings_name_are_offered_with_what_is_said_of_th
         ),
         (ModelList((), "status 401 for /models", 401), "stored", "rejects the stored key (status 401"),
         (
+            ModelList((), "status 301 for /models, which redirects to http://i/v1/models", 301),
+            "stored",
+            "redirects to http://i/v1/models). Use that address; swecli does not follow redirects.",
+        ),
+        (
             ModelList((), "status 403 for /models", 403),
             "not needed",
             "requires a key (status 403 for /models). Set OPENAI_",
@@ -275,3 +293,14 @@ async def test_only_models_that_chat_are_offered_but_all_can_be_named(
     )
     assert {offer.ref for offer in await supply.offers() if offer.listed} == {"openai/chatty-1", "openai/tts-1"}
     assert supply.make("whisper-1").info.ref == "openai/whisper-1"
+
+
+async def test_an_address_that_is_none_is_named_like_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    keys = KeyStore(tmp_path, keyring=lambda: None)
+    supply = ModelSupply(LaunchOptions(tmp_path), Settings(), {"OPENAI_BASE_URL": "htp://h"}, tmp_path, keys)
+    await supply.offers()
+    assert [problem.partition(";")[0] for problem in supply.unlisted] == [
+        "OPENAI_BASE_URL: 'htp://h' is not an http or https address"
+    ]
+    report = await examine(supply, None, online=False)
+    assert "OPENAI_BASE_URL: 'htp://h' is not" in str(report.blocks)

@@ -13,7 +13,7 @@ def normalise(url: str, protocol: str) -> str:
     """The base for a protocol's paths, without a trailing slash.
 
     ``http://host:8000`` and ``http://host:8000/v1`` are equivalent for every protocol; a whole endpoint is cut back to
-    its base.
+    its base, and ``/v1/v1`` to ``/v1``.
 
     Raises:
         ValueError: not a server address; the message says why.
@@ -32,6 +32,8 @@ def normalise(url: str, protocol: str) -> str:
     path = parts.path.rstrip("/")
     for endpoint in _ENDPOINTS:
         path = path.removesuffix(endpoint)
+    while path.endswith("/v1/v1"):
+        path = path.removesuffix("/v1")
     location = parts.netloc
     if protocol == "ollama-chat":
         path = path.removesuffix("/v1").removesuffix("/api")

@@ -104,6 +104,8 @@ def _fitting(name: str, offers: Sequence[ModelOffer]) -> list[ModelOffer]:
     ids = [(offer, spelling(offer.ref.partition("/")[2])) for offer in offers]
     if same := [offer for offer, full in ids if wanted in tails(full)]:
         return same
+    if "/" in name:  # it may name a provider that is not set up: then no other one gets the conversation
+        return [offer for offer, full in ids if undated(wanted) in map(undated, tails(full))]
     common = undated(common_name(name))
     if dated := [offer for offer, full in ids if undated(common_name(full)) == common]:
         return dated
@@ -163,10 +165,21 @@ def _unknown(name: str, offers: Sequence[ModelOffer]) -> str:
     by_name: Mapping[str, str] = {
         spelling(offer.ref.rpartition("/")[2]): offer.ref for offer in reversed(offers) if offer.usable
     }
-    near = nearest(spelling(name), by_name)
+    near = nearest(spelling(name).rpartition("/")[2], by_name)
+    if not near and (meant := _respelt(name, by_name)) != name:
+        found = find_model(meant, offers)
+        if found.candidates:
+            return f"unknown model {name!r}. Did you mean {found.ref or meant}?"
     lists = "`swecli models` (/model in a session) lists the usable models; provider/name selects any other."
     hint = f"Did you mean {by_name[near]}?" if near else lists
     return f"unknown model {name!r}. {hint}"
+
+
+def _respelt(name: str, names: Iterable[str]) -> str:
+    """The name with the likely words of ``names`` in place of its mistyped ones; unchanged if one has none."""
+    known = dict.fromkeys(word for one in names for word in _words(one) if not word.isdigit())
+    meant = [word if word.isdigit() else nearest(word, known) for word in _words(spelling(name))]
+    return "-".join(meant) if meant and all(meant) else name
 
 
 def _listed(refs: Sequence[str]) -> str:

@@ -419,7 +419,8 @@ def _server(base_url: str) -> str:
 
 SECONDS = 2.0
 """Time limit for a whole answer."""
-MAX_BYTES = 2_000_000
+MAX_BYTES = 8_000_000
+"""Largest document; a router describes 3,000 models in about 6 MB."""
 
 
 class Fetched(Struct, frozen=True):
@@ -460,7 +461,9 @@ class Fetcher:
                 of_body = {} if body is None else {"content-type": "application/json"}
                 response = await self._transport.send(url, {**self._headers, **of_body}, body)
                 if response.status != 200:
-                    return Fetched(None, f"status {response.status} for {path}", response.status)
+                    where = response.headers.get("location", "") if 300 <= response.status < 400 else ""
+                    elsewhere = f", which redirects to {without_password(where)}" if where else ""
+                    return Fetched(None, f"status {response.status} for {path}{elsewhere}", response.status)
                 return await self._read(path, response)
         except TimeoutError:
             return Fetched(None, f"no answer to {path} within {self._seconds:g} s")

@@ -372,8 +372,11 @@ BROKEN = {
     "bytes": (Reply(b"\xff\xfe\x00"), "not JSON"),
     "deep": (Reply(b"[" * 100_000), "not JSON"),
     "refused": (Reply(b'{"error":"no"}', 401), "status 401"),
-    "elsewhere": (Reply(b"", 302, headers={"location": "http://127.0.0.1:1/v1/models"}), "status 302"),
-    "huge": (Reply(b" " * (MAX_BYTES + 1)), "more than 2 MB"),
+    "elsewhere": (
+        Reply(b"", 302, headers={"location": "http://127.0.0.1:1/v1/models"}),
+        "redirects to http://127.0.0.1:1/v1/m",
+    ),
+    "huge": (Reply(b" " * (MAX_BYTES + 1)), "more than 8 MB"),
     "dropped": (Reply(drop=True), "broke"),
     "silent": (Reply(stall=True), "no answer to /models within 0.2 s"),
     "nothing": (Reply(b'{"data": []}'), ""),

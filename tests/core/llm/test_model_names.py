@@ -67,10 +67,22 @@ def test_what_can_be_used_counts_before_what_needs_a_key() -> None:
 
 def test_a_mistyped_name_gets_the_nearest_and_others_a_way_out() -> None:
     assert "Did you mean openai/mock?" in find_model("mokc", SERVER).problem
+    assert find_model("sonet", ANTHROPIC).problem.endswith("Did you mean anthropic/claude-sonnet-4-6?")
+    assert find_model("cluade-hiaku", ANTHROPIC).problem.endswith("Did you mean anthropic/claude-haiku-4-5?")
+    assert "Did you mean" not in find_model("sonnet haiku", ANTHROPIC).problem
     unknown = find_model("hello", SERVER).problem
     assert unknown.startswith("unknown model 'hello'.")
     assert "`swecli models` (/model in a session) lists" in unknown
     assert find_model("x", ()).problem.startswith("unknown model 'x'.")
+
+
+def test_a_name_with_a_provider_that_is_unknown_goes_to_no_other_provider() -> None:
+    for name in ("ofice/mock", "antropic/claude-sonnet-4-6", "office/claude-sonnet-4-6-20260101", "x/sonnet"):
+        assert find_model(name, (*ANTHROPIC, *SERVER)).ref == ""
+    assert "Did you mean openai/mock?" in find_model("opnai/mock", SERVER).problem
+    routed = (offer("openrouter/openai/gpt-5"), offer("hf/Qwen/Qwen3-8B"), offer("x/maker/m-20250101"))
+    for name, ref in (("openai/gpt-5", 0), ("qwen/qwen3-8b", 1), ("maker/m", 2)):
+        assert find_model(name, routed).ref == routed[ref].ref
 
 
 def test_the_likely_one_comes_first() -> None:

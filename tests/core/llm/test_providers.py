@@ -206,6 +206,7 @@ def test_configured_providers() -> None:
         ("https://api.z.ai/api/paas/v4/", "openai-chat", "https://api.z.ai/api/paas/v4"),
         ("https://h/v1/chat/completions", "openai-chat", "https://h/v1"),
         ("https://h", "openai-responses", "https://h/v1"),
+        ("https://h/api/v1/v1/", "openai-chat", "https://h/api/v1"),
         ("https://h/anthropic", "anthropic-messages", "https://h/anthropic"),
         ("https://h/anthropic/v1/messages", "anthropic-messages", "https://h/anthropic"),
         ("https://h", "gemini-generate", "https://h/v1beta"),
