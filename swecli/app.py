@@ -48,7 +48,7 @@ from swecli.core.llm.secrets import masker_of
 from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import Mode, RotKind
+from swecli.core.protocol.events import CHOICE, Mode, RotKind
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
 from swecli.launch import LaunchOptions, StartError
@@ -119,7 +119,7 @@ async def open_session(
     for notice in parts.notices:
         session.notice(notice, "warning")
     for remark in parts.remarks:
-        session.notice(remark)
+        session.notice(remark, topic=CHOICE)
     return session
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from swecli.block_text import block_lines
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.core.protocol.events import (
+    CHOICE,
     CHOSEN,
     MAIN,
     Body,
@@ -346,8 +347,10 @@ def _other_lines(event: Event) -> list[str]:
 
 
 def trouble_line(event: Event) -> str:
-    """One line for a warning, an error or a retry; empty for everything else."""
+    """One line for a warning, an error, a retry or an automatic choice; empty for everything else."""
     match event.body:
+        case Notice(level="info") as notice if notice.topic == CHOICE:
+            return f"note: {notice.line}"
         case Notice(level=level) as notice if level != "info":
             return f"{level}: {notice.line}"
         case HookRan(outcome="problem"):

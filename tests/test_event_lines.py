@@ -19,6 +19,11 @@ def test_a_notice_and_what_to_do_are_separate_sentences(text: str, line: str) ->
     assert trouble_line(Event(1, 0.0, "s", 0, Notice(text, "warning", "", "See /mcp."))) == f"warning: {line}"
 
 
+def test_an_automatic_choice_is_told_where_other_remarks_are_not() -> None:
+    assert trouble_line(Event(1, 0.0, "s", 0, Notice("sonnet is a/b.", topic="choice"))) == "note: sonnet is a/b."
+    assert trouble_line(Event(1, 0.0, "s", 0, Notice("Model: a/b"))) == ""
+
+
 @pytest.mark.parametrize(("delay", "when"), [(0.02, "now"), (7.0, "in 7 s")])
 def test_a_retry_says_when(delay: float, when: str) -> None:
     retry = RetryScheduled(1, 5, delay, "overloaded", "Too busy")

@@ -350,7 +350,7 @@ class ModelSupply:
         if not able:
             return " ".join((no_model(self._environment), *self.unlisted))
         named = ", ".join(f"-m {offer.ref}" for offer in able[:4])
-        return f"No model selected; {len(able)} are available. Select one, for example {named}."
+        return f"No model selected; {len(able):,} are available. Select one, for example {named}."
 
     def _is_reference(self, name: str) -> bool:
         """Whether a name includes its provider, so that no lookup is needed."""

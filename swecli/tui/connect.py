@@ -225,18 +225,24 @@ class Connection:
         self._screen.dock.show(SecretPanel(f"Key for {provider}", note, done))
 
     async def _store_key(self, provider: str, key: str) -> None:
+        from swecli.tui.greeting import short_paths
+
         try:
             said, model = await asyncio.to_thread(self._backend.store_key, provider, key)
         except ValueError as error:
             self._screen.transcript.show((TextBlock(str(error), "error"),), f"/login {provider}")
             return
-        self._screen.transcript.show((TextBlock(said),), f"/login {provider}")
+        said = short_paths(said, os.environ.get("HOME", ""))
         view = self._session.view
-        if view is None or view.model is not None:
-            return
-        if model:
+        unconnected = view is not None and view.model is None
+        if unconnected and model:
+            said = f"{said} Using {model}, its default; /model selects another."
+            self._screen.transcript.show((TextBlock(said),), f"/login {provider}", self._welcome)
+            self._welcome = ""
             self._session.send(SetModel(model))
-        else:
+            return
+        self._screen.transcript.show((TextBlock(said),), f"/login {provider}")
+        if unconnected:
             await self._list_again()
 
     async def _list_again(self) -> None:

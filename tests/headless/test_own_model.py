@@ -31,6 +31,19 @@ def test_the_model_of_the_session_unless_another_one_is_named(tmp_path: Path) ->
         assert "openai/second" in shown.stdout
 
 
+def test_a_model_that_swecli_chose_is_named_on_standard_error(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    script = parse_script(SCRIPT.replace('"m"', '"grand-model-2"'), python=sys.executable)
+    with LoopbackServer(script) as server:
+        program = Program(project, tmp_path / "home", {"OPENAI_BASE_URL": f"{server.url}/v1"})
+        chosen = program.run("-p", "Hello.", "-m", "grand")
+        assert (chosen.code, chosen.stdout) == (0, "One.\n")
+        assert "note: grand is openai/grand-model-2.\n" in chosen.stderr
+        named = program.run("-p", "Hello.", "-m", "grand-model-2")
+        assert (named.code, "note:" in named.stderr) == (0, False)
+
+
 ELSEWHERE = "https://gateway.example.invalid/v1"
 """Nobody is there, and it is not nearby."""
 

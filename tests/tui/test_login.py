@@ -44,7 +44,7 @@ async def test_a_key_is_asked_for_without_being_shown_or_kept(tmp_path: Path) ->
         assert KEY not in it.screen()
         assert "•" in it.screen()
         await it.press("enter")
-        await it.shows("The key of openai is stored.")
+        await it.shows("The key of openai is stored.", "Using openai/usual, its default")
         assert store.kept == [("openai", KEY)]
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("openai/usual")])
         await it.until(lambda: it.editor.has_focus)
@@ -96,6 +96,21 @@ async def test_the_provider_is_chosen_where_none_was_named() -> None:
         await it.press("a", "b", "enter")
         await it.shows("The key of openai is stored.")
         assert it.session.sent(SetModel) == []
+
+
+async def test_a_key_added_from_the_first_screen_connects_the_providers_default_and_says_so() -> None:
+    session = Session(model=False)
+    offered = [("anthropic", "no key yet")]
+    async with running(session=session, store_key=Store(), providers=lambda: offered, size=(100, 30)) as it:
+        await it.shows("No model is connected yet", "Add an API key")
+        await it.press("enter")
+        await it.shows("Add an API key for")
+        await it.press("enter")
+        await it.shows("Key for anthropic")
+        await it.press("a", "b", "enter")
+        await it.shows("Using anthropic/usual, its default; /model selects another.")
+        assert "No model is connected yet" not in it.screen()
+        assert it.session.sent(SetModel) == [SetModel("anthropic/usual")]
 
 
 async def test_leaving_stores_nothing_and_a_refusal_says_why() -> None:

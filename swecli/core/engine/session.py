@@ -354,8 +354,8 @@ class Session:
             add_note(self._recorder, title, text)
             self._models.measure()
 
-    def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
-        self._recorder.emit(Notice(text, level, "session", hint))
+    def notice(self, text: str, level: NoticeLevel = "info", hint: str = "", topic: str = "session") -> None:
+        self._recorder.emit(Notice(text, level, topic, hint))
 
     # --- commands ---------------------------------------------------------------------------------------------
 

@@ -639,6 +639,10 @@ class RewindUndone(Tagged, frozen=True, tag="rewind_undone"):
     reason: str = ""
 
 
+CHOICE = "choice"
+"""Topic of a notice about an automatic choice: the model that answers if none was named."""
+
+
 class Notice(Tagged, frozen=True, tag="notice"):
     """A line for the user, outside any item. ``topic`` names the subsystem; ``hint`` is the next action."""
 
