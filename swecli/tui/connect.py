@@ -13,7 +13,7 @@ from swecli.core.protocol.commands import SetModel
 from swecli.figures import plural
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Backend
-from swecli.tui.dock.picker import Choice, Picker, Prompted
+from swecli.tui.dock.picker import ROWS, Choice, Picker, Prompted
 from swecli.tui.dock.question import SecretPanel
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
@@ -59,15 +59,20 @@ def model_blocks(
     unlisted: Sequence[str] = (),
     *,
     listed: bool = True,
+    brief: bool = False,
     left_out: str = "",
 ) -> tuple[DisplayBlock, ...]:
     """Summary of the available models, or what to do if there are none. ``unlisted`` are sentences about servers that
-    listed no models; ``listed``: the picker is open below; ``left_out``: what the list leaves out."""
+    listed no models; ``listed``: the picker is open below; ``brief``: without what that shows too; ``left_out``: what
+    the list leaves out."""
     troubles = tuple(TextBlock(safe_line(trouble), "warning") for trouble in unlisted)
     if not usable:
         return nothing_blocks(environ, troubles)
     how = "Enter connects the selected one after a short test question." if listed else "/model selects one."
     lines = [f"No model is connected yet. {how}"]
+    left = (TextBlock(left_out, "dim"),) if left_out else ()
+    if brief and listed:
+        return (TextBlock(lines[0]), *left, *troubles)
     for title, near in (
         ("Running on this machine", [offer for offer in usable if offer.running]),
         ("Listed by its server", [offer for offer in usable if offer.listed]),
@@ -77,7 +82,7 @@ def model_blocks(
             lines.append(f"{title}: {', '.join(f'{name} ({_models(count)})' for name, count in counted.items())}")
     if keys := _keys(environ):
         lines.append(keys)
-    return (TextBlock("\n".join(lines)), *((TextBlock(left_out, "dim"),) if left_out else ()), *troubles)
+    return (TextBlock("\n".join(lines)), *left, *troubles)
 
 
 def _models(count: int) -> str:
@@ -86,6 +91,9 @@ def _models(count: int) -> str:
 
 SHOWN_MODELS = 8
 """Models of a long list shown before the other options, so that both fit a window of usual height."""
+
+ROOM = 20
+"""Rows besides the list's that its frame, a whole welcome and the reason why no model is connected take."""
 
 TITLE = "Connect a model: select one, or type provider/name"
 LOGIN, DEMO = "add an API key", "demo"
@@ -133,7 +141,8 @@ class Connection:
             return
         offers = offers and not self._screen.prompt.editor.text  # don't hide a draft behind a list
         left_out = omitted(port.offers.omitted if port is not None else 0)
-        shown = model_blocks(os.environ, self._offers, unlisted, listed=offers, left_out=left_out)
+        low = self._screen.size.height < ROOM + min(len(self._choices()), ROWS)
+        shown = model_blocks(os.environ, self._offers, unlisted, listed=offers, brief=low, left_out=left_out)
         self._welcome = self._screen.transcript.show(shown, WELCOME)
         if offers:
             self._offer()

@@ -9,6 +9,7 @@ import pytest
 from swecli.commands.models import LOGIN
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import RunShell, SetModel, Submit
+from swecli.core.protocol.events import Notice
 from tests.tui.support import COMMANDS, Session, running
 
 OFFERS = (
@@ -72,6 +73,21 @@ async def test_of_a_long_list_the_first_models_stand_before_what_else_can_be_don
         await it.shows("Connect a model", "openai/m7", "Add an API key", "See the demo")
         rows = it.screen()
         assert rows.index("openai/m7") < rows.index("Add an API key")
+
+
+@pytest.mark.parametrize("rows", [24, 40])
+async def test_the_reason_why_a_model_is_asked_for_stays_above_the_list(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    session = alone(*(ModelOffer(f"ollama/m{number}", "not needed", running=True) for number in range(12)))
+    session.offers.omitted = 2
+    why = "gpt-5 matches openai/gpt-5 and openrouter/openai/gpt-5, which have no key. For openai/gpt-5, set the key."
+    session.emit(Notice(why, "warning", "session"))
+    async with running(session=session, size=(80, rows)) as it:
+        await it.shows("Connect a model", "Enter connects", "Left out: 2 models")
+        assert "! gpt-5 matches openai/gpt-5" in it.screen()
+        assert ("Running on this machine" in it.screen()) == (rows > 30)
 
 
 async def test_the_first_screen_says_how_many_models_it_leaves_out() -> None:
