@@ -42,6 +42,7 @@ from swecli.core.llm.providers import (
     configured_providers,
     default_model,
     known_providers,
+    own_server,
     resolve,
 )
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, SystemBlock
@@ -210,8 +211,11 @@ NO_MODEL = (
 
 
 def main_model(settings: Settings, environment: Mapping[str, str], accounts: Accounts) -> str | None:
-    """``provider/name`` of the settings (including flags), or of the first provider with a key."""
-    name = settings.model.name or default_model(environment) or accounts.default_model()
+    """``provider/name`` of the settings (including flags), or of the first provider with a key, unless the environment
+    names a server of the user's own."""
+    name = settings.model.name or default_model(environment)
+    if not name and not own_server(environment):
+        name = accounts.default_model()
     return expand(name, settings) if name else None
 
 
@@ -220,8 +224,9 @@ def no_model(environment: Mapping[str, str]) -> str:
     provider's default model may not exist."""
     for provider in configured_providers(environment):
         if not provider.default_model:
+            place = " at your own address" if provider.redirected else ""
             return (
-                f"No model selected: {provider.name} has no default model at your own address. "
+                f"No model selected: {provider.name} has no default model{place}. "
                 f"Select one with swecli -m {provider.name}/NAME."
             )
     return NO_MODEL

@@ -341,7 +341,7 @@ class Actions:
         from swecli.tui.dock.picker import Picker
 
         if model in self._asked_prices:
-            self.flash(f"Price of {model} unknown; /usage price INPUT OUTPUT sets it")
+            self.flash(f"/usage price INPUT OUTPUT sets the unknown price of {model}")
             return
         self._asked_prices.add(model)
 

@@ -121,6 +121,7 @@ def test_a_stored_key_makes_its_provider_the_default(tmp_path: Path) -> None:
     accounts.store("groq", CANARY)
     assert main_model(Settings(), {}, accounts) == "groq/openai/gpt-oss-120b"
     assert (main_model(Settings(), {"OPENAI_API_KEY": "k"}, accounts) or "").startswith("openai/")
+    assert main_model(Settings(), {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, accounts) is None
 
 
 def test_a_damaged_store_is_told_and_costs_nothing_else(tmp_path: Path) -> None:

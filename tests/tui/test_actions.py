@@ -65,7 +65,7 @@ async def test_the_way_to_set_a_price_is_shown_only_where_no_panel_asks_for_it()
         assert "/usage price" not in it.screen()
         await it.press("escape")
         await it.say("/usage")
-        await it.shows("Price of fake/model unknown; /usage price INPUT OUTPUT sets it")
+        await it.shows("/usage price INPUT OUTPUT sets the unknown price of fake/model")
 
 
 @pytest.mark.parametrize(

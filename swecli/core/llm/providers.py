@@ -74,11 +74,13 @@ class ProviderConfig(Struct, frozen=True):
 
 
 class ConfiguredProvider(Struct, frozen=True):
-    """A provider whose key is in the environment. ``default_model`` is ``provider/name``, or empty."""
+    """A provider whose key is in the environment. ``default_model`` is ``provider/name``, or empty. ``redirected``: the
+    environment names another server for it, whose models only that server knows."""
 
     name: str
     key_variable: str
     default_model: str
+    redirected: bool = False
 
 
 class Overrides(Struct, frozen=True):
@@ -165,15 +167,34 @@ def configured_providers(env: Mapping[str, str]) -> tuple[ConfiguredProvider, ..
             variable = next((name for name in provider.base_url_env if env.get(name, "").strip()), None)
         if variable is not None:
             default = f"{provider.name}/{provider.default_model}" if provider.default_model else ""
-            redirected = any(env.get(name, "").strip() for name in provider.base_url_env)
-            found.append(ConfiguredProvider(provider.name, variable, "" if redirected else default))
+            redirected = _redirected(provider, env)
+            found.append(ConfiguredProvider(provider.name, variable, "" if redirected else default, redirected))
     return tuple(found)
 
 
 def default_model(env: Mapping[str, str]) -> str:
     """``provider/name`` for a user without a choice: the first provider with a key and a sensible default; empty if
-    there is none."""
+    there is none, or if the environment names a server of the user's own: then that one is meant."""
+    if own_server(env):
+        return ""
     return next((provider.default_model for provider in configured_providers(env) if provider.default_model), "")
+
+
+def own_server(env: Mapping[str, str]) -> str:
+    """The hosted provider that the environment sends to a server of the user's own; empty without one. A local
+    provider's address does not count: ``OLLAMA_HOST`` may be there for the server itself."""
+    local = {provider.name for provider in known_providers().values() if provider.local}
+    return next((one.name for one in configured_providers(env) if one.redirected and one.name not in local), "")
+
+
+def _redirected(provider: ProviderConfig, env: Mapping[str, str]) -> bool:
+    if not any(env.get(name, "").strip() for name in provider.base_url_env):
+        return False
+    try:
+        address, protocol = address_of(provider, env)
+    except ProviderSetupError:
+        return True
+    return not _is_own(provider, address, protocol)
 
 
 @cache

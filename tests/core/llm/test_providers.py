@@ -200,6 +200,19 @@ def test_configured_providers() -> None:
     assert [(provider.name, provider.default_model) for provider in local] == [("openai", "")]
 
 
+def test_a_server_of_ones_own_comes_before_the_default_of_a_provider_with_a_key() -> None:
+    key = {"ANTHROPIC_API_KEY": "k"}
+    for address in ("http://127.0.0.1:1", "https://llm.example.com/v1", "htp://x"):
+        assert default_model({**key, "OPENAI_BASE_URL": address}) == ""
+        assert default_model({**key, "OPENAI_API_KEY": "k", "ANTHROPIC_BASE_URL": address}) == ""
+    for harmless in (
+        {"OPENAI_BASE_URL": "https://api.openai.com/v1"},
+        {"GEMINI_BASE_URL": "http://127.0.0.1:1"},
+        {"OLLAMA_HOST": "0.0.0.0"},
+    ):
+        assert default_model({**key, **harmless}).startswith("anthropic/claude-")
+
+
 @pytest.mark.parametrize(
     ("url", "protocol", "expected"),
     [
