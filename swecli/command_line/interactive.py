@@ -374,11 +374,14 @@ class Program(Backend):
         return tuple(dict.fromkeys(name for name in (self._options.model or "", *usual) if "/" in name))
 
     def providers(self) -> Sequence[tuple[str, str]]:
-        """Providers that need a key, each with its address and the state of its key."""
-        states = {"environment": "key in the environment", "stored": "key stored", "not needed": "needs no key"}
+        """Providers that may need a key, each with its address and the state of its key; the user's own servers come
+        first."""
+        from swecli.core.llm.addresses import without_password
+
+        states = {"environment": "key in the environment", "stored": "key stored", "not needed": "key optional"}
         return [
-            (account.provider.name, f"{account.address} · {states.get(account.key, 'no key yet')}")
-            for account in self._accounts().all()
+            (account.provider.name, f"{without_password(account.address)} · {states.get(account.key, 'no key yet')}")
+            for account in sorted(self._accounts().all(), key=lambda account: not account.elsewhere)
             if account.provider.api_key_env
         ]
 

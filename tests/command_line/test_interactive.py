@@ -25,3 +25,13 @@ def test_a_bare_name_is_not_offered_as_a_model(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
     assert "mock" not in Program(LaunchOptions(cwd=tmp_path, model="mock")).models()
     assert Program(LaunchOptions(cwd=tmp_path, model="openai/mock")).models()[0] == "openai/mock"
+
+
+def test_a_key_is_first_asked_for_the_users_own_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWECLI_HOME", str(tmp_path / "home"))
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OLLAMA_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:s3cret@127.0.0.1:1/v1")
+    (name, state), (second, _), *_ = Program(LaunchOptions(cwd=tmp_path)).providers()
+    assert (name, state) == ("openai", "http://127.0.0.1:1/v1 · key optional")
+    assert second == "anthropic"
