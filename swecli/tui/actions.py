@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
@@ -401,13 +402,15 @@ class Actions:
 
     def log_in(self, provider: str = "") -> None:
         """Ask for a provider's key, first for the provider if none is given."""
-        self._screen.run_worker(self._connection().log_in(provider))
+        self._screen.run_worker(self._connection.log_in(provider))
 
     def connect(self, *, waits: bool = False) -> None:
         """Offer ways to connect a model if there is none; ``waits``: a message in the prompt waits for one."""
-        self._screen.run_worker(self._connection().begin(waits=waits), group="connect", exclusive=True)
+        self._screen.run_worker(self._connection.begin(waits=waits), group="connect", exclusive=True)
 
+    @cached_property
     def _connection(self) -> Connection:
+        """One for all ways to a model, so that each replaces what the first screen said about having none."""
         from swecli.tui.connect import Connection
 
         def run(text: str) -> None:

@@ -45,6 +45,7 @@ async def test_a_key_is_asked_for_without_being_shown_or_kept(tmp_path: Path) ->
         assert "•" in it.screen()
         await it.press("enter")
         await it.shows("The key of openai is stored.", "Using openai/usual, its default")
+        assert "No model is connected yet" not in it.screen()
         assert store.kept == [("openai", KEY)]
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("openai/usual")])
         await it.until(lambda: it.editor.has_focus)
