@@ -29,7 +29,7 @@ from swecli.core.config.settings import (
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
-from swecli.core.llm.addresses import host_of, is_local, is_loopback, without_password
+from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, without_password
 from swecli.core.llm.catalog import PriceList, Pricer, cost_of, cost_text, load_catalog, read_prices, utc_now
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.errors import EndpointModel
@@ -592,15 +592,18 @@ class ModelSupply:
 
 
 def _with_address(options: LaunchOptions, settings: Settings, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment with ``--base-url`` as OpenAI's address, if no model is named that it could belong to."""
+    """The environment with ``--base-url`` as OpenAI's address, if no model is named that it could belong to. A server
+    nearby is no other provider's: it gets neither its key nor its default model."""
     if not options.base_url or settings.model.name is not None:
         return environment
     first = next(iter(configured_providers(environment)), None)
-    return (
-        environment
-        if first is not None and first.name != "openai"
-        else {**environment, "OPENAI_BASE_URL": options.base_url}
-    )
+    try:
+        nearby = is_local(normalise(options.base_url, "openai-chat"))
+    except ValueError:
+        nearby = False
+    if first is not None and first.name != "openai" and not nearby:
+        return environment
+    return {**environment, "OPENAI_BASE_URL": options.base_url}
 
 
 def why_unlisted(account: Account, answer: ModelList) -> str:

@@ -304,3 +304,14 @@ async def test_an_address_that_is_none_is_named_like_a_server_that_does_not_answ
     ]
     report = await examine(supply, None, online=False)
     assert "OPENAI_BASE_URL: 'htp://h' is not" in str(report.blocks)
+
+
+def test_a_server_nearby_gets_no_key_and_no_model_of_another_provider(tmp_path: Path) -> None:
+    keys = KeyStore(tmp_path, keyring=lambda: None)
+    environment = {"ANTHROPIC_API_KEY": "k"}
+    chosen = {
+        url: ModelSupply(LaunchOptions(tmp_path, base_url=url), Settings(), environment, tmp_path, keys).chosen()
+        for url in ("http://127.0.0.1:1/v1", "localhost:1", "https://gateway.example.com/anthropic")
+    }
+    assert list(chosen.values())[:2] == [None, None]
+    assert (chosen["https://gateway.example.com/anthropic"] or "").startswith("anthropic/")
