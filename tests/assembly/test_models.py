@@ -160,24 +160,12 @@ def test_models_for_work_beside_the_conversation() -> None:
     assert side_models(chosen) == {"summary": "a/b", "small": "a/b"}
 
 
-@pytest.fixture
-def no_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if nothing ran on the ports of local servers."""
-
-    async def nothing() -> tuple[()]:
-        return ()
-
-    monkeypatch.setattr(models, "find_local_servers", nothing)
-
-
-@pytest.mark.usefixtures("no_servers")
 def test_without_any_model_a_run_without_a_screen_says_what_to_do() -> None:
     assert supply(settings(), environment={}).chosen() is None
     with pytest.raises(StartError, match="OPENAI_API_KEY"):
         supply(settings(), LaunchOptions(Path("/proj"), headless=True), {}).chosen()
 
 
-@pytest.mark.usefixtures("no_servers")
 @pytest.mark.parametrize("key", [{}, {"OPENAI_API_KEY": "k"}])
 def test_at_an_address_of_ones_own_a_model_has_to_be_named(key: Mapping[str, str]) -> None:
     environment = {**key, "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
@@ -250,7 +238,6 @@ def test_a_server_without_a_list_is_named_with_what_helps(listing: ModelList, ke
     assert "/v1." not in sentence.partition(". ")[2], "who has that ending needs no advice about it"
 
 
-@pytest.mark.usefixtures("no_servers")
 @pytest.mark.parametrize("model", [None, "openai/m"])
 async def test_a_slow_server_is_waited_for_longer_while_there_is_no_model(
     model: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -274,7 +261,6 @@ async def test_a_slow_server_is_waited_for_longer_while_there_is_no_model(
     assert waits == [models.PATIENT_SECONDS if model is None else SECONDS]
 
 
-@pytest.mark.usefixtures("no_servers")
 async def test_only_models_that_chat_are_offered_but_all_can_be_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
