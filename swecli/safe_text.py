@@ -111,6 +111,12 @@ def printable_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def visible_part(text: str) -> str:
+    """The text without deceptive characters: line ends other than LF, control and other hidden characters."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(char for char in text if char in "\n\t" or sanitise(char) == char)
+
+
 def printable_name(name: str) -> str:
     """A file's name for a model, on one line: as it is, or in double quotes with escapes as in source code."""
     if name.isprintable():

@@ -13,7 +13,7 @@ from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Input
 
-from swecli.safe_text import safe_line
+from swecli.safe_text import safe_line, visible_part
 from swecli.tui.keymap import keymap_of
 
 
@@ -167,6 +167,14 @@ class LineInput(Input):
                 return
         event.stop()
         event.prevent_default()
+
+    def _on_paste(self, event: events.Paste) -> None:
+        """Insert the paste on one line: spaces replace its line breaks."""
+        event.stop()
+        event.prevent_default()
+        lines = visible_part(event.text).expandtabs(1).split("\n")
+        words = filter(None, (line.strip() for line in lines)) if lines[1:] else lines
+        self.replace(" ".join(words), *self.selection)
 
     def _edit_of(self, key: str) -> str:
         """Editing action of a key, same as in the prompt."""

@@ -19,7 +19,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from swecli.lazy_pattern import lazy_pattern
-from swecli.safe_text import safe_line, sanitise
+from swecli.safe_text import safe_line, sanitise, visible_part
 from swecli.tui.compat import ShrinkingTextArea
 from swecli.tui.tool_words import words_for
 
@@ -176,11 +176,10 @@ def reasons(request: PermissionRequested, *, folded: bool) -> str:
     from swecli.core.protocol.events import grounds  # not needed by the first frame
 
     lines = [str(sanitise(line)) for line in grounds(request)]
-    if folded:
-        first = lines[0] if lines else ""
-        if request.danger and request.danger.startswith(first.rstrip(".")):
-            first = ""
-        lines = [first.removeprefix(f"{request.danger.rstrip('.')}. ")] if first else []
+    if lines and request.danger:
+        repeats = request.danger.startswith(lines[0].rstrip("."))
+        lines[0] = "" if repeats else lines[0].removeprefix(f"{request.danger.rstrip('.')}. ")
+    lines = [line for line in (lines[:1] if folded else lines) if line]
     if request.rule is not None and request.rule_note:
         lines.append(f"2 {request.rule_note[:1].lower()}{safe_line(request.rule_note[1:])}")
     return "\n".join(lines)
@@ -353,12 +352,6 @@ class CommandEditor(ShrinkingTextArea):
         event.stop()
         event.prevent_default()
         self.insert(visible_part(event.text))
-
-
-def visible_part(command: str) -> str:
-    """The command without deceptive characters: line ends other than LF, control and other hidden characters."""
-    text = command.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(char for char in text if char in "\n\t" or sanitise(char) == char)
 
 
 TOO_SMALL = "Enlarge the window: this question does not fit."

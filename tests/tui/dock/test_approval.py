@@ -343,6 +343,28 @@ async def test_hidden_characters_of_a_command_are_visible() -> None:
         await it.shows("writes x")
 
 
+async def test_all_lines_of_a_paste_are_in_the_note() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press("3", *"Do:")
+        it.app.post_message(events.Paste(" first\r\n\n\tthen\x1b[31m\u202e second\nlast\n"))
+        await it.until(lambda: "last" in it.screen())
+        await it.press("enter")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject", "Do:first then[31m second last")])
+
+
+async def test_the_danger_is_said_once_in_full_view_too() -> None:
+    danger = "rm -rf x removes whole directories"
+    asks = replace(run("rm -rf x"), reason=f"{danger}.", evidence=("Nothing exists.",), danger=danger, warnings=())
+    async with running((asks,)) as it:
+        await it.say("go")
+        await it.shows("Run this command?")
+        it.clock.now += 1
+        await it.press("v")
+        await it.shows("Nothing exists.")
+        assert it.screen().count("removes whole directories") == 1
+
+
 async def test_a_long_change_scrolls_inside_of_the_panel() -> None:
     old = "".join(f"old {n}\n" for n in range(100))
     new = "".join(f"new {n}\n" for n in range(100))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import EditedText, Hunk, PermissionRequested, RefusedEdit
-from swecli.tui.dock.panel import visible_part
+from swecli.safe_text import visible_part
 from tests.tui.golden import check
 from tests.tui.support import Running, running
 
