@@ -178,12 +178,15 @@ class Actions:
             return
         modes = modes_of(yolo=yolo)
         mode = modes[(modes.index(present) + 1) % len(modes)] if present in modes else modes[-1]
-        self._session.come_to_mode(mode)
-        waiting = self._screen.dock.meaning_for_waiting(mode)
-        self._screen.activity.flash(
-            f"Mode: {mode_label(mode, yolo=yolo)} ({waiting or self._meaning(mode)})",
-            holds=(lambda: bool(self._session.state.requests)) if waiting else None,
-        )
+
+        def say(waiting: str = "") -> None:
+            self._screen.activity.flash(
+                f"Mode: {mode_label(mode, yolo=yolo)} ({waiting or self._meaning(mode)})",
+                holds=(lambda: bool(self._session.state.requests)) if waiting else None,
+            )
+
+        self._session.come_to_mode(mode, say)
+        say(self._screen.dock.meaning_for_waiting(mode))
 
     @property
     def _yolo(self) -> bool:

@@ -376,15 +376,20 @@ class SessionController:
         """Displayed mode: the session's, or the one selected while cycling."""
         return self._coming_mode or (None if self.view is None else self.view.mode)
 
-    def come_to_mode(self, mode: Mode) -> None:
+    def come_to_mode(self, mode: Mode, then: Callable[[], None]) -> None:
         """Cycle to a mode. While requests wait, the session learns of it only after ``MODE_REST``, so that a mode
-        passed on the way settles nothing."""
-        if not self.state.requests:
+        passed on the way settles nothing. Calls ``then`` when it has been told."""
+
+        def come() -> None:
             self.send(SetMode(mode))
+            then()
+
+        if not self.state.requests:
+            come()
             return
         self._forget_mode()
         self._coming_mode = mode
-        self._resting = self._screen.set_timer(MODE_REST, lambda: self.send(SetMode(mode)))
+        self._resting = self._screen.set_timer(MODE_REST, come)
         self.show()
 
     def _forget_mode(self) -> None:

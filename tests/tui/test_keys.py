@@ -306,6 +306,7 @@ async def test_shift_tab_settles_what_waits_only_where_the_user_rests(monkeypatc
         monkeypatch.setattr(session_controller, "MODE_REST", 0.01)
         await it.press("shift+tab")
         await it.until(lambda: it.session.sent(SetMode) == [SetMode("accept-edits")])
+        await it.shows("Mode: accept-edits (file edits are accepted, commands still ask)")
         assert "t1" in it.app.session.state.running
 
 
