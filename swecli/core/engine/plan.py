@@ -20,7 +20,7 @@ from swecli.core.llm.foreign_calls import own_name
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Notice, PlanChanged
 from swecli.core.protocol.messages import Message
-from swecli.core.tools.session_tools import UpdateTodos
+from swecli.core.tools.session_tools import MOST_TODOS, UpdateTodos
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
 from swecli.lazy_pattern import lazy_pattern
 
@@ -30,7 +30,6 @@ GO_AHEAD = "Go ahead with the plan."
 WITH_TODOS = f"{GO_AHEAD} Its steps are in the todo list; keep it current."
 CHANGED = "I changed it; this is the plan now:"
 AS_CHANGED = "I changed it."
-MOST_STEPS = 30
 MOST_BYTES = 200_000
 """Most bytes read back from a plan's file."""
 _SLUG_WORDS = 6
@@ -70,7 +69,7 @@ def steps_of(text: str) -> tuple[str, ...]:
             numbered.append([step])
         else:
             numbered[-1].append(step)
-    return tuple(max(numbered, key=len, default=bullets)[:MOST_STEPS])
+    return tuple(max(numbered, key=len, default=bullets))
 
 
 def proposed(messages: Sequence[Message]) -> ProposedPlan | None:
@@ -89,10 +88,14 @@ def proposed(messages: Sequence[Message]) -> ProposedPlan | None:
 
 
 def todos_of(plan: ProposedPlan, todos: Sequence[Todo]) -> tuple[Todo, ...]:
-    """Todo list for carrying out the plan: the model's list from planning, or else the plan's steps."""
+    """Todo list for carrying out the plan: the model's list from planning, or else the plan's steps, those that a list
+    has no room for in its last entry."""
     if (plan.listed or not plan.steps) and any(todo.status != "completed" for todo in todos):
         return tuple(todos)
-    return tuple(Todo(step, "pending" if number else "in_progress") for number, step in enumerate(plan.steps))
+    steps, last = plan.steps, MOST_TODOS - 1
+    if len(steps) > MOST_TODOS:
+        steps = (*steps[:last], f"Steps {last + 1} to {len(steps)} of the plan")
+    return tuple(Todo(step, "pending" if number else "in_progress") for number, step in enumerate(steps))
 
 
 def file_name(text: str, today: date) -> str:

@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from swecli.core.extensions.skills import Skill
 
 
+MOST_TODOS = 50
+
+
 class TodoItem(Params):
     text: Annotated[str, Meta(min_length=1)]
     status: TodoStatus = "pending"
 
 
 class UpdateTodosParams(Params):
-    todos: Annotated[list[TodoItem], Meta(max_length=50, description="The whole list")]
+    todos: Annotated[list[TodoItem], Meta(max_length=MOST_TODOS, description="The whole list")]
 
 
 class UpdateTodos(Tool[UpdateTodosParams]):

@@ -11,7 +11,7 @@ import pytest
 
 from swecli.core.context_management.compaction.package import state_block
 from swecli.core.engine.compaction import session_facts
-from swecli.core.engine.plan import file_name, proposed, steps_of, todos_of
+from swecli.core.engine.plan import ProposedPlan, file_name, proposed, steps_of, todos_of
 from swecli.core.engine.services import MemoryOptions
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import Todo
@@ -49,7 +49,14 @@ def test_steps_are_those_of_the_longest_numbered_list_outside_of_code() -> None:
     assert steps_of(PLAN) == ("Fix shop/pricing.py", "Add a test", "Run make test")
     assert steps_of("Do:\n- [ ] one\n* two\n") == ("one", "two")
     assert steps_of("1. a\n2. b\n\n1. c\n2. d\n3. e") == ("c", "d", "e")
-    assert len(steps_of("\n".join(f"{n}. x" for n in range(1, 200)))) == 30
+    assert len(steps_of("\n".join(f"{n}. x" for n in range(1, 200)))) == 199
+
+
+def test_steps_that_the_todo_list_has_no_room_for_are_in_its_last_entry() -> None:
+    steps = tuple(f"step {number}" for number in range(1, 201))
+    assert [todo.text for todo in todos_of(ProposedPlan(steps[:50]), ())] == list(steps[:50])
+    todos = todos_of(ProposedPlan(steps), ())
+    assert [todo.text for todo in todos] == [*steps[:49], "Steps 50 to 200 of the plan"]
 
 
 @pytest.mark.parametrize(
