@@ -201,15 +201,17 @@ class Pastes:
         """``draft`` returns the text with the placeholders."""
         self._draft = draft
         self._texts: dict[int, str] = {}
+        self._sent: tuple[str, ...] = ()
+        """Pastes of the messages sent before, newest first, at most ``MOST_SAVED`` characters."""
         self._count = 0
         self.weigh: Callable[[str, int], str] = lambda text, images: ""
         """Share of the window that a text and a number of images take, for display."""
 
-    def fold(self, text: str, *, lines: int = FOLD_LINES, characters: int = FOLD_CHARACTERS) -> str:
+    def fold(self, text: str) -> str:
         """Editor text for pasted ``text``: itself, or a placeholder if it is large or has characters that would disturb
         the screen."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        if len(text) <= characters and text.count("\n") < lines and not _hidden(text):
+        if not _large(text, FOLD_LINES, FOLD_CHARACTERS):
             return text
         self._make_room(len(text))
         self._count += 1
@@ -218,6 +220,18 @@ class Pastes:
         weight = self.weigh(text, 0)
         size = f"{_size(len(text))}, {weight}" if weight else _size(len(text))
         return f"[Pasted text #{self._count}: {plural(count, 'line')}, {size}]"
+
+    def fold_back(self, text: str) -> str:
+        """Editor text for a returned one: itself, or if it is very large, with placeholders for the pastes that it was
+        sent with; one for all of it if those are not known, or leave too much."""
+        if not _large(text, BACK_LINES, BACK_CHARACTERS):
+            return text
+        folded = text
+        for pasted in sorted(self._sent, key=len, reverse=True):
+            if pasted in folded:
+                folded = folded.replace(pasted, self.fold(pasted), 1)
+        rest = _PLACEHOLDER.sub("", folded)
+        return self.fold(text) if _large(rest, BACK_LINES, BACK_CHARACTERS) else folded
 
     def refusal(self, text: str) -> str:
         """Why a paste can't be kept with those of the draft; empty if it can."""
@@ -270,9 +284,17 @@ class Pastes:
     def sent(self, text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
         """Take the draft for sending: its full text, and the placeholders with their pastes. Numbering restarts."""
         full, pastes = (self.expand(text), self.used(text)) if self._texts else (text, ())
+        kept, held = [pasted for _, pasted in reversed(pastes)], 0
+        kept += [pasted for pasted in self._sent if pasted not in kept]
+        self._sent = tuple(pasted for pasted in kept if (held := held + len(pasted)) <= MOST_SAVED)
         self._texts.clear()
         self._count = 0
         return full, pastes
+
+
+def _large(text: str, lines: int, characters: int) -> bool:
+    """Whether a text is above these limits, or has characters that would disturb the screen."""
+    return len(text) > characters or text.count("\n") >= lines or _hidden(text)
 
 
 def _hidden(text: str) -> bool:
@@ -380,7 +402,7 @@ class PromptEditor(ShrinkingTextArea):
 
     def folded_back(self, text: str) -> str:
         """Editor text for a returned text, folded if very large."""
-        return self.pastes.fold(text, lines=BACK_LINES, characters=BACK_CHARACTERS) if text else ""
+        return self.pastes.fold_back(text) if text else ""
 
     def add(self, text: str) -> None:
         """Insert text at the cursor, folded if it is large."""

@@ -61,6 +61,29 @@ def test_small_pastes_stay_and_large_ones_fold() -> None:
     assert pastes.expand(f"see {folded}!") == f"see {'line' + chr(10)}{('line' + chr(10)) * 19}!"
 
 
+def test_a_sent_message_returns_with_its_pastes_folded_and_its_words_visible() -> None:
+    pastes = Pastes()
+    first, second = "a\n" * 300, "b\n" * 150
+    message, _ = pastes.sent(f"Compare {pastes.fold(first)}with {pastes.fold(second)}now")
+    pastes.sent("something else")
+    back = pastes.fold_back(message)
+    assert back == (
+        "Compare [Pasted text #1: 300 lines, 600 characters]with [Pasted text #2: 150 lines, 300 characters]now"
+    )
+    assert pastes.expand(back) == message
+    assert pastes.fold_back(f"see\n{second}") == f"see\n{second}", "short enough to be edited"
+    assert pastes.fold_back(f"{first}{'c' * 20_000}").count("Pasted text") == 1
+
+
+def test_few_pastes_of_sent_messages_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(editor, "MOST_SAVED", 25_000)
+    pastes = Pastes()
+    for letter in "abc":
+        pastes.sent(pastes.fold(letter * 11_000))
+    assert [len(pastes.fold_back(f"{letter * 11_000} x")) < 60 for letter in "abc"] == [True, True, True]
+    assert [" x" in pastes.fold_back(f"{letter * 11_000} x") for letter in "abc"] == [False, True, True]
+
+
 def test_hidden_characters_never_reach_the_editor() -> None:
     pastes = Pastes()
     text = "rm -rf \x1b[2J\u202e x"
