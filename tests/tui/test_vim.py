@@ -85,6 +85,39 @@ async def test_paste_mouse_and_composed_text_in_normal_mode() -> None:
         await it.until(lambda: it.text == "alpha pasted 日本 gamma")
 
 
+async def test_a_character_of_several_code_points_is_one_for_every_key() -> None:
+    family, syllable, accented = "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u1112\u1161\u11ab", "e\u0301"
+    async with running(preferences=vim) as it:
+        for one in f"x{accented}y {family}{syllable}!":
+            it.editor.post_message(events.Key(one, one))
+        await it.until(lambda: it.text == f"x{accented}y {family}{syllable}!")
+        await it.press("escape", "0", "l", "x")
+        assert it.text == f"xy {family}{syllable}!"
+        await it.press("u")
+        assert it.text == f"x{accented}y {family}{syllable}!"
+        await it.press("w", "x")
+        assert it.text == f"x{accented}y {syllable}!"
+        await it.press("p", "h", "r", "z", "$")
+        assert it.text == f"x{accented}y z{family}!"
+        await it.press("b", "b", "a", "q", "escape", "4", "X")
+        assert it.text == f"xq{family}!"
+
+
+async def test_undo_takes_a_paste_back_alone() -> None:
+    async with running(preferences=vim) as it:
+        await it.type("one two")
+        await it.press("escape", "d", "b")
+        assert it.text == "one o"
+        it.editor.post_message(events.Paste("pasted "))
+        await it.until(lambda: it.text == "one pasted o")
+        await it.press("u")
+        assert it.text == "one o"
+        await it.press("u")
+        assert it.text == "one two"
+        await it.press("ctrl+r", "ctrl+r")
+        assert it.text == "one pasted o"
+
+
 async def test_the_command_switches_at_once_and_keeps_it() -> None:
     kept: list[tuple[str, str]] = []
 

@@ -18,6 +18,7 @@ from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 from swecli.tui.compat import ShrinkingTextArea
 from swecli.tui.keymap import Keymap
+from swecli.tui.prompt import graphemes
 from swecli.tui.prompt.attachments import Attachments, image_paths
 
 if TYPE_CHECKING:
@@ -464,6 +465,11 @@ class PromptEditor(ShrinkingTextArea):
             if edit is not None:
                 edit()
             return
+        if event.character == graphemes.JOINER:  # Textual inserts only what is printable by itself
+            event.stop()
+            event.prevent_default()
+            self.replace(graphemes.JOINER, *self.selection, maintain_selection_offset=False)
+            return
         # At once, as in ``LineInput``: a binding would run after letters that were typed behind it.
         if key in _OWN and await self.app.run_action(_OWN[key], self):
             event.stop()
@@ -530,16 +536,21 @@ class PromptEditor(ShrinkingTextArea):
         return (row, column), (last, limit)
 
     def get_cursor_left_location(self) -> Location:
-        """One step to the left, over a placeholder as a whole."""
+        """One step to the left, over a placeholder or a character of several code points as a whole."""
         row, column = super().get_cursor_left_location()
-        spans = self.placeholders(self.document.get_line(row))
+        spans = self._steps(row)
         return row, next((left for left, right in spans if left < column < right), column)
 
     def get_cursor_right_location(self) -> Location:
-        """One step to the right, over a placeholder as a whole."""
+        """One step to the right, over a placeholder or a character of several code points as a whole."""
         row, column = super().get_cursor_right_location()
-        spans = self.placeholders(self.document.get_line(row))
+        spans = self._steps(row)
         return row, next((right for left, right in spans if left < column < right), column)
+
+    def _steps(self, row: int) -> tuple[tuple[int, int], ...]:
+        """Spans of a line that the cursor never stops within."""
+        line = self.document.get_line(row)
+        return (*self.placeholders(line), *graphemes.spans(line))
 
     def action_delete_left(self) -> None:
         self._delete(self.get_cursor_left_location())

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from textual import events
 from textual.widgets.text_area import Selection
 
+from swecli.tui.prompt.graphemes import StandIns
 from swecli.tui.prompt.vim import Ask, Buffer, Mode, Vim, line_end, line_start, press, selected, settled
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ class VimKeys:
         self._changed = changed
         self._ask = ask
         self._vim = Vim()
+        self._stand_ins = StandIns()
+        self._left: Buffer | None = None
+        """Text and cursor after the newest key, except in insert mode."""
         self._at = 0
         """Cursor of visual mode; the editor's selection ends behind it."""
         self._shown: Selection | None = None
@@ -41,7 +45,7 @@ class VimKeys:
 
     def begin(self) -> None:
         """Start a new draft in insert mode without undo history."""
-        before, self._shown = self._vim, None
+        before, self._shown, self._left = self._vim, None, None
         self._vim = replace(before, mode="insert", keys=(), inserting=None, undo=(), redo=(), wish=None)
         if before.mode != "insert" or before.keys:
             self._changed()
@@ -75,22 +79,32 @@ class VimKeys:
 
     def _read(self) -> tuple[Vim, Buffer]:
         """Vim state and the editor's text and cursor. A mouse selection becomes visual mode."""
-        editor, vim = self._editor, self._vim
-        text, selection = editor.text, editor.selection
-        cursor = _offset(text, selection.end)
+        editor, vim, text = self._editor, self._vim, self._editor.text
+        selection = editor.selection
+        cursor = self._encoded(text, selection.end)
         if vim.mode.startswith("visual"):
             if selection == self._shown:
                 cursor = self._at
             else:
                 vim = replace(vim, mode="normal", keys=())
         if vim.mode == "normal" and not selection.is_empty:
-            low, high = sorted((_offset(text, selection.start), cursor))
+            low, high = sorted((self._encoded(text, selection.start), cursor))
             vim, cursor = replace(vim, mode="visual", anchor=low), max(low, high - 1)
-        return vim, Buffer(text, cursor, editor.placeholders())
+        encode = self._stand_ins.encode
+        atoms = tuple((len(encode(text[:left])), len(encode(text[:right]))) for left, right in editor.placeholders())
+        buffer = Buffer(encode(text), cursor, atoms)
+        if self._left is not None and self._left.text != buffer.text:  # pasted, cleared, from the history
+            vim = replace(vim, undo=(*vim.undo[-199:], self._left), redo=())
+        return vim, buffer
+
+    def _encoded(self, text: str, place: tuple[int, int]) -> int:
+        """Offset of a row and column in the encoded text."""
+        return len(self._stand_ins.encode(text[: _offset(text, place)]))
 
     def _write(self, before: Buffer, after: Buffer) -> None:
         """Replace the differing part in one step, and set cursor or selection."""
-        editor, old, new = self._editor, before.text, after.text
+        editor, decode = self._editor, self._stand_ins.decode
+        old, new = decode(before.text), decode(after.text)
         if old != new:
             head, most = 0, min(len(old), len(new))
             while head < most and old[head] == new[head]:
@@ -98,19 +112,17 @@ class VimKeys:
             tail = 0
             while tail < most - head and old[-1 - tail] == new[-1 - tail]:
                 tail += 1
-            span = _place(old, head), _place(old, len(old) - tail)
+            span = _end(old[:head]), _end(old[: len(old) - tail])
             editor.replace(new[head : len(new) - tail], *span, maintain_selection_offset=False)
-        self._shown = None
+        self._shown, self._left = None, None if self._vim.mode == "insert" else after
         if self._vim.mode.startswith("visual"):
-            low, high = selected(self._vim, after)
             self._at = after.cursor
-            backwards = after.cursor < self._vim.anchor
-            ends = _place(new, low), _place(new, high)
-            self._shown = Selection(*reversed(ends)) if backwards else Selection(*ends)
+            low, high = (_end(decode(after.text[:place])) for place in selected(self._vim, after))
+            self._shown = Selection(high, low) if after.cursor < self._vim.anchor else Selection(low, high)
             editor.selection = self._shown
         else:
-            cursor = after.cursor if self._vim.mode == "insert" else settled(new, after.cursor)
-            editor.selection = Selection.cursor(_place(new, cursor))
+            cursor = after.cursor if self._vim.mode == "insert" else settled(after.text, after.cursor)
+            editor.selection = Selection.cursor(_end(decode(after.text[:cursor])))
 
 
 def _offset(text: str, place: tuple[int, int]) -> int:
@@ -121,5 +133,6 @@ def _offset(text: str, place: tuple[int, int]) -> int:
     return min(start + place[1], len(text))
 
 
-def _place(text: str, offset: int) -> tuple[int, int]:
-    return text.count("\n", 0, offset), offset - line_start(text, offset)
+def _end(text: str) -> tuple[int, int]:
+    """Row and column of the text's end."""
+    return text.count("\n"), len(text) - line_start(text, len(text))

@@ -1,0 +1,52 @@
+"""What a reader takes for one character."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swecli.tui.prompt.graphemes import StandIns, graphemes, spans
+from tests.tui.support import running
+
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("a", "e\u0301", "x"),
+        ("\u1112\u1161\u11ab", "\u1100\u1173", "\u1112"),
+        ("\uac00\u11ab", "b"),
+        (FAMILY, "\U0001f44d\U0001f3fd", "\u2764\ufe0f", "!"),
+        ("\U0001f1e9\U0001f1ea", "\U0001f1eb\U0001f1f7", "\U0001f1ea"),
+        ("\n", "\u0301", "a"),
+        ("漢", "字", "\u0e01\u0e34"),
+        ("\u200d", "a"),
+    ],
+)
+def test_parts_of_a_text(parts: tuple[str, ...]) -> None:
+    assert list(graphemes("".join(parts))) == list(parts)
+
+
+def test_spans_are_those_of_several_code_points() -> None:
+    assert spans(f"ae\u0301b{FAMILY}") == [(1, 3), (4, 9)]
+    assert spans("plain") == []
+
+
+@given(st.text(st.sampled_from("ae \n\u0301\u200d\U0001f468\U0001f3fd\u1112\u1161\U00030000\U000f0000")))
+def test_stand_ins_lose_nothing(text: str) -> None:
+    stand_ins = StandIns()
+    encoded = stand_ins.encode(text)
+    assert len(encoded) == len(graphemes(text))
+    assert stand_ins.decode(encoded) == text
+    assert stand_ins.encode(text) == encoded
+
+
+async def test_the_cursor_and_backspace_take_a_character_as_a_whole() -> None:
+    async with running() as it:
+        it.editor.insert(f"ae\u0301{FAMILY}b")
+        await it.press("left", "left", "left", "delete")
+        assert it.text == f"a{FAMILY}b"
+        await it.press("right", "backspace")
+        assert it.text == "ab"
