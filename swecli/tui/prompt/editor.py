@@ -22,7 +22,7 @@ from swecli.tui.prompt import graphemes
 from swecli.tui.prompt.attachments import Attachments, image_paths
 
 if TYPE_CHECKING:
-    from textual.document._document import Location
+    from textual.document._document import EditResult, Location
 
     from swecli.core.protocol.messages import ImagePart
 
@@ -133,8 +133,9 @@ class KillRing:
 
     def _insert(self, start: Location, end: Location) -> None:
         text = self._cuts[-1 - self._back]
+        start, end = self._editor.outside(start, end)
         result = self._editor.replace(text, start, end, maintain_selection_offset=False)
-        self._put = (min(start, end), result.end_location)
+        self._put = (start, result.end_location)
         self._left = self._now()
 
     def right(self) -> None:
@@ -412,7 +413,7 @@ class PromptEditor(ShrinkingTextArea):
             return
         if len(text) > MOST_SAVED:
             self.complain(f"Pasted {_size(len(text))}: too large to save with the draft, so keep its source")
-        result = self.replace(self.pastes.fold(text), *self.selection, maintain_selection_offset=False)
+        result = self.replace(self.pastes.fold(text), *self.outside(*self.selection), maintain_selection_offset=False)
         self.move_cursor(result.end_location)
 
     def submit(self, *, queue: bool = False) -> None:
@@ -468,7 +469,7 @@ class PromptEditor(ShrinkingTextArea):
         if event.character == graphemes.JOINER:  # Textual inserts only what is printable by itself
             event.stop()
             event.prevent_default()
-            self.replace(graphemes.JOINER, *self.selection, maintain_selection_offset=False)
+            self._replace_via_keyboard(graphemes.JOINER, *self.selection)
             return
         # At once, as in ``LineInput``: a binding would run after letters that were typed behind it.
         if key in _OWN and await self.app.run_action(_OWN[key], self):
@@ -535,6 +536,18 @@ class PromptEditor(ShrinkingTextArea):
                 limit = max(limit, right)
         return (row, column), (last, limit)
 
+    def outside(self, start: Location, end: Location) -> tuple[Location, Location]:
+        """Where text may replace the span: behind a placeholder that a click led into, or all of those touched."""
+        if start != end:
+            return self.whole(min(start, end), max(start, end))
+        row, column = start
+        spans = self.placeholders(self.document.get_line(row))
+        place = row, next((right for left, right in spans if left < column < right), column)
+        return place, place
+
+    def _replace_via_keyboard(self, insert: str, start: Location, end: Location) -> EditResult | None:
+        return super()._replace_via_keyboard(insert, *self.outside(start, end))
+
     def get_cursor_left_location(self) -> Location:
         """One step to the left, over a placeholder or a character of several code points as a whole."""
         row, column = super().get_cursor_left_location()
@@ -573,7 +586,7 @@ class PromptEditor(ShrinkingTextArea):
         return self.navigator.is_last_wrapped_line(self.cursor_location)
 
     def _newline(self) -> None:
-        self.replace("\n", *self.selection, maintain_selection_offset=False)
+        self._replace_via_keyboard("\n", *self.selection)
 
     def _enter(self) -> None:
         line, column = self.here()

@@ -74,6 +74,32 @@ async def test_a_cursor_inside_a_placeholder_deletes_all_of_it() -> None:
             assert "Pasted" not in it.text, key
 
 
+@pytest.mark.parametrize("keys", [("n",), ("ctrl+j",), ("ctrl+y",)])
+async def test_text_typed_inside_a_placeholder_goes_behind_it(keys: tuple[str, ...]) -> None:
+    added = {"n": "n", "ctrl+j": "\n", "ctrl+y": "cut"}[keys[0]]
+    async with running(DONE) as it:
+        await it.type("cut")
+        await it.press("ctrl+u")
+        it.editor.take_paste("x" * 3000)
+        await it.type("!")
+        it.editor.move_cursor((0, 10))  # as the mouse does
+        await it.press(*keys)
+        it.editor.move_cursor((0, 10))
+        it.editor.post_message(events.Paste("pasted"))
+        await it.until(lambda: "pasted" in it.text)
+        assert it.editor.message == f"{'x' * 3000}pasted{added}!"
+
+
+async def test_text_typed_over_part_of_a_placeholder_replaces_all_of_it() -> None:
+    async with running() as it:
+        await it.type("a ")
+        it.editor.take_paste("x" * 3000)
+        await it.type("!")
+        it.editor.selection = type(it.editor.selection)((0, 10), (0, 15))  # as the mouse selects
+        await it.type("b")
+        assert it.text == "a b!"
+
+
 async def test_returned_pastes_keep_their_places() -> None:
     first, second = "aaaa\n" * 30, "bbbb\n" * 30
     async with running() as it:
