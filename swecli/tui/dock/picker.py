@@ -260,6 +260,8 @@ class Picker(DockPanel):
         return [named.choice for _, _, named in sorted(ranked, key=itemgetter(0, 1))]
 
     def escape(self) -> None:
+        if not self._choices:  # words, not a filter
+            self.prompt_context.stray(self._filter.value)
         if self._cancelled is not None:
             self._cancelled()
         super().escape()

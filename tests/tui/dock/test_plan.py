@@ -73,6 +73,16 @@ async def test_change_it_takes_words_for_the_model() -> None:
         assert not it.session.sent(SetMode)
 
 
+async def test_words_about_a_change_that_are_not_sent_go_to_the_prompt() -> None:
+    async with running(session=planning()) as it:
+        await appear(it)
+        await it.press("3")
+        await it.shows("What should the plan change?")
+        await it.press(*"no test", "escape")
+        await it.until(lambda: it.text == "no test" and it.editor.has_focus)
+        assert len(it.session.sent(Submit)) == 1
+
+
 @pytest.mark.parametrize("key", ["4", "escape"])
 async def test_keep_planning_goes_back_to_the_prompt(key: str) -> None:
     async with running(session=planning()) as it:
