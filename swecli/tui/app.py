@@ -322,6 +322,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             overlay=panel is None and (list_view is not None or main.prompt.overlay),
             panel=panel is not None,
             approval=main.dock.asks_consent,
+            unread=main.dock.asks_consent and panel is not None and panel.unread,
             selection=bool(self.screen.selections) or not editor.selection.is_empty,
             busy=state.busy or bool(state.running),
             beside=self.input.waits_beside,

@@ -165,7 +165,8 @@ CancelStep = Literal["copy", "quit", "overlay", "panel", "interrupt", "beside", 
 
 class KeyContext(Struct, frozen=True):
     """What is open, selected, typed and running, including ``beside`` the turn. ``armed`` is the seconds since Ctrl+C
-    on an empty prompt, None if not pressed or if something happened since."""
+    on an empty prompt, None if not pressed or if something happened since. ``unread``: the panel is an approval that
+    appeared too recently to have been read."""
 
     overlay: bool = False
     panel: bool = False
@@ -175,12 +176,16 @@ class KeyContext(Struct, frozen=True):
     beside: bool = False
     text: bool = False
     armed: float | None = None
+    unread: bool = False
 
 
 def escape(now: KeyContext) -> EscapeStep:
-    """Step that Esc takes, one at a time: close, then clear, then interrupt the turn, then cancel a side question."""
+    """Step that Esc takes, one at a time: close, then clear, then interrupt the turn, then cancel a side question. With
+    an unread approval it interrupts: it was meant for what was on the screen before."""
     if now.overlay:
         return "overlay"
+    if now.unread and now.busy:
+        return "interrupt"
     if now.panel:
         return "panel"
     if now.selection:

@@ -64,6 +64,7 @@ def test_escape_interrupts_only_when_nothing_is_open() -> None:
     for values in itertools.product((False, True), repeat=4):
         now = KeyContext(*values[:2], False, *values[2:])
         assert (keymap.escape(now) == "interrupt") == (values == (False, False, False, True))
+    assert keymap.escape(KeyContext(panel=True, approval=True, busy=True, unread=True)) == "interrupt"
 
 
 def test_control_c_quits_only_on_the_second_press_without_text() -> None:

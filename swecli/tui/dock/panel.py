@@ -63,7 +63,7 @@ class Grace:
     ) -> None:
         self._clock = clock
         self._stray = stray
-        now = clock()
+        self._since = now = clock()
         self._until = now + GRACE
         self._sentence = typed is not None and now - typed < TYPING
         self._pause = GRACE
@@ -75,6 +75,11 @@ class Grace:
     def left(self) -> float:
         """Seconds until keys count; 0 if they do."""
         return max(0.0, self._until - self._clock())
+
+    @property
+    def unread(self) -> bool:
+        """Whether the panel appeared too recently to have been read."""
+        return self._clock() - self._since < GRACE
 
     def ignores(self) -> bool:
         return self.left > 0
@@ -455,6 +460,10 @@ class DockPanel(Vertical, can_focus=True):
     def field(self) -> LineInput | CommandEditor | None:
         """The active input, if any."""
         return None
+
+    @property
+    def unread(self) -> bool:
+        return self.grace is None or self.grace.unread
 
     def appear(self) -> None:
         """Mark the panel as visible from now on."""

@@ -12,6 +12,7 @@ from swecli.core.protocol.blocks import DiffBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.commands import Interrupt, ReplyPermission
 from swecli.core.protocol.events import PermissionRequested
 from swecli.tui.dock import panel
+from swecli.tui.dock.approval import ApprovalPanel
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.scenes import TODOS
 from tests.tui.support import Running, Session, running
@@ -323,6 +324,37 @@ async def test_escape_leaves_the_word_then_rejects_then_interrupts() -> None:
         assert not it.session.sent(Interrupt)
         await it.press("escape")
         await it.until(lambda: it.session.sent(Interrupt))
+
+
+async def second_appears(it: Running) -> None:
+    def is_there() -> bool:
+        shown = it.app.main.dock.panel
+        return isinstance(shown, ApprovalPanel) and shown.request.request == "p2" and shown.grace is not None
+
+    await it.until(is_there)
+
+
+async def test_a_quick_second_escape_interrupts_instead_of_rejecting_what_nobody_read() -> None:
+    async with running((ask(1), ask(2), WAIT_FOR_INTERRUPT)) as it:
+        await appear(it)
+        await it.press("escape")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject")])
+        await second_appears(it)
+        await it.press("escape")
+        await it.until(lambda: it.session.sent(Interrupt))
+        assert replies(it) == [ReplyPermission("p1", "reject")]
+
+
+async def test_a_second_escape_after_a_look_rejects_the_next_request() -> None:
+    async with running((ask(1), ask(2), WAIT_FOR_INTERRUPT)) as it:
+        await appear(it)
+        await it.press("escape")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject")])
+        await second_appears(it)
+        it.clock.now += 1
+        await it.press("escape")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "reject"), ReplyPermission("p2", "reject")])
+        assert not it.session.sent(Interrupt)
 
 
 async def test_control_c_interrupts_the_turn() -> None:
