@@ -199,7 +199,6 @@ class ApprovalPanel(DockPanel):
         self._hidden = 0
         """Lines of the change or command that do not fit."""
         self._span = 0
-        self._decided = False
         self._doing: _Doing = "asks"
         self._body = BlockView(request.blocks)
         self._hunks = HunkList(request.blocks, request.hunks) if request.hunks else None
@@ -434,8 +433,8 @@ class ApprovalPanel(DockPanel):
         self._reply(ReplyPermission(self.request.request, choice, note, span=span, hunks=hunks))
 
     def _reply(self, reply: ReplyPermission) -> None:
-        if not self._decided:
-            self._decided = True
+        if not self.answered:
+            self.close_to_keys()
             self.post_message(self.Decided(reply))
 
     def _answers(self) -> list[Choice]:

@@ -271,7 +271,6 @@ class ChoicePanel(DockPanel):
         self._list = ChoiceList()
         self._list.show([choice for _, choice in choices])
         self._legend = KeyLine("keys")
-        self._decided = False
         # Kept here because the children go before the panel when the program ends.
         self._intro_line = Static(Content(intro), id="intro")
         self._about = Static(Content(""), id="lines")
@@ -389,8 +388,8 @@ class ChoicePanel(DockPanel):
         self._decide(self._leave[0])
 
     def _decide(self, value: str) -> None:
-        if not self._decided:
-            self._decided = True
+        if not self.answered:
+            self.close_to_keys()
             self.post_message(self.Finished(self))
             self._done(value)
 

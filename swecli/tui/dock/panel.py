@@ -399,6 +399,8 @@ class DockPanel(Vertical, can_focus=True):
     """Newest key received here."""
     _early: tuple[events.Key, ...] = ()
     """Keys received before the panel was mounted."""
+    answered = False
+    """Whether the user has decided; the panel disappears once the session knows."""
     _there = False
     _approving = ""
     """Pending approving letter; cancelled if the next key shows that it began a sentence."""
@@ -469,6 +471,11 @@ class DockPanel(Vertical, can_focus=True):
         """Mark the panel as visible from now on."""
         self.grace = Grace(self.prompt_context.clock, self.prompt_context.typed(), self._stray)
 
+    def close_to_keys(self) -> None:
+        """The user has decided: letters belong to the prompt from now on, other keys to nothing."""
+        self.answered = True
+        self.focus()
+
     def _stray(self, text: str) -> None:
         self.prompt_context.stray(text)
         if text:
@@ -501,11 +508,24 @@ class DockPanel(Vertical, can_focus=True):
         if event.key in ("tab", "shift+tab"):
             event.stop()
             event.prevent_default()
+        elif self.answered:
+            event.stop()
+            event.prevent_default()
+            self._pass_on((event.character or "") if event.is_printable else "")
         elif field is not None:
             if event is not field.last_key:
                 await field.take_key(event)
         else:
             self._handle_key(event)
+
+    def _pass_on(self, letter: str) -> None:
+        """Give the prompt what is typed behind an answer, but no digit that may repeat it."""
+        if self.grace is None or not letter:
+            self.prompt_context.stray(letter)
+        elif not letter.isdigit():
+            self.grace.typed(letter)
+        else:
+            self.grace.in_sentence(letter)
 
     def _handle_key(self, event: events.Key) -> None:
         weight, letter = self.key_effect(event.key), (event.character or "") if event.is_printable else ""

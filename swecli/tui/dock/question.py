@@ -77,7 +77,6 @@ class QuestionPanel(DockPanel):
         """Ticked options and text of each question that was left."""
         self._at = 0
         self._checked: set[int] = set()
-        self._done = False
         self._lead = ""
         self._list = ChoiceList(limit=10)
         self._keys = KeyLine("keys")
@@ -278,6 +277,6 @@ class QuestionPanel(DockPanel):
             self._finish(tuple(self._answers[number] for number in range(count)))
 
     def _finish(self, answers: tuple[tuple[str, ...], ...]) -> None:
-        if not self._done:
-            self._done = True
+        if not self.answered:
+            self.close_to_keys()
             self.post_message(self.Decided(Answer(self.request.request, answers)))

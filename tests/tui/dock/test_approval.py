@@ -326,6 +326,18 @@ async def test_escape_leaves_the_word_then_rejects_then_interrupts() -> None:
         await it.until(lambda: it.session.sent(Interrupt))
 
 
+@pytest.mark.parametrize("keys", [("1", "n"), ("1", "down", "down", "enter", "n"), ("n", "x", "enter", "n")])
+async def test_letters_behind_an_answer_go_to_the_prompt(
+    keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running((ask(), WAIT_FOR_INTERRUPT)) as it:
+        await appear(it)
+        monkeypatch.setattr(it.session, "_replies", {})  # it has not heard the answer yet
+        await it.press(*keys, *"ext time, 1 test")
+        await it.until(lambda: it.text == "next time, 1 test")
+        assert len(replies(it)) == 1
+
+
 async def second_appears(it: Running) -> None:
     def is_there() -> bool:
         shown = it.app.main.dock.panel
