@@ -43,12 +43,19 @@ _EMOJI = (
     "\u2934\u2935\u2b05-\u2b55\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
 _TONE = "\U0001f3fb-\U0001f3ff"
-_EMOJI_JOIN = lazy_pattern(
+_CURSIVE = "\u0620-\u065f\u066e-\u06d3\u06fa-\u06ff\u0710-\u074f\u0750-\u077f\u07ca-\u07ea\u0870-\u0887\u08a0-\u08c9"
+"""Letters of scripts that are written joined: Arabic, Syriac, N'Ko."""
+_VIRAMA = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca\u1039\u103a\u17d2"
+"""Marks of Indic scripts that take a letter's vowel."""
+_MEANT = lazy_pattern(
     rf"(?<=[{_EMOJI}{_TONE}])\u200d(?=[{_EMOJI}])"
     rf"|(?<=[{_EMOJI}{_TONE}]\ufe0f)\u200d(?=[{_EMOJI}])"
     rf"|(?<=[{_EMOJI}0-9#*])\ufe0f"
+    rf"|(?<=[{_CURSIVE}])[\u200c\u200d](?=[{_CURSIVE}])"
+    rf"|(?<=[{_VIRAMA}])[\u200c\u200d]|(?<=[\u0900-\u0dff])\u200d(?=[{_VIRAMA}])"
 )
-"""A joiner between two pictures and a selector after one: parts of a single glyph."""
+"""Joiners and selectors that belong to what is written: between two pictures, after one, and where the spelling of
+Persian, Hindi and other languages has them (Unicode annex 31, section 2.3)."""
 
 
 _SEQUENCE: Final = lazy_pattern(
@@ -70,8 +77,8 @@ def sanitise(text: str, *, keep_newlines: bool = True, tabs: int = TAB_SIZE) -> 
     Control characters become their pictures (ESC is ``␛``), other invisible characters, marks of direction, line
     separators and lone surrogates their number (``⟨U+202E⟩``). CRLF becomes a newline; newlines become ``␊`` without
     ``keep_newlines``. Tabs are filled up to the next multiple of ``tabs`` characters, or become ``␉`` when ``tabs`` is
-    0. A run of more than ``MAX_MARKS`` combining marks is cut and the rest counted. Letters, wide characters and joined
-    emoji stay. Time is linear in the length of the text.
+    0. A run of more than ``MAX_MARKS`` combining marks is cut and the rest counted. Letters with their joiners, wide
+    characters and joined emoji stay. Time is linear in the length of the text.
     """
     if isinstance(text, SafeText) and (keep_newlines or "\n" not in text):
         return text
@@ -90,10 +97,10 @@ def sanitise(text: str, *, keep_newlines: bool = True, tabs: int = TAB_SIZE) -> 
             text = text.replace(character, picture)
     if ascii_only or not _UNSAFE.search(text):
         return SafeText(text)
-    joins = {match.start() for match in _EMOJI_JOIN.finditer(text)}
+    meant = {match.start() for match in _MEANT.finditer(text)}
 
     def stand_in(match: re.Match[str]) -> str:
-        return match[0] if match.start() in joins else f"⟨U+{ord(match[0]):04X}⟩"
+        return match[0] if match.start() in meant else f"⟨U+{ord(match[0]):04X}⟩"
 
     return SafeText(_UNSAFE.sub(stand_in, text))
 
@@ -114,7 +121,10 @@ def printable_line(text: str) -> str:
 def visible_part(text: str) -> str:
     """The text without deceptive characters: line ends other than LF, control and other hidden characters."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(char for char in text if char in "\n\t" or sanitise(char) == char)
+    meant = {match.start() for match in _MEANT.finditer(text)}
+    return "".join(
+        char for place, char in enumerate(text) if char in "\n\t" or place in meant or sanitise(char) == char
+    )
 
 
 def printable_name(name: str) -> str:

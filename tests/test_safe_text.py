@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from swecli.safe_text import MAX_MARKS, SafeText, safe_line, sanitise
 
-SAFE_FORMAT = {"\u200d", "\ufe0f"}
-"""Allowed inside of emoji only."""
+SAFE_FORMAT = {"\u200c", "\u200d", "\ufe0f"}
+"""Allowed inside of emoji and of some scripts only."""
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,8 @@ SAFE_FORMAT = {"\u200d", "\ufe0f"}
         ("a\r\nb\rc\x0bd\x0ce", "a\nb␍c␋d␌e"),
         ("a\tb\n\tc", "a   b\n    c"),
         ("x\u200dy", "x⟨U+200D⟩y"),
+        ("ab\u200cc \u200cی", "ab⟨U+200C⟩c ⟨U+200C⟩ی"),
+        ("ی\u200c\u200cی", "ی⟨U+200C⟩⟨U+200C⟩ی"),
         ("x\ufe0f", "x⟨U+FE0F⟩"),
         ("[red]x[/red] [/foo]", "[red]x[/red] [/foo]"),
     ],
@@ -40,7 +42,26 @@ def test_stand_ins(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["日本語", "👍🏽", "👨‍👩‍👧", "❤️", "1️⃣", "é", "e\u0301", "กำ้", "שָׁלוֹם", "नमस्ते", "─│▎", "\ue0b0"]
+    "text",
+    [
+        "日本語",
+        "👍🏽",
+        "👨‍👩‍👧",
+        "❤️",
+        "1️⃣",
+        "é",
+        "e\u0301",
+        "กำ้",
+        "שָׁלוֹם",
+        "नमस्ते",
+        "─│▎",
+        "\ue0b0",
+        "می\u200cخواهم",
+        "क्\u200dष",
+        "ന്\u200d",
+        "র\u200d্য",
+        "क्\u200cष",
+    ],
 )
 def test_text_of_people_is_left_as_it_is(text: str) -> None:
     assert sanitise(text) == text
@@ -59,7 +80,8 @@ def test_a_tower_of_marks_is_bounded_and_counted() -> None:
 
 
 @given(
-    st.text(st.characters(), max_size=200) | st.text("\x1b\x9b[]\r\n\t\u200d\ufe0f\u0301👍é\u202e\ud800a", max_size=60)
+    st.text(st.characters(), max_size=200)
+    | st.text("\x1b\x9b[]\r\n\t\u200c\u200d\ufe0fی\u094dक\u0301👍é\u202e\ud800a", max_size=60)
 )
 def test_every_character_that_passes_is_harmless(text: str) -> None:
     shown = sanitise(text)

@@ -300,7 +300,7 @@ def _large(text: str, lines: int, characters: int) -> bool:
 
 
 def _hidden(text: str) -> bool:
-    return any(unicodedata.category(char) in ("Cc", "Cf", "Cs") and char not in "\n\t\u200d" for char in text)
+    return any(unicodedata.category(char) in ("Cc", "Cf", "Cs") and char not in "\n\t\u200c\u200d" for char in text)
 
 
 def _size(characters: int) -> str:
@@ -466,10 +466,10 @@ class PromptEditor(ShrinkingTextArea):
             if edit is not None:
                 edit()
             return
-        if event.character == graphemes.JOINER:  # Textual inserts only what is printable by itself
+        if event.character in graphemes.JOINERS:  # Textual inserts only what is printable by itself
             event.stop()
             event.prevent_default()
-            self._replace_via_keyboard(graphemes.JOINER, *self.selection)
+            self._replace_via_keyboard(event.character, *self.selection)
             return
         # At once, as in ``LineInput``: a binding would run after letters that were typed behind it.
         if key in _OWN and await self.app.run_action(_OWN[key], self):

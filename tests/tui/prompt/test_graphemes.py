@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual import events
 
+from swecli.safe_text import sanitise
 from swecli.tui.prompt.graphemes import StandIns, graphemes, spans
 from tests.tui.support import running
 
@@ -50,3 +52,12 @@ async def test_the_cursor_and_backspace_take_a_character_as_a_whole() -> None:
         assert it.text == f"a{FAMILY}b"
         await it.press("right", "backspace")
         assert it.text == "ab"
+
+
+async def test_joiners_that_are_typed_stay() -> None:
+    async with running() as it:
+        word = "می\u200cخواهم"
+        for letter in word:
+            it.app.post_message(events.Key("a key", letter))
+        await it.until(lambda: it.text == word)
+        assert str(sanitise(it.text)) == word
