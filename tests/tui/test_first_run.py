@@ -268,6 +268,17 @@ async def test_a_slash_command_typed_at_the_list_is_run() -> None:
         assert it.session.sent(SetModel) == []
 
 
+async def test_a_question_mark_opens_help_at_the_list_but_not_within_a_name() -> None:
+    async with running(session=alone(*OFFERS)) as it:
+        await it.shows("Connect a model")
+        await it.press(*"qwen?")
+        await it.shows("qwen?")
+        await it.press(*["backspace"] * 5, "?")
+        await it.shows("Help \N{MIDDLE DOT}", "@path")
+        await it.press("escape")
+        await it.shows("Ask for a change")
+
+
 async def test_commands_are_listed_while_one_is_typed_there_and_may_have_arguments() -> None:
     async with running(session=alone(*OFFERS)) as it:
         await it.shows("Connect a model")

@@ -39,7 +39,7 @@ class Choice(Struct, frozen=True):
 
 class Prompted(Struct, frozen=True):
     """What a list that appears unasked does for the prompt: input with a slash filters ``commands``, and ``run`` gets
-    it, as it gets input with an exclamation mark."""
+    it, as it gets input with an exclamation mark. A question mark on empty input runs /help."""
 
     commands: Callable[[], Sequence[Choice]]
     run: Callable[[str], None]
@@ -194,6 +194,8 @@ class Picker(DockPanel):
             self._keys.say(self.said)
         elif self._quit is not None and not self._filter.value and self._ends(event.key):
             self._quit()
+        elif self._prompted is not None and not self._filter.value and digit == "?":
+            self._finish("/help")
         else:
             return False
         return True
