@@ -43,7 +43,11 @@ class Keymap:
                 self._actions.setdefault(BY_NAME[name].place, {}).setdefault(event_name(key), name)
 
     def action(self, place: Place, key: str) -> str | None:
-        """Action of a key (as events name it) in a place."""
+        """Action of a key (as events name it) in a place. Enter with other modifiers than the usual ones is a line
+        break too, so that no terminal's form of it is lost."""
+        newline = place == "prompt" and key.endswith("+enter") and self._keys["newline"]
+        if newline and key not in BY_NAME["newline"].keys and not any(key in keys for keys in self._actions.values()):
+            return "newline"
         return self._actions.get(place, {}).get(key)
 
     def freed(self, place: Place, key: str) -> bool:

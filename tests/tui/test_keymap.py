@@ -69,6 +69,19 @@ async def test_enter_can_make_a_new_line_when_another_key_sends() -> None:
         assert it.session.sent(Submit) == [Submit("one\ntwo")]
 
 
+def test_enter_with_any_modifiers_is_a_line_break_unless_it_means_something_else() -> None:
+    keymap = Keymap()
+    for key in ("alt+shift+enter", "ctrl+shift+enter", "super+enter", "shift+enter"):
+        assert keymap.action("prompt", key) == "newline"
+        assert keymap.action("everywhere", key) is None
+    keymap.adopt({"newline": ("f5",), "expand": ("super+enter",)})
+    assert keymap.action("prompt", "super+enter") is None
+    assert keymap.action("everywhere", "super+enter") == "expand"
+    assert keymap.action("prompt", "shift+enter") is None
+    keymap.adopt({"newline": ()})
+    assert keymap.action("prompt", "ctrl+shift+enter") is None
+
+
 def words(it: Running) -> set[str]:
     """The lines of the screen without the blanks between columns."""
     return {" ".join(line.replace("\u203a", "").split()) for line in it.screen().split("\n")}

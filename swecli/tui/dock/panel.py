@@ -287,11 +287,8 @@ class ChoiceClicked(Message):
     again: bool
 
 
-_NEW_LINE = frozenset(("ctrl+j", "shift+enter", "alt+enter", "ctrl+enter"))
-
-
 class CommandEditor(ShrinkingTextArea):
-    """Command input: Enter posts ``Submitted``; Ctrl+J inserts a newline."""
+    """Command input: Enter posts ``Submitted``; Ctrl+J, and Enter with a modifier, insert a newline."""
 
     DEFAULT_CSS = """
     CommandEditor {
@@ -342,7 +339,7 @@ class CommandEditor(ShrinkingTextArea):
             event.stop()
             event.prevent_default()
             self.post_message(self.Submitted(self.text))
-        elif event.key in _NEW_LINE:
+        elif event.key == "ctrl+j" or event.key.endswith("+enter"):
             event.stop()
             event.prevent_default()
             self.insert("\n")

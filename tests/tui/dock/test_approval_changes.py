@@ -111,9 +111,9 @@ async def test_a_command_that_was_left_as_it_is_stays_asked_about() -> None:
 async def test_a_line_more_in_a_command() -> None:
     async with running((COMMAND,)) as it:
         await appear(it)
-        await it.press("e", "ctrl+j", *"ls", "enter")
+        await it.press("e", "ctrl+j", *"ls", "ctrl+shift+enter", *"id", "enter")
         await it.until(lambda: replies(it))
-        assert replies(it)[0].arguments["command"] == "rm -rf build\nls"
+        assert replies(it)[0].arguments["command"] == "rm -rf build\nls\nid"
 
 
 def test_what_can_not_be_seen_is_not_offered_for_editing() -> None:
