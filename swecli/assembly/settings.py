@@ -94,7 +94,7 @@ class SettingsFiles:
                 keep_unshared(Path(path).parent)
             set_value(Path(path), name, value)
         except OSError as error:
-            raise ValueError(f"cannot write {error.filename} ({error.strerror}); nothing was changed") from None
+            raise ValueError(f"cannot be written to {error.filename} ({error.strerror}); nothing was changed") from None
         except ConfigError as error:
             raise ValueError(str(error)) from None
         notice = f"{name} = {toml_text(value)}, written to {path}"
@@ -109,7 +109,9 @@ class SettingsFiles:
         except ConfigError as error:
             raise ValueError(str(error)) from None
         if not there:
-            raise ValueError(f"{name} is not set in {path}; nothing was changed")
+            known = meaning(key_parts(name)) is not None
+            problem = f"is not set in {path}; nothing was changed" if known else self._unknown(name)
+            raise ValueError(f"{name} {problem}")
         return self._written(name, file, f"{name} removed from {path}", is_set=False)
 
     def _path(self, file: FileName) -> str:
@@ -143,6 +145,10 @@ class SettingsFiles:
             value = cast("Any", value[part] if isinstance(value, dict) else getattr(value, part))
         return Written(notice, name, value)
 
+    def _unknown(self, name: str) -> str:
+        """The end of a sentence about a name that is no setting."""
+        return f"is not a setting; {instead_of(name, (each.name for each in self.described()))}"
+
     def _checked(self, name: str, text: str, file: FileName) -> object:
         """The value in writable form.
 
@@ -152,7 +158,7 @@ class SettingsFiles:
         key = key_parts(name)
         about = meaning(key)
         if about is None:
-            raise ValueError(f"is not a setting; {instead_of(name, (each.name for each in self.described()))}")
+            raise ValueError(self._unknown(name))
         if about.secret:
             raise ValueError(f"cannot be set here. {SECRET}")
         words = "text" in about.takes or any(choice.startswith('"') for choice in about.choices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 
@@ -111,7 +112,8 @@ def _changed(change: Callable[[], str], name: str) -> int:
         notice = change()
     except ValueError as error:
         text = str(error)
-        raise StartError(f"{name} {text}".strip() if name and name not in text else text, ExitCode.BAD_INPUT) from None
+        named = not name or name in re.split(r"[^\w.-]+", text)  # theme is not named in "did you mean ui.theme?"
+        raise StartError(text if named else f"{name} {text}", ExitCode.BAD_INPUT) from None
     return _print([safe_line(notice)])
 
 
