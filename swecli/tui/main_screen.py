@@ -96,11 +96,11 @@ class Dock(Vertical):
         edits = sum(request.acceptable for request in self._waiting)
         match mode:
             case "accept-edits" if edits:
-                return f"accepts {plural(edits, 'waiting edit')} unless you continue"
+                return f"accepts {plural(edits, 'waiting edit')} in a moment"
             case "plan":
-                return f"rejects {plural(len(self._waiting), 'waiting request')} unless you continue"
+                return f"rejects {plural(len(self._waiting), 'waiting request')} in a moment"
             case "auto":
-                return "decides what it may run unless you continue"
+                return "runs the waiting calls that it allows"
             case _:
                 return ""
 

@@ -120,6 +120,7 @@ def test_hints_and_words_for_habits_name_only_commands_that_there_are() -> None:
     named = {name for text in told for name in re.findall(r"(?:^|[\s(])/([a-z][a-z-]*)", text)}
     assert len(named) > 15
     assert named <= known
+    assert [text for text in ELSEWHERE.values() if ": " in text] == []  # the colon before it is the only one
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def _long(name: str, table: Table, argument: str, rest: list[str], parsed: _Pars
     takes_value = option in table.long_values or option in table.long_files
     if equals:
         if not takes_value and option not in table.long_optional and option not in table.long_last:
-            raise UnprovenError(f"the option --{option} of {name} may not be harmless")
+            raise UnprovenError(f"{name} --{option} may do more than read")
         _keep(option in table.long_files, argument, value, parsed)
     elif takes_value:
         _keep(option in table.long_files, argument, _next(name, argument, rest), parsed)
@@ -99,13 +99,13 @@ def _long(name: str, table: Table, argument: str, rest: list[str], parsed: _Pars
         if rest:
             _keep(False, argument, _next(name, argument, rest), parsed)
     elif option not in table.long and option not in table.long_optional:
-        raise UnprovenError(f"the option {argument} of {name} may not be harmless")
+        raise UnprovenError(f"{name} {argument} may do more than read")
 
 
 def _short(name: str, table: Table, argument: str, rest: list[str], parsed: _Parsed) -> None:
     letters = argument[1:]
     if not table.cluster and len(letters) > 1:
-        raise UnprovenError(f"the option {argument} of {name} may not be harmless")
+        raise UnprovenError(f"{name} {argument} may do more than read")
     for index, letter in enumerate(letters):
         parsed.options.add(f"-{letter}")
         attached = letters[index + 1 :]
@@ -120,7 +120,7 @@ def _short(name: str, table: Table, argument: str, rest: list[str], parsed: _Par
         elif table.digits and letters[index:].isascii() and letters[index:].isdigit():
             return
         else:
-            raise UnprovenError(f"the option -{letter} of {name} may not be harmless")
+            raise UnprovenError(f"{name} -{letter} may do more than read")
         return
 
 

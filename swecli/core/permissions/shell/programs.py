@@ -46,7 +46,7 @@ def check_sed(arguments: list[str], situation: Situation) -> None:
             operands += rest
             break
         elif word != "-" and word.startswith("-"):
-            raise UnprovenError(f"the option {word} of sed may not be harmless")
+            raise UnprovenError(f"sed {word} may do more than read")
         else:
             operands.append(word)
     if not scripts:
@@ -173,11 +173,11 @@ def check_awk(arguments: list[str], situation: Situation) -> None:
         elif word.startswith(("-F", "-v")):
             value = word[2:]
         else:
-            raise UnprovenError(f"the option {word} of awk may not be harmless")
+            raise UnprovenError(f"awk {word} may do more than read")
         if word.startswith("-v") and not re.fullmatch(
             r"[a-z_][A-Za-z0-9_]*=[^\n]*|[NOF]S=[^\n]*|[OR]+FS=[^\n]*", value
         ):
-            raise UnprovenError(f"the awk variable {value} may not be harmless")
+            raise UnprovenError(f"the awk variable {value} may do more than set a value")
     if not rest or not program_is_harmless(rest[0]):
         raise UnprovenError("the awk program may do more than print")
     for operand in rest[1:]:
@@ -308,7 +308,7 @@ def _jq(arguments: list[str], situation: Situation) -> None:
             continue
         elif word.startswith("-") and word != "-":
             if word.startswith("--") or not set(word[1:]) <= _JQ_FLAGS:
-                raise UnprovenError(f"the option {word} of jq may not be harmless")
+                raise UnprovenError(f"jq {word} may do more than read")
         else:
             operands.append(word)
     if not operands:
@@ -402,7 +402,7 @@ def _ps(arguments: list[str], situation: Situation) -> None:
             if not rest or "env" in rest.pop(0):
                 raise UnprovenError("ps would show environments")
         elif not re.fullmatch(r"-[AaedfFHjlLMTwyZ]+|-?[auxfjlrTvw]+|\d+", word):
-            raise UnprovenError(f"{word} of ps may not be harmless")
+            raise UnprovenError(f"ps {word} may do more than read")
 
 
 def _printenv(arguments: list[str], situation: Situation) -> None:
@@ -420,7 +420,7 @@ def _yq(arguments: list[str], situation: Situation) -> None:
         raise UnprovenError("the yq filter may do more than read")
     for operand in operands[1:]:
         if operand.startswith("-"):
-            raise UnprovenError(f"the option {operand} of yq may not be harmless")
+            raise UnprovenError(f"yq {operand} may do more than read")
         check_content(operand, situation)
 
 
@@ -483,11 +483,11 @@ def _compressor(name: str, arguments: list[str], situation: Situation) -> None:
     for word in arguments:
         if word.startswith("--"):
             if word not in _COMPRESSOR_LONG:
-                raise UnprovenError(f"the option {word} of {name} may not be harmless")
+                raise UnprovenError(f"{name} {word} may do more than read")
             options.add(word)
         elif word.startswith("-") and word != "-":
             if not set(word[1:]) <= _COMPRESSOR_LETTERS:
-                raise UnprovenError(f"the option {word} of {name} may not be harmless")
+                raise UnprovenError(f"{name} {word} may do more than read")
             options.update(f"-{letter}" for letter in word[1:])
         else:
             check_content(word, situation)
