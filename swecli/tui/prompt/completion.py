@@ -150,14 +150,14 @@ def arguments(query: str, words: Iterable[Word]) -> list[Suggestion]:
 
 _TESTS = lazy_pattern(r"(?:^|/)(?:tests?|__tests__|specs?|testing)/|(?:^|/)test_[^/]*$|[_.](?:test|spec)\.[^/.]+$")
 _DOCS = lazy_pattern(
-    r"(?:^|/)(?:docs?|examples?|samples?|\.[^/]+)/"
-    r"|\.(?:md|rst|txt|adoc)$|(?:^|/)(?:README|LICEN[SC]E|COPYING|AUTHORS|CHANGELOG|CHANGES)$",
+    r"(?:^|/)(?:docs?|examples?|samples?|\.[^/]+)(?:/|$)|\.(?:md|rst|txt|adoc|lock|sum)$|[-.]lock\.(?:json|ya?ml)$"
+    r"|(?:^|/)(?:README|LICEN[SC]E|COPYING|AUTHORS|CONTRIBUTORS|MAINTAINERS|CHANGE(?:LOG|S)|HISTORY|NEWS|NOTICE|TODO)$",
     re.IGNORECASE,
 )
 
 
 def place(path: str) -> int:
-    """0 for source, 1 for docs, examples and folders of settings such as ``.github``, 2 for tests."""
+    """0 for source, 1 for docs, examples, lock files and settings such as ``.github``, 2 for tests."""
     return 2 if _TESTS.search(path) else 1 if _DOCS.search(path) else 0
 
 
@@ -173,12 +173,19 @@ def _file_rank(query: str, path: str) -> tuple[int, int, int, int, str] | None:
     if rank is None:
         return None
     kind, length, _ = rank
+    if 0 < kind < SCATTERED and _private(last_part(path)).casefold().startswith(query.casefold()):
+        kind = 0
     if kind < SCATTERED:
         return (kind, place(path), 0, length, path)
     in_name = score(query, last_part(path))
     if in_name is not None:
         return (SCATTERED, place(path), in_name[0], length, path)
     return (SCATTERED + 1, place(path), kind, length, path)
+
+
+def _private(name: str) -> str:
+    """The name without leading underscores: ``_utils.py`` begins with ``util`` too."""
+    return name.lstrip("_")
 
 
 class OrderedPaths:
@@ -190,12 +197,16 @@ class OrderedPaths:
         self._folded = [path.casefold() for path in self._paths]
         self._begins = array("L", (text.rstrip("/").rfind("/") + 1 for text in self._folded))
         """Where the last parts begin."""
+        self._letters = array(
+            "L", (len(text) - len(_private(text[at:])) for text, at in zip(self._folded, self._begins, strict=True))
+        )
+        """The same without leading underscores."""
 
     def best(self, query: str, limit: int) -> list[str]:
         """As ``best_files``; of paths with scattered letters, only the first ``MOST_SCATTERED`` are compared."""
         wanted = query.casefold()
         flat = "/" not in wanted  # else no last part has it
-        begin = (path for path, text, at in self._entries() if flat and text.startswith(wanted, at))
+        begin = (path for path, text, at in self._entries(wanted) if flat and text.startswith(wanted, at))
         found = list(islice(begin, limit))
         if len(found) < limit:
             rest = [entry for entry in self._entries() if wanted in entry[1]]
@@ -214,8 +225,9 @@ class OrderedPaths:
             found += best_files(query, islice(scattered, MOST_SCATTERED), limit - len(found))
         return found
 
-    def _entries(self) -> Iterator[tuple[str, str, int]]:
-        return zip(self._paths, self._folded, self._begins, strict=True)
+    def _entries(self, wanted: str = "_") -> Iterator[tuple[str, str, int]]:
+        begins = self._begins if wanted.startswith("_") else self._letters
+        return zip(self._paths, self._folded, begins, strict=True)
 
 
 MOST_SCATTERED = 5_000

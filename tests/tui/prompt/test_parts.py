@@ -176,15 +176,23 @@ def test_letters_scattered_over_folders_and_what_is_no_source_come_later() -> No
         "tests/test_core.py",
         "src/click/_color_render.py",
         "examples/core.py",
+        "src/click/_core_types.py",
     )
     assert completion.best_files("core", paths, 9) == [
         "src/click/core.py",
+        "src/click/_core_types.py",
         "examples/core.py",
         "tests/test_core.py",
         "src/click/_color_render.py",
         "examples/colors/README",
         ".devcontainer/devcontainer.json",
     ]
+
+
+def test_source_comes_before_settings_lock_files_and_notes_without_an_ending() -> None:
+    source = ("kilo.c", "Makefile", "src/main.py")
+    rest = ("TODO", ".gitignore", "uv.lock", "package-lock.json", "pnpm-lock.yaml", "go.sum", "NEWS", "a/.eslintrc.js")
+    assert completion.OrderedPaths((*rest, *source)).best("", 3) == ["kilo.c", "Makefile", "src/main.py"]
 
 
 def test_many_paths_are_ranked_quickly() -> None:
@@ -200,7 +208,7 @@ def test_ordered_paths_find_the_same_as_a_ranking_of_all() -> None:
     import random
 
     chance = random.Random(1)
-    parts = ["core", "view", "Test", "docs", "a", "ab", "README", "x.md", "test_core.py", "src", "ß"]
+    parts = ["core", "view", "Test", "docs", "a", "ab", "README", "x.md", "test_core.py", "src", "ß", "_core", "__a"]
     paths = with_folders(
         ["/".join("_".join(chance.choices(parts, k=2)) for _ in range(chance.randint(1, 4))) for _ in range(300)]
     )
