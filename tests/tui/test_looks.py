@@ -161,3 +161,17 @@ async def test_the_chosen_suggestion_stands_out_without_colours(monkeypatch: pyt
         await it.until(lambda: it.app.theme == "terminal")
         await SCENES["suggestions"][1](it)
         await it.until(lambda: "bold reverse default on default" in styles(it))
+
+
+async def test_keys_of_a_screen_are_as_bright_as_those_of_a_panel_without_colours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running() as it:
+        await it.until(lambda: it.app.theme == "terminal")
+        await it.press("?")
+        await it.shows("esc closes")
+        shown = styles(it)
+        assert "'esc' bold" in shown
+        assert "'esc' bold dim" not in shown
+        assert "'closes' dim" in shown

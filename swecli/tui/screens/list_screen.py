@@ -412,7 +412,7 @@ def styled(note: str) -> Content:
     for number, part in enumerate(note.split(BETWEEN)):
         key = _KEY.match(part)
         end = 0 if key is None else key.end()
-        parts += ["   " if number else "", (part[:end], "bold $accent"), part[end:]]
+        parts += ["   " if number else "", (part[:end], "bold not dim $accent"), part[end:]]
     return Content.assemble(*parts)
 
 
