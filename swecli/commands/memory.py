@@ -70,6 +70,9 @@ MEMORY = SlashCommand(
 )
 
 
+_INSTRUCTIONS = "Instructions are separate: /status names their files; # at the start of a message adds a line."
+
+
 async def _listed(session: Session) -> CommandResult:
     options = session.view.memory
     if options.places.user is None:
@@ -82,6 +85,7 @@ async def _listed(session: Session) -> CommandResult:
     if shown:
         count = PieceEstimator().count(shown)
         lines.append(f"In this session's prompt: about {number(count)} tokens. Changes apply after /clear.")
+    lines.append(_INSTRUCTIONS)
     if session.view.scratchpad:
         lines.append(f"Scratchpad of this conversation:\n{session.view.scratchpad}")
     return CommandResult.text("\n".join(lines))

@@ -322,6 +322,7 @@ async def test_what_the_user_writes_to_memory_is_written_without_a_question(work
         assert isinstance(block, TextBlock)
         assert "/memories/user/b.md" in block.text
         assert "/memory write" not in block.text
+        assert "Instructions are separate: /status names their files" in block.text
         (block,) = (await MEMORY.run(session, "delete a.md")).blocks
         assert isinstance(block, TextBlock)
         assert block.text.startswith("Deleted /memories/a.md. This conversation's prompt keeps")
