@@ -378,7 +378,7 @@ BETWEEN = " · "
 class KeyNote(Static):
     """Line of keys; parts that don't fit are dropped."""
 
-    DEFAULT_CSS = "KeyNote { height: 1; color: $foreground-muted; text-style: $muted-style; }"
+    DEFAULT_CSS = "KeyNote { height: 1; color: $foreground-muted; }"
 
     def __init__(self) -> None:
         super().__init__("", markup=False)
@@ -412,7 +412,7 @@ def styled(note: str) -> Content:
     for number, part in enumerate(note.split(BETWEEN)):
         key = _KEY.match(part)
         end = 0 if key is None else key.end()
-        parts += ["   " if number else "", (part[:end], "bold not dim $accent"), part[end:]]
+        parts += ["   " if number else "", (part[:end], "bold $accent"), (part[end:], "$muted-style")]
     return Content.assemble(*parts)
 
 

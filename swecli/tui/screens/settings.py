@@ -153,7 +153,7 @@ class ValuePage(ListPage):
         shown = sample(setting.name, entry.name if entry is not None else self.view.text)
         place = f"Enter writes it to {self._port.files[self._file]}"
         if self._other in self._port.files:
-            place += f"\n{self.view.keymap.shown('switch')} takes {self._port.files[self._other]}"
+            place += f"\n{self.view.keymap.shown('switch')} selects {self._port.files[self._other]} instead"
         return [*lines, TextBlock(place, "plain"), *shown]
 
     def key_note(self, entry: Entry | None) -> str:
