@@ -7,6 +7,9 @@ from typing import cast
 
 from swecli.core.engine.session_view import SessionView
 from swecli.tui.greeting import MOST_FILES, greeting
+from swecli.tui.transcript.block_rows import render_block
+from swecli.tui.transcript.blocks import SessionBlock
+from swecli.tui.transcript.palette import DARK
 from tests.support.fake_session import FakeView
 
 
@@ -18,3 +21,15 @@ def test_many_instruction_files_do_not_fill_the_screen() -> None:
     view.instructions = view.instructions[:MOST_FILES]
     lines = dict(greeting(cast("SessionView", view), (), lambda action: action, 0.0, ""))
     assert "more" not in lines["Instructions"]
+
+
+def test_a_narrow_window_keeps_the_labels_without_their_column() -> None:
+    lines = (("Folder", "/home/me/project"), ("Mode (Shift+Tab)", "default"), ("Instructions", "none"), ("", "A hint."))
+    block = SessionBlock("s", "a/b", "/home/me/project", "default", "0.1.0", lines=lines)
+
+    def shown(width: int) -> list[str]:
+        return [row.body.rstrip() for row in render_block(block, width, DARK)]
+
+    assert shown(80)[3:] == ["Instructions      none", "A hint."]
+    assert shown(40) == ["swecli 0.1.0", "Folder /home/me/project", "Mode default", "Instructions none", "A hint."]
+    assert shown(20)[2:] == ["default", "none", "A hint."]

@@ -334,11 +334,12 @@ def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
 
 def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
     """The greeting, cut so that the informative part remains: the end of a folder's path, the start of everything
-    else."""
+    else. Labels stand in a column, in a narrow window directly before their text, in a tiny one nowhere."""
     labels = max(len(label) for label, _ in block.lines) + 2
     rows = [*Styled(cut(safe_line(f"swecli {block.version}"), width), palette.accent).rows(width)]
     for label, text in block.lines:
-        name = SafeText(label.ljust(labels)) if label and width > 3 * labels else SafeText("")
+        beside = label.ljust(labels) if width > 3 * labels else f"{label.partition(' (')[0]} " if width >= 30 else ""
+        name = SafeText(beside if label else "")
         shown = cut(safe_line(text), max(1, width - len(name)), "end" if label == "Folder" else "start")
         rows += Styled(name, palette.dim).add(shown, palette.text if label else palette.dim).rows(width)
     return rows
