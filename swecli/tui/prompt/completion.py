@@ -151,7 +151,7 @@ def arguments(query: str, words: Iterable[Word]) -> list[Suggestion]:
 _TESTS = lazy_pattern(r"(?:^|/)(?:tests?|__tests__|specs?|testing)/|(?:^|/)test_[^/]*$|[_.](?:test|spec)\.[^/.]+$")
 _DOCS = lazy_pattern(
     r"(?:^|/)(?:docs?|examples?|samples?|\.[^/]+)(?:/|$)|\.(?:md|rst|txt|adoc|lock|sum)$|[-.]lock\.(?:json|ya?ml)$"
-    r"|(?:^|/)(?:README|LICEN[SC]E|COPYING|AUTHORS|CONTRIBUTORS|MAINTAINERS|CHANGE(?:LOG|S)|HISTORY|NEWS|NOTICE|TODO)$",
+    r"|(?:^|/)(?:README|LICEN[SC]E|COPYING|AUTHORS|CONTRIBUTORS|MAINTAINERS|CHANGE(?:LOG|S)|HISTORY|NEWS|NOTICE|TO-?DO)$",
     re.IGNORECASE,
 )
 
