@@ -13,7 +13,7 @@ from swecli.commands.context import aligned, number
 from swecli.core.atomic_text import make_private, write_whole
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES, read_head
-from swecli.core.memory.places import ROOT, MemoryFile, MemoryOff, MemoryPathError
+from swecli.core.memory.places import MemoryFile, MemoryOff, MemoryPathError
 from swecli.core.memory.session_notes import NotesError
 from swecli.core.tools.base import readable_size
 from swecli.core.workspace.text_file import TextFile, decode, read_bytes
@@ -26,7 +26,7 @@ _USE = (
     "delete PATH change it, /memory undo removes this session's lines from the session notes."
 )
 
-_OFF = f"{ROOT} of this folder is off until you trust the folder: /memory on."
+_OFF = "Memories of this folder are off until you trust it; /memory on enables them."
 _COUNTS = "It joins the prompt of new conversations (/clear)."
 
 

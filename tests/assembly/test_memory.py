@@ -118,7 +118,7 @@ async def test_missing_notes_are_explained_in_the_first_session_only(work: Path,
 async def test_a_folder_that_is_not_trusted_is_named_as_the_users_own(work: Path) -> None:
     (work.parent / "script.toml").write_text(WRITES)
     session = await open_session(LaunchOptions(cwd=work, script=work.parent / "script.toml"))
-    off = "/memories of this folder is off until you trust the folder: /memory on."
+    off = "Memories of this folder are off until you trust it; /memory on enables them."
     try:
         for words, said in (("a.md", off), ("edit a.md", off), ("write a.md x", f"Nothing was changed. {off}")):
             (block,) = (await MEMORY.run(session, words)).blocks
