@@ -473,7 +473,7 @@ def _shown(event: Event, users: set[str], calls: set[str]) -> tuple[Part, ...]:
 
 
 async def _with_value(result: Result, wanted: AnswerSchema, schema: type[BaseModel] | Mapping[str, Any]) -> Result:
-    value = await asyncio.to_thread(wanted.value, result.text)  # a schema's patterns may take seconds
+    value = await wanted.value(result.text)
     if isinstance(schema, Mapping):
         return replace(result, value=value)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -89,14 +90,16 @@ class AnswerSchema(Struct, frozen=True):
             "value. Do no further work."
         )
 
-    def value(self, answer: str) -> Any:
-        """The value of an answer: all of it, or its last fenced block.
+    async def value(self, answer: str) -> Any:
+        """The value of an answer: all of it, or its last fenced block. The event loop goes on while it is checked; a
+        schema with patterns, which may take for ever, is left to another process.
 
         Raises:
             Mismatch: it is not JSON, or does not match the schema.
         """
         value = _parsed(answer)
-        told = _told_apart(self.schema, value) if _has_patterns(self.schema) else problems(self.schema, value)
+        apart = _has_patterns(self.schema)
+        told = await (_told_apart(self.schema, value) if apart else asyncio.to_thread(problems, self.schema, value))
         if told:
             raise Mismatch(told)
         return value
@@ -135,32 +138,35 @@ def _has_patterns(part: object) -> bool:
     return False
 
 
-def _told_apart(schema: Mapping[str, Any], value: object) -> str:
-    """``problems``, found by another process that can be ended: a pattern may take for ever."""
+async def _told_apart(schema: Mapping[str, Any], value: object) -> str:
+    """``problems``, found by another process that can be ended. A cancellation ends it, too."""
     import os
-    import subprocess
 
     folders = [folder for folder in sys.path if os.path.isabs(folder)]
     boot = f"import sys;sys.path.extend({folders!r});from swecli.core.answer_schema import main;main()"
     try:
-        request = json.dumps([schema, value])
-        done = subprocess.run(
-            [sys.executable, "-I", "-X", "utf8", "-c", boot],
-            input=request,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=PATTERN_SECONDS,
-            check=True,
+        request = json.dumps([schema, value]).encode()
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-X", "utf8", "-c", boot),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
         )
     except RecursionError:
         return "it is nested too deeply"
-    except subprocess.TimeoutExpired:
-        return f"the schema's patterns take longer than {PATTERN_SECONDS:g} s on it"
-    except subprocess.CalledProcessError as error:
-        return f"it could not be checked: the process that does so ended with status {error.returncode}"
     except OSError as error:
         return f"it could not be checked: no process for it can start ({error.strerror or error})"
-    return json.loads(done.stdout)
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(request), PATTERN_SECONDS)
+    except TimeoutError:
+        return f"the schema's patterns take longer than {PATTERN_SECONDS:g} s on it"
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        return f"it could not be checked: the process that does so ended with status {process.returncode}"
+    return json.loads(output)
 
 
 def main() -> None:

@@ -177,13 +177,12 @@ class Outcome:
         self.offers: dict[str, None] = {}
         """Rules that would have allowed the calls refused because the run is unattended."""
 
-    def fit(self, schema: AnswerSchema) -> Mismatch | None:
-        """Parse the answer by the schema; returns the mismatch, if any."""
+    async def fit(self, schema: AnswerSchema) -> None:
+        """Parse the answer by the schema, and keep its value or the mismatch."""
         try:
-            self.structured, self.mismatch, self.fits = schema.value(self.text), None, True
+            self.structured, self.mismatch, self.fits = await schema.value(self.text), None, True
         except Mismatch as error:
             self.structured, self.mismatch, self.fits = None, error, False
-        return self.mismatch
 
     @property
     def idle(self) -> bool:

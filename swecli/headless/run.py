@@ -322,6 +322,9 @@ class HeadlessRun:
         self._asks_model = False
         """Whether the command asks the model by itself, which no interrupt of the session ends."""
         self._weighing: asyncio.Future[None] | None = None
+        self._fitting: asyncio.Future[None] | None = None
+        self._fitted = 0
+        """How many turns had ended when the check of an answer began."""
         self._repaired = False
         self._turns_before = session.view.totals.turns
 
@@ -434,6 +437,8 @@ class HeadlessRun:
             waking.cancel()
             following.cancel()
             watching.cancel()
+            if self._fitting is not None:
+                self._fitting.cancel()
 
     def _say_silence(self, seconds: float) -> None:
         self._complain(f"swecli: nothing from the model for {duration(seconds)}; still waiting")
@@ -455,8 +460,8 @@ class HeadlessRun:
         return self._may_end() and not works and not self._session.view.busy and not self._corrects()
 
     def _corrects(self) -> bool:
-        """Check the answer against the schema. True while the result is open: an event is still due, or the model was
-        asked for a correction."""
+        """Check the answer against the schema. True while the result is open: an event is due, the check goes on, or
+        the model was asked for a correction."""
         schema, ended = self._request.schema, self._outcome.ended
         if schema is None or self._stopping or self._stop_wish.code is not None:
             return False
@@ -464,7 +469,14 @@ class HeadlessRun:
             return True
         if ended is None or ended.outcome != "done":
             return False
-        mismatch = self._outcome.fit(schema)
+        if self._fitting is None or self._fitted != self._outcome.turns:
+            if self._fitting is not None:
+                self._fitting.cancel()
+            self._fitting, self._fitted = asyncio.ensure_future(self._outcome.fit(schema)), self._outcome.turns
+            self._fitting.add_done_callback(lambda _: self._wake.set())
+        if not self._fitting.done():
+            return True
+        mismatch = self._outcome.mismatch
         if mismatch is None or self._repaired:
             return False
         self._repaired = True

@@ -15,6 +15,7 @@ import pytest
 from msgspec import structs
 
 from swecli.command_line.arguments import rules
+from swecli.core.answer_schema import AnswerSchema
 from swecli.core.protocol import messages
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.budget import Budget
@@ -416,6 +417,16 @@ async def test_close_ends_the_run_in_the_middle_of_a_turn() -> None:
     run = Run(session, "stream-json", commands=lines(Submit("a"), Close()))
     assert await run.code() == ExitCode.INTERRUPTED
     assert isinstance(session.commands[-1], Interrupt)
+
+
+async def test_a_signal_ends_the_run_while_a_hostile_pattern_is_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("swecli.core.answer_schema.PATTERN_SECONDS", 10 * PATIENCE)
+    session = FakeSession([step(), *said(json.dumps("a" * 60 + "!")), TurnEnded("done")])
+    run = Run(session, "stream-json", prompt="hi", schema=AnswerSchema.read('{"pattern": "^(a+)+$"}'))
+    task = asyncio.create_task(run.code())
+    await until(lambda: "turn_ended" in run.stdout)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await task == ExitCode.TERMINATED
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
