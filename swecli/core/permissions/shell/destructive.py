@@ -14,7 +14,7 @@ from msgspec import Struct
 from swecli.core.permissions.facts import BlastRadius, FileFacts
 from swecli.core.permissions.paths import inside, is_own
 from swecli.core.permissions.protected import protected_reason
-from swecli.core.permissions.shell.losses import REMOTE, Extent, Loss, beyond_files, counted, extent, of_git
+from swecli.core.permissions.shell.losses import REMOTE, Extent, Loss, beyond_files, counted, extent, of_git, of_rsync
 from swecli.core.permissions.shell.offers import spelled_out
 from swecli.core.permissions.shell.outputs import Output, copied, counts, in_place, outputs
 from swecli.core.permissions.shell.programs import PROGRAMS
@@ -211,11 +211,12 @@ def _deletion(found: Extent, place: Place, *, some: bool = False) -> Loss | None
 
 def _loss(item: Started, place: Place) -> Loss | None:
     """What a command known to be dangerous would destroy, as far as it can be determined."""
-    if item.name == "git":
+    if item.name in ("git", "rsync"):
         words = list(item.words[1:])
         if not place.certain or len(place.bases) != 1 or not all(word.known and not word.glob for word in words):
             return None
-        return of_git([word.text for word in words], place.facts, place.bases[0])
+        judge = of_git if item.name == "git" else of_rsync
+        return judge([word.text for word in words], place.facts, place.bases[0])
     beyond = beyond_files(item.name)
     return Loss(beyond=beyond) if beyond else None
 
@@ -603,12 +604,16 @@ def _files_of(output: Output, path: str, place: Place) -> list[str]:
 
 
 def _protected_outputs(item: Started, place: Place) -> Iterable[Danger]:
-    """Dangers of protected places that a command names as its output within a word, in a script or behind an option, or
-    unpacks into."""
+    """Dangers of places, protected or outside the workspace, that a command names as its output within a word, in a
+    script or behind an option, or unpacks into."""
     for output in _named(item):
         for path in _paths(output.word, place):
             for name in _files_of(output, path, place):
-                yield from _written(name, place.resolve(name), place)
+                resolved = place.resolve(name)
+                told = list(_written(name, resolved, place))
+                yield from told
+                if not told and inside(resolved, (*place.roots, "/tmp", "/dev")) is None:
+                    yield Danger(f"{item.name} would write {resolved}, outside the workspace.", evidence=(resolved,))
     for name in _unpacked(item, place):
         yield from _written(name, place.resolve(name), place)
 

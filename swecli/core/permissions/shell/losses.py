@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
@@ -184,6 +185,35 @@ def _of_changes(
         return None
     there = [posixpath.normpath(posixpath.join(cwd, name)) for name in found]
     return Loss("discards changes in", len(there), paths=tuple(there), beyond=beyond)
+
+
+# --- rsync ---------------------------------------------------------------------------------------------------------
+
+
+_RSYNC_PLAIN: Final = lazy_pattern(
+    r"-[avrzhPHAXtulpogDWc]+|--(delete|archive|recursive|verbose|progress|stats|delete-after)"
+)
+"""Options that neither choose among the files nor only say what would be done."""
+
+
+def of_rsync(words: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
+    """The loss by ``--delete`` between two local folders: what only the target has. None if it is not that simple."""
+    options = [word for word in words if word.startswith("-")]
+    folders = [posixpath.normpath(posixpath.join(cwd, word)) for word in words if not word.startswith("-")]
+    recursive = any(re.fullmatch(r"-[a-zA-Z]*[ar][a-zA-Z]*|--archive|--recursive", option) for option in options)
+    if not recursive or len(folders) != 2 or not all(_RSYNC_PLAIN.fullmatch(option) for option in options):
+        return None
+    source, target = folders
+    if any(":" in word for word in words) or facts.kind(source) != "directory":
+        return None
+    if not next(word for word in words if not word.startswith("-")).endswith("/"):
+        target = posixpath.join(target, posixpath.basename(source))
+    kept, there = facts.below(source), facts.below(target)
+    if kept is None or there is None:
+        return None
+    only = set(there) - set(kept)
+    tops = [name for name in there if name in only and posixpath.dirname(name) not in only]
+    return counted("deletes", extent((posixpath.join(target, name) for name in tops), facts), facts, cwd)
 
 
 _DATABASES: Final = frozenset(

@@ -56,6 +56,16 @@ _INSTALL_VALUES: Final = frozenset(("-m", "-o", "-g", "--mode", "--owner", "--gr
 _SED_WRITES: Final = lazy_pattern(r"(?:(?<=[\s;{\d$/!,|#:@])|(?<=[/|#,:@][gpiImMe\d])|^)[wW][ \t]+([^\n;}]+)")
 _AWK_WRITES: Final = lazy_pattern(r"(?<!>)>[ \t]*\"([^\"\n]+)\"")
 _AWK_APPENDS: Final = lazy_pattern(r">>[ \t]*\"([^\"\n]+)\"")
+_SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("gzip", "gunzip"), (".gz",)),
+    **dict.fromkeys(("xz", "unxz"), (".xz", ".lzma")),
+    **dict.fromkeys(("bzip2", "bunzip2"), (".bz2",)),
+    **dict.fromkeys(("zstd", "unzstd"), (".zst",)),
+}
+"""Suffixes of programs that compress a file or unpack it beside itself; the first one is added."""
+_COMPRESSES: Final = lazy_pattern(
+    r"-[a-zA-Z0-9]*|--(force|decompress|uncompress|compress|keep|quiet|verbose|rm|best|fast)"
+)
 _COUNT: Final = lazy_pattern(r"[a-z0-9]{2,5}")
 
 
@@ -88,6 +98,8 @@ def outputs(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]:
             yield from (Output(word) for word in _operands(arguments)[1:])
     elif name == "tar":
         yield from _of_tar(arguments)
+    elif name in _SUFFIXES:
+        yield from _of_compressor(name, arguments)
     if name == "curl":
         yield from _remote_names(arguments)
     elif name == "git" and any(word.text == "archive" for word in arguments):
@@ -171,6 +183,24 @@ def _of_tar(arguments: Sequence[ScanWord]) -> Iterator[Output]:
             yield Output(arguments[at + 1])
         elif text.startswith("--file="):
             yield Output(ScanWord(text.partition("=")[2], arguments[at].known))
+
+
+def _of_compressor(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]:
+    """The files beside their sources. Only with ``-f``: otherwise these programs ask, and a command has nobody to
+    answer."""
+    words = [word.text for word in arguments if word.text.startswith("-")]
+    letters = {letter for word in words if not word.startswith("--") for letter in word[1:]}
+    if not ("f" in letters or "--force" in words) or letters & set("cltroSDM"):
+        return
+    if not all(_COMPRESSES.fullmatch(word) for word in words):
+        return
+    unpacks = name.startswith(("un", "gun", "bun")) or "d" in letters
+    unpacks |= "--decompress" in words or "--uncompress" in words
+    for word in arguments:
+        if word.known and not word.text.startswith("-"):
+            bare = [word.text.removesuffix(each) for each in _SUFFIXES[name] if word.text.endswith(each)]
+            made = bare[:1] if unpacks else [word.text + _SUFFIXES[name][0]]
+            yield from (Output(ScanWord(one, glob=word.glob)) for one in made)
 
 
 def _remote_names(arguments: Sequence[ScanWord]) -> Iterator[Output]:

@@ -46,6 +46,14 @@ OVERWRITES = (
     ),
     *("tar xf links.tar", "tar -xfa.tar", "tar -xf a.tar -C.", "tar -xf a.tar -C src --directory=.."),
     "tar xCf . a.tar",
+    *(
+        "gunzip -f a.gz",
+        "gzip -dfk a.gz",
+        "gzip -f a",
+        "xz --decompress --force a.xz",
+        "unzstd -qf a.zst",
+        "bzip2 -f9 a",
+    ),
     *("tar --extract --file=a.tar", "unzip -qo a.zip", "unzip -o a.zip -d .", "unzip -oj docs.zip"),
     *("split -l 5 a part.", "split a", "csplit a 5", "tar czf README.md src", "tar -c -f README.md src"),
     *(
@@ -63,6 +71,14 @@ KEEPS = (
         "ln -s a README.md",
         "split -l 5 a other.",
         "tar tf README.md",
+    ),
+    *(
+        "gunzip a.gz",
+        "gzip -f src/README.md",
+        "gunzip -fc a.gz",
+        "xz -df a.gz",
+        "zstd -f src/README.md",
+        "gzip -tf a.gz",
     ),
     *("pytest --basetemp=new", "pytest --junitxml=new.xml", "ruff check -o new.txt", "go test -coverprofile=new ./..."),
     *("tar -xf a.tar -Cdocs", "tar xCf docs a.tar"),
@@ -82,7 +98,7 @@ KEEPS = (
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
     found = ShellWorkspace(tmp_path_factory.mktemp("outputs"))
-    for name in ("a", "src/README.md", "part.aa", "xaa", "xx00"):
+    for name in ("a", "src/README.md", "part.aa", "xaa", "xx00", "a.gz", "a.xz", "a.zst", "a.bz2"):
         (found.root / name).write_text("text\n")
     (found.root / "empty").touch()
     for archive, mode in (("a.tar", "w"), ("t.tgz", "w:gz")):
@@ -182,6 +198,44 @@ def test_the_question_of_another_mode_still_warns(work: ShellWorkspace) -> None:
     assert decision.loss is not None
     assert decision.loss.line("") == "overwrites 1 file git does not know; /undo restores it"
     assert (decision.counted, decision.told, decision.offers) == (True, True, ("Bash(cp a README.md)",))
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("rsync -av --delete src/ copy/", "deletes 2 files git does not know"),
+        ("rsync -a --delete src copy", "deletes 1 file git does not know"),
+        ("rsync -a --delete --exclude=x src/ copy/", None),
+        ("rsync -a --delete src/ none/", None),
+        ("rsync -d --delete src/ copy/", None),
+    ],
+)
+def test_what_a_mirrored_folder_loses_is_counted(tmp_path: Path, command: str, line: str | None) -> None:
+    work = ShellWorkspace(tmp_path)
+    for name in ("copy/main.py", "copy/old/b.py", "copy/src/gone.py"):
+        (work.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (work.root / name).write_text("text\n")
+    decision = work.decide(command)
+    assert decision.outcome == "ask"
+    assert (decision.loss.clause if decision.loss is not None else None) == line
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed 'w /etc/new' a",
+        "sed -n 's/a/b/w /etc/new' a",
+        "awk '{ print > \"/etc/new\" }' a",
+        "cp a ../new",
+        "tee /opt/new",
+    ],
+)
+def test_an_output_outside_the_workspace_asks_under_a_broad_rule(work: ShellWorkspace, command: str) -> None:
+    rule = Rule("allow", f"Bash({command.split()[0]} *)", "user")
+    decision = work.decide(command, work.policy(rules=(rule,), restores=lambda paths, command: True))
+    assert (decision.outcome, "outside the workspace" in decision.danger) == ("ask", True), decision.reason
+    inner = work.decide("sed 'w /dev/stdout' a", work.policy(rules=(Rule("allow", "Bash(sed *)", "user"),)))
+    assert inner.outcome == "allow", inner.reason
 
 
 def test_it_says_why_no_rule_is_offered(work: ShellWorkspace) -> None:
