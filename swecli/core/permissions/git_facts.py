@@ -34,6 +34,9 @@ file."""
 _HEAD = lazy_pattern(r"(?:ref: refs/[\x21-\x7e]+|[0-9a-f]{40}(?:[0-9a-f]{24})?)\n?")
 _SHOWN = ("BISECT_LOG", "rebase-merge", "rebase-merge/done", "rebase-merge/git-rebase-todo")
 """Files of git's whose lines ``git status`` and ``git bisect log`` print."""
+_READ = ("info/exclude", "info/attributes", "info/grafts", "shallow", "objects/info/alternates")
+_READ_IN_TREE = (".gitignore", ".gitattributes", ".mailmap")
+"""Files that git opens without a look at their kind, so that it would wait for the other end of a pipe."""
 _LINK_MODE = b"\x00\x00\xe0\x00"
 """Mode 160000 as the index stores it: a submodule."""
 _SPARSE = b"sdir"
@@ -152,7 +155,7 @@ def _repository_problem(
                 return f"{folder / '.git'} leads to the repository of another folder"
         elif not stat.S_ISDIR(mode):
             return f"{place} is a link"
-        problem = _directory_problem(place, folder, submodules=submodules)
+        problem = _directory_problem(place, folder, submodules=submodules) or _foreign_problem(place, folder, roots)
         if problem is None:
             personal = _personal_text(environment)
             problem = _relative_program_problem(folder, personal)
@@ -269,6 +272,29 @@ def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str
         if problem is not None:
             return f"{config} {problem}"
     return _hook_problem(common / "hooks") or _index_problem(place, submodules=submodules)
+
+
+def _foreign_problem(place: Path, work_tree: Path, roots: Sequence[str]) -> str | None:
+    """Problem with objects of another repository, whose text git would show, and with files that git waits for."""
+    common = common_directory(place)
+    for name in _READ:
+        if os.path.lexists(common / name) and not os.path.isfile(common / name):
+            return f"{common / name} is not an ordinary file"
+    for name in _READ_IN_TREE:
+        if os.path.lexists(work_tree / name) and not os.path.isfile(work_tree / name):
+            return f"{work_tree / name} is not an ordinary file"
+    own = (*roots, os.path.realpath(common))
+    objects = common / "objects"
+    for folder in (common, objects, objects / "pack", objects / "info"):
+        for entry in os.scandir(folder) if os.path.lexists(folder) else ():
+            linked = entry.is_symlink() and (folder != common or entry.name in ("objects", "refs", "packed-refs"))
+            if linked and inside(os.path.realpath(entry.path), own) is None:
+                return f"{entry.path} leads to another repository"
+    alternates = objects / "info" / "alternates"
+    for line in read_text(alternates).splitlines() if os.path.lexists(alternates) else ():
+        if line and not line.startswith("#") and inside(os.path.realpath(objects / line.strip('"')), own) is None:
+            return f"{alternates} adds the objects of another repository"
+    return None
 
 
 def _may_be_bare(folder: Path) -> bool:

@@ -580,7 +580,7 @@ def _outputs(item: Started, place: Place) -> Iterable[Danger]:
                 for name in _files_of(output, path, place):
                     target = place.resolve(name)
                     paths += [target] if target == name or not output.itself else []  # a replaced link has no content
-    paths += _unpacked(item, place)
+    paths += _unpacked(item, place, replaced=True)
     lost = [path for path in dict.fromkeys(paths) if place.facts.kind(path) == "file" and place.facts.size(path)]
     if lost:
         yield _overwriting(item.name, lost, place)
@@ -618,10 +618,10 @@ def _protected_outputs(item: Started, place: Place) -> Iterable[Danger]:
         yield from _written(name, place.resolve(name), place)
 
 
-def _unpacked(item: Started, place: Place) -> list[str]:
-    """The files that an archive would replace, as far as it can be listed now."""
+def _unpacked(item: Started, place: Place, *, replaced: bool = False) -> list[str]:
+    """The files that an archive would make or, with ``replaced``, replace, as far as it can be listed now."""
     found = unpacking(item.name, item.words[1:])
-    if found is None:
+    if found is None or (replaced and not found.replaces):
         return []
     paths: list[str] = []
     for base in place.bases:

@@ -147,11 +147,17 @@ def test_the_members_that_replace_something_are_counted(work: ShellWorkspace) ->
     assert [path.removeprefix(f"{work.root}/") for path in decision.loss.paths] == ["README.md", "src/README.md"]
 
 
-def test_a_member_for_a_protected_place_is_a_danger_under_a_broad_rule(work: ShellWorkspace) -> None:
+@pytest.mark.parametrize("member", [".git/hooks/pre-commit", "own/.git/config", "node_modules/.bin/eslint"])
+@pytest.mark.parametrize("command", ["unzip -o hook.zip", "unzip hook.zip", "unzip -n hook.zip", "tar xkf hook.tar"])
+def test_a_member_for_a_protected_place_is_a_danger_under_a_broad_rule(
+    work: ShellWorkspace, command: str, member: str
+) -> None:
     with zipfile.ZipFile(work.root / "hook.zip", "w") as packed:
-        packed.writestr(".git/hooks/pre-commit", "#!/bin/sh")
-    rules = (Rule("allow", "Bash(unzip *)", "user"),)
-    told = work.decide("unzip -o hook.zip", work.policy(rules=rules, restores=lambda paths, command: True))
+        packed.writestr(member, "#!/bin/sh")
+    with tarfile.open(work.root / "hook.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo(member))
+    rules = (Rule("allow", f"Bash({command.split()[0]} *)", "user"),)
+    told = work.decide(command, work.policy(rules=rules, restores=lambda paths, command: True))
     assert (told.outcome, bool(told.danger)) == ("ask", True), told.reason
 
 
@@ -226,7 +232,7 @@ def test_what_a_mirrored_folder_loses_is_counted(tmp_path: Path, command: str, l
         "sed 'w /etc/new' a",
         "sed -n 's/a/b/w /etc/new' a",
         "awk '{ print > \"/etc/new\" }' a",
-        "cp a ../new",
+        "cp a /opt/new",
         "tee /opt/new",
     ],
 )
@@ -278,7 +284,7 @@ GONE = (
     "rm -- a part.aa",
     "mv a /tmp",
     "mv -t /tmp/swecli-none a",
-    "mv src /tmp/x",
+    "mv src /tmp/swecli-none",
 )
 
 

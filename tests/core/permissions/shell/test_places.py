@@ -275,12 +275,46 @@ def test_a_repository_that_shows_another_file_as_its_own_asks(workspace: ShellWo
     assert outcome(workspace, "git bisect log") == "ask"
 
 
-@pytest.mark.parametrize("name", ["HEAD", "index", "packed-refs"])
+_PIPES = (
+    ".gitignore",
+    ".gitattributes",
+    ".mailmap",
+    ".git/info/exclude",
+    ".git/shallow",
+    ".git/objects/info/alternates",
+)
+
+
+@pytest.mark.parametrize("name", [".git/HEAD", ".git/index", ".git/packed-refs", *_PIPES])
 def test_a_repository_with_pipes_for_files_asks(workspace: ShellWorkspace, name: str) -> None:
-    path = workspace.root / ".git" / name
+    path = workspace.root / name
     path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(path)
     assert outcome(workspace, "git status") == "ask"
+
+
+@pytest.mark.parametrize("name", ["objects", "objects/ab", "objects/pack", "objects/pack/pack-1.pack", "refs"])
+def test_a_repository_with_parts_of_another_asks(workspace: ShellWorkspace, name: str) -> None:
+    path = workspace.root / ".git" / name
+    path.parent.mkdir(exist_ok=True)
+    if path.is_dir():
+        shutil.rmtree(path)
+    (workspace.root / "refs").mkdir()
+    path.symlink_to(workspace.root / "refs")
+    assert outcome(workspace, "git log --all") == "allow"
+    path.unlink()
+    path.symlink_to(workspace.outside)
+    assert outcome(workspace, "git log --all") == "ask"
+
+
+def test_a_repository_that_borrows_objects_asks(workspace: ShellWorkspace) -> None:
+    alternates = workspace.root / ".git/objects/info/alternates"
+    alternates.parent.mkdir()
+    alternates.write_text("# none\n../../sub/.git/objects\n")
+    assert outcome(workspace, "git log --all") == "allow"
+    alternates.write_text(f"../../sub/.git/objects\n{workspace.outside}\n")
+    assert outcome(workspace, "git log --all") == "ask"
 
 
 def test_special_files_and_links_out_of_the_workspace_ask(workspace: ShellWorkspace) -> None:
