@@ -14,9 +14,10 @@ from typing import Literal
 
 from msgspec import Struct
 
+from swecli.core.braces import without_braces
 from swecli.core.config.trust import RULE_FOLDERS
 from swecli.core.extensions.front_matter import FrontMatter, read_front_matter
-from swecli.core.permissions.rules import glob_spec, without_braces
+from swecli.core.permissions.rules import glob_spec
 from swecli.core.workspace.walk import is_simple
 
 When = Literal["always", "matching", "described", "mentioned"]

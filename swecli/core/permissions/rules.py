@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.braces import without_braces
 from swecli.core.permissions.paths import inside, within_text
 from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
 from swecli.lazy_pattern import lazy_pattern
@@ -61,9 +62,6 @@ _ANY = "\0"
 _OPERATORS = lazy_pattern(r"[|&;<>`()]|\$[({]")
 _OTHER_GRAMMAR = lazy_pattern(r"\^|\.\0|/.*/$|[a-z]+:")
 """Start of a word in other grammars: regular expressions, and prefixes such as ``regex:`` or ``prefix:``."""
-_BRACES = lazy_pattern(r"((?:[^\\]|\\.)*?)(?<!\\)\{([^{}\\]*,[^{}\\]*)\}(.*)", re.DOTALL)
-_MAX_BRACES = 6
-_MAX_ALTERNATIVES = 1_000
 _GIT_SPECIAL = lazy_pattern(r"([\\*?\[\]{}!#])")
 
 
@@ -174,28 +172,6 @@ def glob_spec(text: str) -> GitIgnoreSpec:
     from pathspec import GitIgnoreSpec
 
     return GitIgnoreSpec.from_lines(without_braces(text))
-
-
-def without_braces(text: str) -> list[str]:
-    """The patterns that ``{a,b}`` expands to: gitignore has no braces, but all other globs do. Braces without a comma
-    or after a backslash are literal.
-
-    Raises:
-        ValueError: they are too many.
-    """
-    found = [text]
-    for _ in range(_MAX_BRACES):
-        matches = [_BRACES.fullmatch(one) for one in found]
-        if not any(matches):
-            break
-        found = [
-            f"{match[1]}{part}{match[3]}" if match else one
-            for one, match in zip(found, matches, strict=True)
-            for part in (match[2].split(",") if match else ("",))
-        ]
-        if len(found) > _MAX_ALTERNATIVES:
-            raise ValueError(f"its braces stand for more than {_MAX_ALTERNATIVES} patterns")
-    return found
 
 
 @lru_cache(maxsize=1024)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
+from swecli.core.braces import without_braces
 from swecli.core.git import common_directory, git_directory
 from swecli.core.workspace.text_file import read_bytes
 from swecli.lazy_pattern import lazy_pattern
@@ -183,8 +184,8 @@ def left_out_by_ripgrep(directory: str) -> Callable[[str, bool], bool]:
     return left_out
 
 
-_BRACES = lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
-_MAX_ALTERNATIVES = 64
+_MOST_SEARCHED = 64
+"""Patterns that the braces of a search may stand for: it tries each on every path."""
 
 
 class Glob:
@@ -194,7 +195,7 @@ class Glob:
     def __init__(self, pattern: str) -> None:
         self._negated = pattern.startswith("!")
         bare = pattern.removeprefix("!").removeprefix("./").rstrip("/")
-        self._alternatives = tuple(_segments(one) for one in _expanded(bare))
+        self._alternatives = tuple(_segments(one) for one in _alternatives(bare))
 
     def matches(self, path: str) -> bool:
         parts = tuple(path.split("/"))
@@ -207,21 +208,12 @@ def _segments(pattern: str) -> tuple[str, ...]:
     return tuple(part for part in pattern.split("/") if part)
 
 
-def _expanded(pattern: str) -> list[str]:
-    """The alternatives of braces, up to a limit; beyond it braces are literal."""
-    found = [pattern]
-    while True:
-        match = next((hit for one in found if (hit := _BRACES.search(one))), None)
-        if match is None or len(found) > _MAX_ALTERNATIVES:
-            return found
-        grown: list[str] = []
-        for one in found:
-            hit = _BRACES.search(one)
-            if hit is None:
-                grown.append(one)
-            else:
-                grown.extend(one[: hit.start()] + word + one[hit.end() :] for word in hit[1].split(","))
-        found = grown
+def _alternatives(pattern: str) -> list[str]:
+    """Beyond a limit braces are literal."""
+    try:
+        return without_braces(pattern, _MOST_SEARCHED)
+    except ValueError:
+        return [pattern]
 
 
 def _match(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:

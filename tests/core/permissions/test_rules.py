@@ -203,6 +203,12 @@ def test_the_rule_for_a_file_matches_that_file_and_not_its_neighbour(name: str, 
     assert not matches_call(rule, touching("edit_file", writes=(f"/w/{other}",)), "")
 
 
+def test_all_braces_of_a_rule_are_expanded() -> None:
+    pattern = parse_rule("Read({a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}/x)").path
+    assert pattern is not None
+    assert pattern.matches("/work/abababa/x", ("/work",), "", wide=False)
+
+
 def test_a_rule_whose_braces_stand_for_too_many_patterns_is_invalid() -> None:
     with pytest.raises(RuleError, match="its braces stand for more than 1000 patterns"):
         parse_rule(f"Read({'{a,b,c,d,e}' * 6})")

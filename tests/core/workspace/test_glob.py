@@ -28,6 +28,8 @@ from swecli.core.workspace.walk import Glob
         ("!*.md", "a.py", True),
         ("!*.md", "docs/a.md", False),
         ("a{b", "a{b", True),
+        ("{a,{b,c}}.md", "docs/c.md", True),
+        ("{a,}", "a", True),
     ],
 )
 def test_matches(pattern: str, path: str, expected: bool) -> None:

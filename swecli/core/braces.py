@@ -1,0 +1,30 @@
+"""Braces in globs, for rules and for searches, which know nothing of each other."""
+
+from __future__ import annotations
+
+import re
+
+from swecli.lazy_pattern import lazy_pattern
+
+_BRACES = lazy_pattern(r"((?:[^\\]|\\.)*?)(?<!\\)\{([^{}\\]*,[^{}\\]*)\}(.*)", re.DOTALL)
+MOST_ALTERNATIVES = 1_000
+"""Patterns that the braces of one may stand for."""
+
+
+def without_braces(pattern: str, most: int = MOST_ALTERNATIVES) -> list[str]:
+    """The patterns that ``{a,b}`` expands to: gitignore has no braces, but all other globs do. Braces without a comma
+    or after a backslash are literal.
+
+    Raises:
+        ValueError: they are more than ``most``.
+    """
+    found = [pattern]
+    while any(matches := [_BRACES.fullmatch(one) for one in found]):
+        found = [
+            f"{match[1]}{part}{match[3]}" if match else one
+            for one, match in zip(found, matches, strict=True)
+            for part in (match[2].split(",") if match else ("",))
+        ]
+        if len(found) > most:
+            raise ValueError(f"its braces stand for more than {most} patterns")
+    return found
