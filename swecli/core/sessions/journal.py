@@ -210,6 +210,7 @@ class Journal:
         """Current pause between attempts in seconds; 0 without failures."""
         self._next_attempt = 0.0
         self._closed = False
+        self._close_failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="swecli-journal", daemon=True)
         self._thread.start()
 
@@ -270,11 +271,13 @@ class Journal:
         await reached
 
     async def close(self) -> None:
-        """Store and publish the rest, retrying once after a failure, and end the thread."""
+        """Store and publish the rest, retrying once after a failure, and end the thread, which calls ``on_close`` even
+        if this is cancelled meanwhile."""
         if not self._closed:
             await self.barrier(last=True)
-            self._thread.join()
-            await asyncio.to_thread(self._on_close)
+            await asyncio.to_thread(self._thread.join)
+            if self._close_failure is not None:
+                raise self._close_failure
 
     def _publish_stored(self, events: Sequence[Event]) -> None:
         self._published += len(events)
@@ -300,6 +303,10 @@ class Journal:
                 self._on_loop(self._publish_stored, events)
             for barrier in barriers:
                 self._on_loop(_resolve, barrier.reached)
+        try:
+            self._on_close()
+        except _STORE_ERRORS as error:
+            self._close_failure = error
 
     def _take(self) -> list[Event | _Barrier]:
         """The queue's contents; waits for an event or the next retry."""

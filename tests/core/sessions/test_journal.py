@@ -6,6 +6,8 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from swecli.core.protocol.events import Event, is_fact
 from swecli.core.sessions.journal import Journal
 from tests.core.sessions.support import delta, fact, open_store
@@ -262,3 +264,28 @@ async def test_what_is_not_stored_does_not_go_through_the_thread_and_keeps_its_p
     assert [event.seq for event in screen.events] == [1, 2, 3, 4, 5]
     assert screen.unstored == []
     await journal.close()
+
+
+async def test_a_cancelled_close_still_releases_what_it_holds() -> None:
+    disk, released = Disk(), threading.Event()
+    journal = Journal(disk.write, lambda events: None, lambda text: None, on_close=released.set)
+    disk.open.clear()
+    journal.append(fact("s", 1))
+    closing = asyncio.create_task(journal.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert not released.is_set()
+    disk.open.set()
+    assert await asyncio.to_thread(released.wait, PATIENCE)
+    assert [event.seq for event in disk.stored] == [1]
+
+
+async def test_a_failure_to_release_is_raised_by_close() -> None:
+    def fail() -> None:
+        raise OSError("gone")
+
+    journal = Journal(Disk().write, lambda events: None, lambda text: None, on_close=fail)
+    with pytest.raises(OSError, match="gone"):
+        await journal.close()
