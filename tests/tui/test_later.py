@@ -86,6 +86,27 @@ async def test_a_message_behind_it_belongs_after_it() -> None:
         assert it.session.sent(Steer) == []
 
 
+async def test_a_command_that_is_found_late_overtakes_no_waiting_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[SlashCommand] = []
+
+    async def deploy(port: FakeSession, words: str) -> CommandResult:
+        return CommandResult.text("deployed")
+
+    def look(port: object) -> tuple[SlashCommand, ...]:
+        found[:] = [SlashCommand("deploy", "Deploy", deploy, own=True)]  # type: ignore[arg-type]
+        return (*COMMANDS, *found)
+
+    async with running(WAITS, commands=lambda: (*COMMANDS, *found)) as it:
+        monkeypatch.setattr("swecli.commands.registry.session_commands", look)
+        await begin(it)
+        await it.say("!ls -l")
+        await it.say("/deploy")
+        await it.shows("⧗ after this turn: !ls -l", "⧗ after this turn: /deploy")
+        end(it)
+        await it.shows("deployed")
+        assert it.session.sent(RunShell) == [RunShell("ls -l")]
+
+
 async def test_up_takes_the_newest_one_back() -> None:
     async with running(WAITS) as it:
         await begin(it)
