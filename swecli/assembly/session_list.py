@@ -105,7 +105,7 @@ class SessionList:
         self._own = paths.workspace_data(options.cwd) / DATABASE
         self._trees = worktrees_folder(paths)
         git = git_facts(options.cwd)
-        self._trees_here = None if git is None else trees_of(self._trees, git.root)
+        self._trees_here = None if git is None else trees_of(self._trees, git)
 
     def read(self) -> Sequence[StoredSession]:
         return [session for path in self._databases() for session in self._sessions(path)]

@@ -67,7 +67,7 @@ def _of_session(options: LaunchOptions, base: Path) -> str | None:
     git = git_facts(options.cwd)
     if git is None or not options.resume:
         return None
-    folder = trees_of(base, git.root)
+    folder = trees_of(base, git)
     if not folder.exists():
         return None
     from swecli.assembly.session_list import SessionList

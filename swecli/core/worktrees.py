@@ -47,13 +47,23 @@ def worktrees_folder(paths: Paths) -> Path:
     return folder
 
 
-def trees_of(base: Path, repository: Path) -> Path:
-    """The folder of all work trees of a repository."""
-    return base / f"{repository.name or 'root'}-{workspace_key(repository)[:8]}"
+def trees_of(base: Path, git: GitFacts) -> Path:
+    """The folder of all work trees of a repository, the same in each of them."""
+    main = _main_tree(git) or git.root
+    return base / f"{main.name or 'root'}-{workspace_key(main)[:8]}"
 
 
-def place_of(base: Path, repository: Path, name: str) -> Path:
-    return trees_of(base, repository) / name
+def place_of(base: Path, git: GitFacts, name: str) -> Path:
+    return trees_of(base, git) / name
+
+
+def _main_tree(git: GitFacts) -> Path | None:
+    """The main work tree; None for a bare repository or a submodule, whose directories are elsewhere."""
+    try:
+        common = common_directory(git.folder)
+    except OSError:
+        return None
+    return common.parent if common.name == ".git" else None
 
 
 def repository_of_tree(folder: Path) -> Path | None:
@@ -88,7 +98,7 @@ def add_worktree(cwd: Path, base: Path, name: str, environment: Mapping[str, str
     git = git_facts(cwd)
     if git is None:
         raise WorkTreeError(f"{cwd} is not in a git repository, so swecli cannot make a worktree of it.")
-    root, branch = place_of(base, git.root, name), f"swecli/{name}"
+    root, branch = place_of(base, git, name), f"swecli/{name}"
     below = cwd.relative_to(git.root) if cwd.is_relative_to(git.root) else Path()
     if root.exists():
         if not again or not _belongs(root, git):

@@ -9,6 +9,7 @@ import pytest
 
 from swecli.assembly.session_list import SessionList
 from swecli.core.config.paths import user_paths
+from swecli.core.git import GitFacts
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import Body, Event, ItemCompleted, ItemStarted, RewindUndone, Rewound
 from swecli.core.protocol.messages import TextPart
@@ -60,7 +61,7 @@ def test_the_name_of_a_worktree_is_of_use_only_in_its_own_repository(tmp_path: P
     for repository in (here, other):
         (repository / ".git").mkdir(parents=True)
         (repository / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    own, foreign = place_of(base, here, "talk"), place_of(base, other, "talk")
+    own, foreign = (place_of(base, GitFacts(one, one / ".git", "main", None), "talk") for one in (here, other))
     foreign.mkdir(parents=True)
     (mine,), (theirs,) = store(tmp_path, own, "one"), store(tmp_path, foreign, "two")
     away = {one.first: one.away for one in listed(tmp_path, here).read()}

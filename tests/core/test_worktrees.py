@@ -124,6 +124,14 @@ def test_one_that_is_there_goes_on(repository: Path, tmp_path: Path) -> None:
     assert not first.root.exists()
 
 
+def test_the_same_name_in_another_work_tree_is_the_same_one(repository: Path, tmp_path: Path) -> None:
+    first = add_worktree(repository, tmp_path / "trees", "one", ENVIRONMENT)
+    again = add_worktree(first.folder, tmp_path / "trees", "one", ENVIRONMENT, again=True)
+    assert again.root == first.root
+    second = add_worktree(first.folder, tmp_path / "trees", "two", ENVIRONMENT)
+    assert second.root.parent == first.root.parent
+
+
 def test_a_folder_of_something_else_is_not_taken_for_one(repository: Path, tmp_path: Path) -> None:
     place = add_worktree(repository, tmp_path / "trees", "one", ENVIRONMENT).root.with_name("two")
     place.mkdir()

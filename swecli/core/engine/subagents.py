@@ -422,7 +422,7 @@ class Subagents:
         git = git_facts(self._services.workspace.cwd)
         if not (run.task.worktree or run.profile.worktree) or git is None or self._services.worktrees is None:
             return None
-        return place_of(self._services.worktrees, git.root, self._name(run))
+        return place_of(self._services.worktrees, git, self._name(run))
 
     def _name(self, run: _Run) -> str:
         return f"{''.join(sign for sign in self._recorder.session if sign.isalnum())[-12:]}-{run.agent}"
