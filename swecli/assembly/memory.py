@@ -29,6 +29,7 @@ FOLDER = "memory"
 """In a project's ``.swecli``."""
 USER_FOLDER = "memories"
 """In the user's data directory."""
+_OWN_ELSEWHERE = (".claude/CLAUDE.md", ".codex/AGENTS.md", ".gemini/GEMINI.md", ".config/opencode/AGENTS.md")
 PLANS = "plans"
 """Folder of written plans, in the project's own."""
 ON = "This folder is now trusted and its memory is on. Existing memories join the prompt after /clear."
@@ -49,12 +50,19 @@ def project_instructions(
     return load_instructions(
         options.cwd,
         user_directory=startup.paths.config,
+        other_agents=_own_elsewhere(startup) if settings.other_agents else (),
         project="trusted" if trust.trusts else "none" if trust.state == "declined" else "quoted",
         approved=approved,
         merge=settings.merge,
         imports=settings.imports,
         rules=settings.rules,
     )
+
+
+def _own_elsewhere(startup: Startup) -> tuple[Path, ...]:
+    """Where other agents keep their user's own instructions; nowhere if SWECLI_HOME keeps this run apart."""
+    home = "" if startup.environment.get("SWECLI_HOME") else startup.environment.get("HOME", "")
+    return tuple(Path(home, name) for name in _OWN_ELSEWHERE) if home else ()
 
 
 def instruction_files(options: LaunchOptions, startup: Startup, loaded: Instructions) -> InstructionFiles:

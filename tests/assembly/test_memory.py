@@ -182,6 +182,35 @@ async def test_status_says_which_instructions_count_or_why_none(
     assert "since the start" not in line
 
 
+@pytest.mark.parametrize(
+    ("settings", "files", "named"),
+    [
+        ("", (".claude/CLAUDE.md", ".codex/AGENTS.md"), "~/.claude/CLAUDE.md"),
+        ("", (".gemini/GEMINI.md",), "~/.gemini/GEMINI.md"),
+        ("", (".claude/CLAUDE.md", ".config/swecli/OPENCLI.md"), "~/.config/swecli/OPENCLI.md"),
+        ("[instructions]\nother_agents = false\n", (".claude/CLAUDE.md",), "none"),
+    ],
+)
+async def test_the_own_instructions_for_another_agent_stand_for_missing_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str, files: tuple[str, ...], named: str
+) -> None:
+    for name in ("SWECLI_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    home, folder = tmp_path / "home", tmp_path / "work"
+    monkeypatch.setenv("HOME", str(home))
+    folder.mkdir()
+    for name in (*files, ".config/swecli/config.toml"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(settings if name.endswith(".toml") else f"Use {name}.")
+    session = await open_session(LaunchOptions(cwd=folder))
+    try:
+        text = "".join(b.text for b in (await STATUS.run(session, "")).blocks if isinstance(b, TextBlock))
+    finally:
+        await session.close()
+    (line,) = [one for one in text.splitlines() if one.startswith("Instructions")]
+    assert line.split(maxsplit=1)[1].replace(str(home), "~").startswith(named)
+
+
 async def test_status_names_the_instructions_that_a_new_session_would_read(work: Path) -> None:
     (work / "CLAUDE.md").write_text("Use tabs.")
     (work / "GEMINI.md").write_text("A second file, which the first one outranks.")

@@ -690,6 +690,8 @@ class InstructionSettings(Section):
     """Whether the model gets instruction files of subfolders when it reads something there, and changes on disk."""
     rules: bool = True
     """Whether rule files of other agents apply, such as those in .claude/rules and .cursor/rules."""
+    other_agents: bool = True
+    """Whether your own instructions for another agent, as in ~/.claude/CLAUDE.md, apply if you have none for swecli."""
 
 
 class MemorySettings(Section):

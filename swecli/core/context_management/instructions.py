@@ -186,6 +186,7 @@ def load_instructions(
     cwd: Path,
     *,
     user_directory: Path | None = None,
+    other_agents: Sequence[Path] = (),
     counter: CountsTokens | None = None,
     project: Literal["trusted", "quoted", "none"] = "trusted",
     approved: Callable[[Path, str], bool] = _none_approved,
@@ -194,7 +195,7 @@ def load_instructions(
     rules: bool = True,
 ) -> Instructions:
     """Collect the user's own file and those of the directories from the project's root down to ``cwd``, each followed
-    by its imports with ``@path``.
+    by its imports with ``@path``. Without an own file for swecli, the first of ``other_agents`` with text counts.
 
     ``project`` decides whether files of the project are instructions, information, or not read at all; a file with
     content (its SHA-256) that the user ``approved`` is an instruction. A file with the same content as an earlier one
@@ -204,8 +205,8 @@ def load_instructions(
     reader = _Reader(
         root, counter or PieceEstimator(), approved if project == "quoted" else None, imports=imports, rules=rules
     )
-    if user_directory is not None:
-        reader.read_directory(user_directory, None, whole=False)
+    if user_directory is not None and not reader.read_directory(user_directory, None, whole=False):
+        reader.read_first(other_agents)
     folders = instruction_folders(cwd) if project != "none" and merge != "none" else ()
     for folder in reversed(folders) if merge == "nearest" else folders:
         if reader.read_directory(folder, root, whole=merge == "all") and merge == "nearest":
@@ -293,6 +294,13 @@ class _Reader:
             verb = "is" if len(paths) == 1 else "are"
             self.notices.append(f"{named} {verb} ignored as project instructions: {reason}.")
         return found or len(self.seen) + len(self.rules) > before
+
+    def read_first(self, paths: Sequence[Path]) -> None:
+        """Read the first of the user's own files that has text."""
+        found = ((path, self._head(path, None, {})) for path in paths)
+        path, head = next(((path, head) for path, head in found if head is not None), (None, None))
+        if path is not None and head is not None:
+            self._add(path, head, None, ())
 
     def _head(self, path: Path, within: Path | None, unreadable: dict[str, list[Path]]) -> FileHead | None:
         """The file's text; None if there is none."""
