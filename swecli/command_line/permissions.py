@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_text
 from swecli.core.config.trust import GrantStore
-from swecli.core.permissions.rules import RuleError
+from swecli.core.permissions.rules import RuleError, parse_rule, starts_others
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Mode
@@ -90,7 +90,8 @@ def grant(arguments: Sequence[str]) -> int:
 
     try:
         checked_rule("allow", chosen.rule)
-        note = rule_notice(chosen.rule)
+        reach = starts_others(parse_rule(chosen.rule))
+        note = rule_notice(chosen.rule) or (f"{reach}." if reach else "")
         kept = _grants(working_directory(chosen.cwd)).add(chosen.rule, chosen.span)
     except RuleError as error:
         raise UsageError(f"{chosen.rule}: {error}") from error

@@ -128,6 +128,11 @@ def test_a_grant_is_listed_judged_by_and_revoked(capsys: pytest.CaptureFixture[s
     assert not list(own_home.iterdir())
 
 
+def test_a_grant_says_when_its_program_starts_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["permissions", "grant", "Bash(find *)"]) == 0
+    assert capsys.readouterr().err == "find -exec can start any program or code, and this rule covers that, too.\n"
+
+
 @pytest.mark.parametrize("rule", ["Bash(*x)", "Bash(", "", "Read(../x)", "WebFetch(x)"])
 def test_a_rule_that_makes_no_sense_is_not_granted(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["permissions", "grant", rule]) == 2

@@ -221,6 +221,30 @@ def rule_pattern(rule: Rule) -> Pattern:
     return pattern
 
 
+_STARTING = {
+    **dict.fromkeys(("find", "gfind"), ". -exec x {} +"),
+    **dict.fromkeys(("fd", "fdfind"), "x -x x"),
+    **dict.fromkeys(("xargs", "parallel", "env", "nohup", "nice", "watch", "setsid", "stdbuf", "npx", "uvx"), "x"),
+    **dict.fromkeys(("sh", "bash", "zsh", "dash", "fish", "python", "python3"), "-c x"),
+    **dict.fromkeys(("node", "perl", "ruby", "bun"), "-e x"),
+    "timeout": "1 x",
+}
+"""Programs with words, ``x`` for any, with which they start whatever program or code they are told to."""
+
+
+def starts_others(pattern: Pattern) -> str:
+    """What a rule for a command also covers because its program starts others, as a clause; empty for any other rule.
+    What swecli always asks about, such as removing files, still asks."""
+    if not pattern.words:
+        return ""
+    calls = ((program, *words.split()) for program, words in _STARTING.items())
+    call = next((call for call in calls if pattern.matches_words(call)), None)
+    if call is None:
+        return ""
+    program, option = call[0], next((word for word in call[1:] if word.startswith("-")), "")
+    return f"{program}{f' {option}' if option else ''} can start any program or code, and this rule covers that, too"
+
+
 def _command(tools: tuple[str, ...], pattern: str) -> Pattern:
     marked, bare = _marked(re.sub(r":\*$", " *", pattern.strip()))
     try:

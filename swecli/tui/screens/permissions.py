@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from swecli.core.permissions.rules import ALIASES, RuleError, parse_rule
+from swecli.core.permissions.rules import ALIASES, RuleError, parse_rule, starts_others
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command, RevokeRule
@@ -90,6 +90,8 @@ class PermissionsPage(ListPage):
         lines = [TextBlock(f"{rule.effect} {rule.rule}"), TextBlock(f"From: {rule.origin}. Used: {rule.used}.", "dim")]
         if rule.void:
             lines.append(TextBlock(f"No effect: {rule.void}.", "warning"))
+        if rule.effect == "allow" and not rule.void:
+            lines += _reach(rule.rule)
         return lines
 
     def _trial(self, name: str) -> Sequence[DisplayBlock]:
@@ -107,7 +109,7 @@ class PermissionsPage(ListPage):
         except ValueError as error:
             self._tried[name] = (TextBlock(str(error), "error"),)
         else:
-            self._tried[name] = trial_blocks(rule, tried)
+            self._tried[name] = (*trial_blocks(rule, tried), *(_reach(rule) if effect == "allow" else ()))
         if self.view.chosen is not None and self.view.chosen.name == name:
             self.view.say(self._tried[name])
 
@@ -194,6 +196,15 @@ def _offers(query: str) -> list[Entry]:
 def _looks_like_rule(text: str) -> bool:
     """Whether this looks like a rule rather than a search word."""
     return "(" in text or text.startswith("mcp__") or text in ALIASES
+
+
+def _reach(rule: str) -> Sequence[TextBlock]:
+    """What a rule that allows covers beyond its program."""
+    try:
+        reach = starts_others(parse_rule(rule))
+    except RuleError:
+        return ()
+    return (TextBlock(f"{reach}.", "warning"),) if reach else ()
 
 
 def trial_blocks(rule: str, tried: Tried) -> Sequence[DisplayBlock]:

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.permissions.rules import RuleError, check_rules, is_valid, matches_call, parse_rule, path_rule
+from swecli.core.permissions.rules import (
+    RuleError,
+    check_rules,
+    is_valid,
+    matches_call,
+    parse_rule,
+    path_rule,
+    starts_others,
+)
 from swecli.core.permissions.types import Call, Effects, Rule
 from tests.support.thorough import examples
 
@@ -201,6 +209,26 @@ def test_the_rule_for_a_file_matches_that_file_and_not_its_neighbour(name: str, 
     rule = Rule("allow", path_rule("Edit", f"/w/{name}", ROOTS), "session")
     assert matches_call(rule, touching("edit_file", writes=(f"/w/{name}",)), "")
     assert not matches_call(rule, touching("edit_file", writes=(f"/w/{other}",)), "")
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("Bash(find *)", "find -exec can start any program"),
+        ("Bash(find . -exec *)", "find -exec can start any program"),
+        ("Bash(env*)", "env can start any program"),
+        ("Bash(python3 -c *)", "python3 -c can start any program or code"),
+        ("Bash(find src -name *)", ""),
+        ("Bash(python3 -m pytest *)", ""),
+        ("Bash(git log *)", ""),
+        ("Bash(ls *)", ""),
+        ("Bash", ""),
+        ("Read(find)", ""),
+    ],
+)
+def test_a_rule_for_a_program_that_starts_others_is_told(rule: str, said: str) -> None:
+    assert starts_others(parse_rule(rule)).startswith(said)
+    assert bool(starts_others(parse_rule(rule))) == bool(said)
 
 
 def test_all_braces_of_a_rule_are_expanded() -> None:

@@ -137,6 +137,12 @@ async def test_words_that_are_neither_a_rule_nor_part_of_one_are_answered() -> N
         await it.shows("Permissions · 0 of 4", "nonsense is neither part of a rule here nor a rule", "Edit(/src/**)")
 
 
+async def test_a_rule_for_a_program_that_starts_others_says_so_before_it_is_added() -> None:
+    async with running(**ports(permissions=Permissions())) as it:
+        it.app.actions.show_permissions("Bash(find *)")
+        await it.shows("would have decided 3 of the last 120", "find -exec can start any program or code")
+
+
 async def test_what_an_answer_allowed_is_listed_and_revoked() -> None:
     session = Session()
     session.view.rules = (Rule("allow", "Edit(/notes.txt)", "session", "always, turn 1"),)
