@@ -318,7 +318,7 @@ def forecast(
         high=high,
         cached=cached,
         cost=_costs([price(usage) for usage in ends]),
-        turns_left=_turns_left(budget, budget.upper + added, trend.growth),
+        turns_left=_turns_left(budget, added, trend.growth),
         cold_in=cold_in,
     )
 
@@ -350,7 +350,8 @@ def _costs(prices: Sequence[str | None]) -> tuple[Decimal, Decimal] | None:
     return (found[0], found[-1]) if len(found) == len(prices) and found else None
 
 
-def _turns_left(budget: Budget, upper: int, growth: float | None) -> int | None:
-    if growth is None or budget.compact_at <= 0:
+def _turns_left(budget: Budget, added: int, growth: float | None) -> int | None:
+    """None also for a message that is too large by itself: no compaction would make room for it."""
+    if growth is None or budget.compact_at <= 0 or added >= budget.compact_at:
         return None
-    return max(0, int((budget.compact_at - upper) / growth))
+    return max(0, int((budget.compact_at - budget.upper - added) / growth))

@@ -174,7 +174,9 @@ class InstructionNews:
                 yield one
 
     async def _look_again_below(self) -> None:
-        """Repeat changed files of nested folders."""
+        """Repeat changed files of nested folders, and changed rules."""
+        from swecli.core.extensions.front_matter import read_front_matter
+
         files = {name: file for name, file in self._nested.items() if file is not None}
         if not files:
             return
@@ -190,7 +192,8 @@ class InstructionNews:
                 self._nested[name] = None
                 continue
             own = {change.after for change in self._recorder.ledger.changes if self._is_models(change.item)}
-            self._nested[name] = changed = replace(file, text=head.text, digest=head.digest, whole=head.whole)
+            text = read_front_matter(head.text).body if file.scope else head.text
+            self._nested[name] = changed = replace(file, text=text, digest=head.digest, whole=head.whole)
             if head.digest != file.digest and head.digest not in own:
                 self._announce((changed,), ())
 

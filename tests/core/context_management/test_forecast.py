@@ -118,6 +118,8 @@ def test_turns_that_are_left_by_the_growth_of_the_last_ones() -> None:
     assert forecast(budget(26_100), 0, warm(), NOW, priced).turns_left == (85_000 - 26_230) // 6_000
     assert forecast(budget(84_990), 0, warm(), NOW, priced).turns_left == 0
     assert forecast(budget(100), 0, RequestTrend(), NOW, priced).turns_left is None
+    assert forecast(budget(26_100), 80_000, warm(), NOW, priced).turns_left == 0
+    assert forecast(budget(26_100), 90_000, warm(), NOW, priced).turns_left is None  # no compaction makes room for it
 
 
 def test_a_corrected_estimate_is_no_growth() -> None:

@@ -353,6 +353,22 @@ async def test_a_rule_is_told_when_a_file_that_it_is_for_is_read(work: Path) -> 
         assert sum("No semicolons" in message.text for message in one.session.view.messages) == 1
 
 
+async def test_a_rule_that_changes_after_it_was_told_is_told_again_without_its_condition(work: Path) -> None:
+    rule = work / ".cursor" / "rules" / "python.mdc"
+    rule.parent.mkdir(parents=True)
+    rule.write_text("---\nglobs: '*.py'\n---\nNo semicolons.")
+    (work / "x.py").write_text("x = 1\n")
+    script = step("read_file", 'path = "x.py"') + DONE * 3
+    async with bench(script, work, tools=TOOLS, policy=AUTO, instruction_files=watched(work)) as one:
+        await one.say("Look")
+        await one.say("Go on")
+        rule.write_text("---\nglobs: '*.py'\n---\nSemicolons everywhere.")
+        await one.say("Go on")
+        (told,) = [message.text for message in one.session.view.messages if "everywhere" in message.text]
+        assert "python.mdc changed on disk while this conversation runs" in told
+        assert "globs" not in told
+
+
 async def test_many_rules_for_one_file_are_named_beyond_a_limit(work: Path) -> None:
     (work / ".cursor" / "rules").mkdir(parents=True)
     for number in range(40):
