@@ -164,7 +164,8 @@ class InputController:
         open. ``waited``: its turn has come."""
         session, bare = self._session, not message.pastes and not message.images
         meaning = interpret(message.text, self._actions.commands, bare=bare)
-        if self._waits_behind(meaning, waited):
+        behind = bool(session.later.lines) and not waited
+        if behind and (_sends(meaning) or _needs_rest(meaning)):
             self._wait(message, most)
             return
         unknown = isinstance(meaning, NotSent) and message.text.lstrip().startswith("/")
@@ -183,7 +184,7 @@ class InputController:
                         await session.port.extensions_settled()
                     await self.own_commands()
                     meaning = interpret(message.text, self._actions.commands)
-                if not early and self._waits_behind(meaning, waited):
+                if behind and (_sends(meaning) or _needs_rest(meaning)):
                     self._wait(message, most)
                     return
             if not early and not isinstance(meaning, Say) and _needs_rest(meaning) and session.busy:
@@ -210,10 +211,6 @@ class InputController:
                     self._screen.transcript.show((TextBlock(why, "warning"),))
                 case _:
                     await self._run(meaning.command, meaning.arguments, waited=waited)
-
-    def _waits_behind(self, meaning: Submission, waited: bool) -> bool:
-        """Whether earlier lines wait, which this one must not overtake."""
-        return bool(self._session.later.lines) and not waited and (_sends(meaning) or _needs_rest(meaning))
 
     def _wait(self, message: PromptEditor.Submitted, most: float, *, first: bool = False) -> None:
         """Let a line wait for the session and for earlier lines, or before all of them (``first``)."""
