@@ -103,7 +103,8 @@ def test_a_condition_hides_no_danger(work: ShellWorkspace, command: str) -> None
     [
         *("uv run pytest tests/", "npx eslint src/ tests/", "timeout 60 pytest tests/*.py", "nice make -C src/"),
         *("timeout 30 curl -s http://localhost:3000/", "npx eslint src/**/*.ts", "poetry run ruff check src/*.py"),
-        *("env CI=1 pytest src/?.py", "exec pytest tests/", "ls | xargs -I{} cp {} /tmp/x/", "parallel gzip ::: src/"),
+        *("env CI=1 pytest src/?.py", "exec pytest tests/", "ls | xargs -I{} cp {} /tmp/s-none/"),
+        "parallel gzip ::: src/",
         *("set -euo pipefail; npm test", "source .venv/bin/activate && pytest", ". venv/bin/activate; python a.py"),
     ],
 )
