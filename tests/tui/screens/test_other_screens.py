@@ -104,7 +104,7 @@ async def test_esc_rejects_the_approval_and_leaves_the_screen_open() -> None:
         it.app.actions.show_settings()
         await it.shows("the most used of 5")
         session.send(_submit())
-        await it.until(lambda: it.app.main.dock.panel)
+        await it.until(lambda: (panel := it.app.main.dock.panel) is not None and panel.grace is not None)
         it.clock.now += 5
         await it.press("escape")
         await it.until(lambda: it.session.sent(ReplyPermission))
