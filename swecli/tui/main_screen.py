@@ -61,7 +61,8 @@ class Dock(Vertical):
             above,
         )
         self._request: str | None = None
-        self._answered = 0
+        self._asked: set[str] = set()
+        """Requests that waited since the last time none did."""
         self._consent = False
         self._waiting: Sequence[PermissionRequested] = ()
         self._focus_list: Callable[[], None] | None = None
@@ -73,17 +74,17 @@ class Dock(Vertical):
     def show_requests(self, requests: Sequence[Request]) -> None:
         """Show the oldest waiting request, or the previous content if none is left."""
         if not requests:
-            self._answered, self._waiting = 0, ()
+            self._waiting = ()
+            self._asked.clear()
             if self._request is not None:
                 self.close()
             return
         from swecli.core.protocol.events import PermissionRequested
 
         self._waiting = waiting = [request for request in requests if isinstance(request, PermissionRequested)]
-        first, place = requests[0], (self._answered + 1, self._answered + len(requests))
+        self._asked.update(request.request for request in requests)
+        first, place = requests[0], (len(self._asked) - len(requests) + 1, len(self._asked))
         if first.request != self._request:
-            self._answered += self._request is not None
-            place = (self._answered + 1, self._answered + len(requests))
             self._request = first.request
             self._open(self._panel_for(first, place, waiting))
         elif self.panel is not None:
@@ -93,14 +94,16 @@ class Dock(Vertical):
         """Effect of the selected mode on waiting requests; empty if it has none."""
         if not self._waiting:
             return ""
-        edits = sum(request.acceptable for request in self._waiting)
+        # Only of edits is it known here what a mode does with each; some commands count as edits, some calls still ask.
+        edits = plural(len(self._waiting), "waiting edit")
+        known = all(request.acceptable for request in self._waiting)
         match mode:
-            case "accept-edits" if edits:
-                return f"accepts {plural(edits, 'waiting edit')} in a moment"
+            case "accept-edits" if known:
+                return f"accepts {edits} in a moment"
             case "plan":
-                return f"rejects {plural(len(self._waiting), 'waiting request')} in a moment"
-            case "auto":
-                return "runs the waiting calls that it allows"
+                return f"rejects {edits if known else 'the waiting calls that it refuses'} in a moment"
+            case "accept-edits" | "auto":
+                return "runs the waiting calls that it allows in a moment"
             case _:
                 return ""
 

@@ -85,6 +85,21 @@ async def test_paste_mouse_and_composed_text_in_normal_mode() -> None:
         await it.until(lambda: it.text == "alpha pasted 日本 gamma")
 
 
+async def test_a_paste_or_click_leaves_the_cursor_on_a_character_in_normal_mode() -> None:
+    async with running(preferences=vim) as it:
+        await it.type("abc")
+        await it.press("escape", "d", "d")
+        it.editor.post_message(events.Paste("one two"))
+        await it.until(lambda: it.text == "one two" and it.editor.cursor_location == (0, 6))
+        await it.press("0")
+        assert it.editor.cursor_location == (0, 0)
+        it.editor.move_cursor((0, 7))  # as a click past the end does
+        await it.until(lambda: it.editor.cursor_location == (0, 6))
+        await it.press("a", "!")
+        assert it.text == "one two!"
+        await it.until(lambda: it.editor.cursor_location == (0, 8))
+
+
 async def test_a_character_of_several_code_points_is_one_for_every_key() -> None:
     family, syllable, accented = "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u1112\u1161\u11ab", "e\u0301"
     async with running(preferences=vim) as it:

@@ -501,9 +501,9 @@ class Prompt(Vertical):
         command stays in the history only."""
         text = self.editor.attachments.back(text, images)
         if not self.editor.text:
-            self.editor.put(text)
+            self.editor.give_back(self.editor.folded_back(text))
         elif not text.startswith(("/", "!")):
-            self.editor.retype(f"{self.editor.folded_back(text)}\n{self.editor.text}")
+            self.editor.give_back(f"{self.editor.folded_back(text)}\n{self.editor.text}")
 
     def take_back(self, queue: Sequence[Queued]) -> tuple[str, ...]:
         """Put unsent messages with their images before the typed text; without any text, the first command. Returns the
@@ -513,7 +513,7 @@ class Prompt(Vertical):
         if not back and not editor.text:
             back = [*queue[:1]]
         texts = [editor.folded_back(attachments.back(queued.text, queued.images)) for queued in back]
-        editor.retype("\n".join([*texts, *([editor.text] if editor.text else [])]))
+        editor.give_back("\n".join([*texts, *([editor.text] if editor.text else [])]))
         return tuple(queued.text for queued in queue if queued not in back)
 
     def use_vim(self, on: bool) -> None:
@@ -731,5 +731,7 @@ class Prompt(Vertical):
     @on(TextArea.SelectionChanged)
     def _moved(self, event: TextArea.SelectionChanged) -> None:
         event.stop()
+        if self._vim is not None:
+            self._vim.settle()
         if self.suggestions.display:
             self._follow()

@@ -429,7 +429,7 @@ class PromptEditor(ShrinkingTextArea):
             self.post_message(self.Submitted(text, typed, images, queue, pastes))
 
     def restore(self, typed: str, pastes: Sequence[tuple[str, str]]) -> None:
-        """Put a returned message with its pastes before the text typed since."""
+        """Put a returned message with its pastes before the text typed since. Undo begins there."""
         done, rest = "", typed
         for placeholder, text in pastes:  # in their order: a new placeholder may look like a later one
             before, found, after = rest.partition(placeholder)
@@ -438,6 +438,13 @@ class PromptEditor(ShrinkingTextArea):
         typed = done + rest
         self.replace(f"{typed}\n" if self.text else typed, (0, 0), (0, 0), maintain_selection_offset=False)
         self.move_cursor(self.document.end)
+        self.history.clear()
+
+    def give_back(self, typed: str) -> None:
+        """Replace the text with a returned message and what was typed since. Undo does not take it away again: nothing
+        would restore it."""
+        self.retype(typed)
+        self.history.clear()
 
     def kill_all(self) -> None:
         """Clear the prompt; Ctrl+Y restores the text."""

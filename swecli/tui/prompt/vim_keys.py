@@ -50,6 +50,15 @@ class VimKeys:
         if before.mode != "insert" or before.keys:
             self._changed()
 
+    def settle(self) -> None:
+        """In normal mode, move the cursor onto the line's last character if a paste or click left it behind that."""
+        editor = self._editor
+        if self._vim.mode == "normal" and editor.selection.is_empty:
+            text = self._stand_ins.encode(editor.text)
+            cursor = self._encoded(editor.text, editor.selection.end)
+            if (there := settled(text, cursor)) != cursor:
+                editor.selection = Selection.cursor(_end(self._stand_ins.decode(text[:there])))
+
     def take(self, event: events.Key) -> bool:
         """Handle the key; False leaves it to the prompt or the program."""
         vim, key = self._vim, event.key

@@ -222,15 +222,18 @@ class Lines(Widget, can_focus=False):
     def chosen(self) -> Entry | None:
         return self._entries[self._at] if 0 <= self._at < len(self._entries) else None
 
-    def show(self, entries: Sequence[Entry], name: str | None = None) -> None:
-        """Replace the entries; select the one with this name, else keep the selection, else select the first."""
+    def show(self, entries: Sequence[Entry], name: str | None = None, *, near: bool = False) -> None:
+        """Replace the entries; select the one with this name, else keep the selection. If that is gone, select the
+        first, or with ``near`` the one that took its place."""
         wanted = name if name is not None else self.chosen.name if self.chosen else ""
         self._entries = list(entries)
         self._natural = _natural(self._entries)
         places = [number for number, entry in enumerate(self._entries) if not entry.heading]
         named = [number for number in places if self._entries[number].name == wanted]
-        self._at = (named or places or [-1])[0]
-        if not named:
+        near = near and self._at >= 0
+        nearest = [number for number in places if number >= self._at] or places[-1:] if near else places
+        self._at = (named or nearest or [-1])[0]
+        if not named and not near:
             self._top = 0
         self.refresh()
 
@@ -477,6 +480,7 @@ class ListScreen(Vertical):
         self._page = page
         self._before: list[_Step] = []
         self._listed: str | None = None
+        self._listed_page: ListPage | None = None
         """Input for which the list was built."""
         self._pointed: str | None = None
         self._bare = False
@@ -597,15 +601,17 @@ class ListScreen(Vertical):
         return keymap_of(self)
 
     def show(self, name: str | None = None) -> None:
-        """Rebuild list and details; select the entry with this name, or keep the selection."""
-        self._listed = self.text
+        """Rebuild list and details; select the entry with this name, or keep the selection. If only the selected entry
+        is gone, the next one is selected, not the first."""
+        same = self._listed_page is self._page and self._listed == self.text
+        self._listed_page, self._listed = self._page, self.text
         entries = self._page.matching(self.text)
         if not entries and self.text.startswith("/"):
             entries = self._page.matching(self.text[1:])  # some users type a leading slash to search
         typed = self.text.strip()
         if name is None and any(entry.name == typed for entry in entries):
             name = typed
-        self._lines.show(entries, name)
+        self._lines.show(entries, name, near=same)
         if self._bare != (not entries):
             self._bare = not entries
             self.on_resize()

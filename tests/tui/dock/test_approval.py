@@ -10,7 +10,7 @@ from textual import events
 
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.commands import Interrupt, ReplyPermission
-from swecli.core.protocol.events import PermissionRequested
+from swecli.core.protocol.events import PermissionRequested, PermissionResolved
 from swecli.tui.dock import panel
 from swecli.tui.dock.approval import ApprovalPanel
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
@@ -452,6 +452,24 @@ async def test_several_requests_queue() -> None:
         await it.press("y")
         await it.until(lambda: len(replies(it)) == 3)
         await it.until(lambda: it.editor.has_focus)
+
+
+async def test_what_is_settled_otherwise_counts_as_done_in_the_place() -> None:
+    session = Session((WAIT_FOR_INTERRUPT,))
+    async with running(session=session) as it:
+        await it.say("go")
+        await it.until(lambda: it.app.session.state.busy)
+        for number in (1, 2, 3, 4):
+            session.emit(ask(number))
+        await it.shows("(1 of 4)")
+        it.clock.now += 1
+        await it.press("y")
+        await it.shows("(2 of 4)")
+        for number in (2, 3):
+            session.emit(PermissionResolved(f"p{number}", "once", "engine"))
+        await it.shows("(4 of 4)")
+        session.emit(ask(5))
+        await it.shows("(4 of 5)")
 
 
 async def test_a_request_that_the_session_takes_back_goes_away_and_the_draft_stays() -> None:

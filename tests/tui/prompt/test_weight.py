@@ -145,6 +145,20 @@ async def test_what_can_not_fit_is_kept_as_a_file(tmp_path: Path) -> None:
         assert (tmp_path / ".swecli/pastes/paste-1.txt").read_text() == LARGE
 
 
+async def test_undo_after_a_cancelled_question_takes_only_later_changes() -> None:
+    async with running(session=session(())) as it:
+        await it.type("why? ")
+        await pasted(it, LARGE)
+        await it.press("enter")
+        await it.shows("Send it unchanged")
+        await it.press("escape")
+        await it.until(lambda: it.editor.message == f"why? {LARGE}")
+        await it.type("!")
+        await it.press("ctrl+underscore", "ctrl+underscore", "ctrl+underscore")
+        assert it.editor.message == f"why? {LARGE}"
+        assert not it.session.sent(Submit)
+
+
 async def test_a_question_of_the_model_in_between_gives_the_message_back() -> None:
     made = session(())
     async with running(session=made) as it:

@@ -18,7 +18,7 @@ from swecli.core.permissions.types import Rule
 from swecli.core.protocol.commands import ReplyPermission, RevokeRule, SetMode, SetModel
 from swecli.core.protocol.events import TurnStarted
 from swecli.tui.actions import RECENT
-from swecli.tui.backend import SessionNotOpened
+from swecli.tui.backend import SessionNotOpened, ShownRule
 from swecli.tui.keymap import Keymap
 from swecli.tui.screens.board import Board
 from swecli.tui.screens.help import WANTED, wanted
@@ -110,6 +110,23 @@ async def test_esc_rejects_the_approval_and_leaves_the_screen_open() -> None:
         await it.until(lambda: it.session.sent(ReplyPermission))
         assert it.session.sent(ReplyPermission)[0].choice == "reject"
         assert it.app.main.list_view is not None
+
+
+async def test_after_a_revocation_the_next_rule_is_selected() -> None:
+    grants = [ShownRule("allow", f"Bash({name})", "granted", "never", grant=name) for name in ("one", "two", "three")]
+    permissions = Permissions([*grants])
+    async with running(**ports(permissions=permissions)) as it:
+        it.app.actions.show_permissions()
+        await it.shows("Permissions · 3", "›  Bash(one)")
+        await it.press("down")
+        await it.shows("›  Bash(two)")
+        await it.press("ctrl+x")
+        await it.shows("Permissions · 2", "›  Bash(three)")
+        await it.press("ctrl+x")
+        await it.shows("Permissions · 1", "›  Bash(one)")
+        await it.press(*"Bash")
+        await it.press("escape")
+        await it.shows("›  Bash(one)")
 
 
 async def test_a_grant_is_revoked_and_a_rule_tried_and_added() -> None:
