@@ -428,6 +428,14 @@ def outage_delay(error: ProviderError, attempt: int, gone: float, jitter: float)
     return min(LONGEST_OUTAGE_PAUSE, 2.0 ** (attempt - 1)) * (1 + jitter) / 2
 
 
+def speaker(error: ProviderError, info: ModelInfo) -> str:
+    """The server whose words an error contains, with its status; empty if the words are swecli's own."""
+    if error.status is None:
+        return ""
+    told = error.status == 200 or str(error.status) in error.message
+    return f"{info.provider}{'' if told else f' (HTTP {error.status})'}: "
+
+
 def why_not_again(error: ProviderError) -> str:
     """Explanation for the user if the server asks for too long a wait, or says when a quota resets; otherwise empty."""
     if error.kind == "quota" and (error.retry_after or 0) > LONGEST_ASKED:
@@ -599,9 +607,9 @@ class Asking:
         """Why the newest attempt failed, until something of an answer arrives."""
 
     async def ask(
-        self, client: ModelClient, prepared: PreparedRequest
+        self, client: ModelClient, prepared: PreparedRequest, others: Callable[[], bool] = lambda: False
     ) -> AnswerCompleted | AnswerInterrupted | AnswerFailed:
-        """Get one answer, with as many attempts as needed."""
+        """Get one answer, with as many attempts as needed. ``others`` is whether a fallback model is left."""
         failures, self.fragment, self.trouble = _Failures(), None, ""
         while True:
             growing: list[GrowingBudget] = []
@@ -631,24 +639,26 @@ class Asking:
             if answer.visible or has_content(result.message):
                 answer.cut("error", error.kind, result.message, error.message)
                 return AnswerInterrupted(error, Fragment(answer.usage, answer.written))
-            if not await self._again(error, failures, client.info):
+            if not await self._again(error, failures, client.info, others):
                 answer.cut("error", error.kind, result.message)
                 return AnswerFailed(error)
 
-    async def _again(self, error: ProviderError, failures: _Failures, info: ModelInfo) -> bool:
+    async def _again(
+        self, error: ProviderError, failures: _Failures, info: ModelInfo, others: Callable[[], bool]
+    ) -> bool:
         """Wait before the next attempt of a request. Retries end after a time, not a number of attempts, if a known
-        server is unreachable, or if a server is busy and no fallback model is available."""
+        server is unreachable, or if a server is busy and no fallback model is left."""
         may = self._services.limits.max_retries > 0
         if may and error.unreached and _server_of(info) in self._services.reached:
-            return await self._outlast(error, failures.unreached, outage_delay)
+            return await self._outlast(error, info, failures.unreached, outage_delay)
         failures.unreached = _Stretch()  # a server that answers with an error is reachable again
         passes = passes_with_time(error, _server_of(info) in self._services.answered)
-        if not passes or self._services.fallback or not may:
+        if not passes or not may or others():
             failures.others += 1
-            return await self.wait(error, failures.others)
-        return await self._outlast(error, failures.busy, busy_delay)
+            return await self.wait(error, info, failures.others)
+        return await self._outlast(error, info, failures.busy, busy_delay)
 
-    async def _outlast(self, error: ProviderError, stretch: _Stretch, delay_of: Delay) -> bool:
+    async def _outlast(self, error: ProviderError, info: ModelInfo, stretch: _Stretch, delay_of: Delay) -> bool:
         """Wait before the next attempt at a server that is busy or out of reach; False after too long a time."""
         now = self._services.monotonic()
         if not stretch.attempts:
@@ -659,18 +669,20 @@ class Asking:
         if delay is None:
             return False
         stretch.paused += delay
-        self._recorder.emit(RetryScheduled(stretch.attempts, 0, delay, error.kind, error.message, error.unreached))
+        reason = f"{speaker(error, info)}{error.message}"
+        self._recorder.emit(RetryScheduled(stretch.attempts, 0, delay, error.kind, reason, error.unreached))
         await self._services.sleep(delay)
         return True
 
-    async def wait(self, error: ProviderError, attempt: int, most: int | None = None) -> bool:
+    async def wait(self, error: ProviderError, info: ModelInfo, attempt: int, most: int | None = None) -> bool:
         """Wait visibly before attempt ``attempt + 1``; False to give up, after ``most`` attempts at the latest."""
         limit = self._services.limits.max_retries
         limit = limit if most is None else min(limit, most)
         delay = retry_delay(error, attempt, limit, self._services.jitter())
         if delay is None:
             return False
-        self._recorder.emit(RetryScheduled(attempt, limit, delay, error.kind, error.message))
+        reason = f"{speaker(error, info)}{error.message}"
+        self._recorder.emit(RetryScheduled(attempt, limit, delay, error.kind, reason))
         await self._services.sleep(delay)
         return True
 

@@ -110,6 +110,10 @@ class ModelChoice:
             return True
         return False
 
+    def has_fallback(self) -> bool:
+        """Whether a fallback for the current model is left to try."""
+        return any(model not in (self._ref, self._own_model) for model in self._services.fallback[self._next :])
+
     def note_failure(self, error: ProviderError) -> None:
         """Remember whether the key was rejected; the next turn then reads it again."""
         self._rejected = error.kind == "auth"

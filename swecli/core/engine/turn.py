@@ -25,6 +25,7 @@ from swecli.core.engine.model_call import (
     StepAccount,
     cap_reached,
     has_content,
+    speaker,
     tokens_left,
     why_not_again,
 )
@@ -379,7 +380,7 @@ class Turn:
     async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
         """The answer, or None if a new request is needed: to continue a broken-off answer, or to ask a fallback for an
         overloaded model."""
-        result = await self._asking.ask(self._client, prepared)
+        result = await self._asking.ask(self._client, prepared, self._models.has_fallback)
         if isinstance(result, AnswerCompleted):
             message, full = result.message, None
             self._account.answered(message.response.usage if message.response else None)
@@ -409,7 +410,7 @@ class Turn:
             return self._overflows == 1 and await self._compactions.after_overflow(self._prepare(), self._client)
         if isinstance(result, AnswerInterrupted):
             self._cuts += 1
-            if await self._asking.wait(error, self._cuts, CUT_LIMIT):
+            if await self._asking.wait(error, self._client.info, self._cuts, CUT_LIMIT):
                 return True
         if not self._models.fall_back(error):
             return False
@@ -420,18 +421,11 @@ class Turn:
         go_on = GO_ON_LATER if error.unreached else ""
         advice = " ".join(filter(None, (why_not_again(error), error.hint, go_on)))
         stop = "" if error.message.endswith((".", "!", "?")) or not advice else "."
-        reason = f"{self._speaker(error)}{error.message}{stop} {advice}".strip()
+        reason = f"{speaker(error, self._client.info)}{error.message}{stop} {advice}".strip()
         if error.kind == "quota" and error.message.startswith(REQUEST_NOT_SENT):  # used up by others meanwhile
             return TurnStopped("limit", error.message, "max_tokens")
         kind = "content_filter" if error.moderated else error.kind
         return TurnStopped("blocked" if error.kind == "context_overflow" else "error", reason, kind)
-
-    def _speaker(self, error: ProviderError) -> str:
-        """The server whose words an error contains, with its status; empty if the words are swecli's own."""
-        if error.status is None:
-            return ""
-        told = error.status == 200 or str(error.status) in error.message
-        return f"{self._client.info.provider}{'' if told else f' (HTTP {error.status})'}: "
 
     async def _run_tools(self, message: Message, calls: tuple[Call, ...]) -> None:
         if message.response is not None and (not message.response.complete or message.response.stop.kind == "length"):

@@ -336,6 +336,18 @@ async def test_an_overload_is_outlived_by_time(tmp_path: Path) -> None:
         assert (await b.say("hi")).outcome == "done"
 
 
+async def test_where_all_fallbacks_are_used_up_an_overload_is_outlived_by_time(tmp_path: Path) -> None:
+    clock = Clock()
+    changes = {"sleep": clock.sleep, "monotonic": clock.monotonic, "jitter": lambda: 1.0}
+    family = Family(main=OVERLOADED * 9, b=OVERLOADED * 12 + DONE)
+    limits = TurnLimits(max_retries=2)
+    async with family_bench(family, tmp_path, fallback=("p/main", "p/b"), limits=limits, **changes) as b:
+        assert (await b.say("hi")).outcome == "done"
+        retries = b.bodies(RetryScheduled)
+        assert [body.limit for body in retries] == [2] * 2 + [0] * 12
+        assert all(body.reason.startswith("p (HTTP 529): ") for body in retries)
+
+
 async def test_slow_refusals_count_towards_the_time_of_an_overload(tmp_path: Path) -> None:
     clock = Clock(attempt=60.0)
     changes = {"sleep": clock.sleep, "monotonic": clock.monotonic, "jitter": lambda: 1.0}
