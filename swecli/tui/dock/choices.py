@@ -190,7 +190,9 @@ class ChoiceList(Widget, can_focus=False):
             line += Content(" " * max(2, before) + choice.key).stylize(dim)
         if self._early or not choice.open:
             return line.stylize(dim)
-        return line.stylize(component_style(self, "choices--chosen")) if chosen else line
+        if chosen:  # the whole row, as in the lists of screens
+            line = line.pad_right(max(0, width - line.cell_length)).stylize(component_style(self, "choices--chosen"))
+        return line
 
     def _column(self, width: int, *, with_detail: bool) -> int:
         """Column of the letters or details; 0 if a long choice leaves no room for details."""

@@ -8,6 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.core.protocol.commands import ReplyPermission
+from swecli.tui.backend import Preferences
+from swecli.tui.dock.choices import ChoiceList
 from swecli.tui.dock.panel import brief_danger
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.dock.test_approval import appear, ask, replies, run
@@ -120,6 +122,19 @@ async def test_a_danger_is_one_line_before_the_choices_and_no_is_highlighted() -
         await it.shows("2 does nothing here")
         await it.press("up", "enter")
         await it.until(lambda: [reply.choice for reply in replies(it)] == ["once"])
+
+
+async def test_the_selected_choice_is_marked_over_its_whole_width_as_in_lists() -> None:
+    async with running((ask(),), preferences=lambda: Preferences(theme="terminal")) as it:
+        await appear(it)
+        await it.press("down")
+        await it.shows("\u203a 2 yes")
+        choices = it.app.screen.query_one(ChoiceList)
+        assert choices.size.width > 60
+        rows = [choices.render_line(y) for y in range(choices.size.height)]
+        marked = [all(piece.style is not None and piece.style.reverse for piece in row) for row in rows]
+        assert marked == [False, True, False]
+        assert rows[1].cell_length == choices.size.width
 
 
 async def several(it: Running, session: Session) -> None:
