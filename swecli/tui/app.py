@@ -98,6 +98,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         self._redraw: Timer | None = None
         self._armed: float | None = None
         """Clock time of a Ctrl+C on an empty prompt."""
+        self._early_cancels = 0
+        """Ctrl+C received before it could act."""
         self._escaped: float | None = None
         """Clock time of an Esc that had no effect."""
         self._leaving: Picker | None = None
@@ -180,6 +182,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.app_suspend_signal.subscribe(self, lambda _: self._went(away=True))
         self.app_resume_signal.subscribe(self, lambda _: self._went(away=False))
         self.session.show()
+        for _ in range(self._early_cancels):
+            self.action_cancel()
         first = backend.first_prompt
         if first and first.lstrip().startswith("/"):  # a command or a path; interpreted like typed input
             self.run_worker(self.input.submit(first), group="input")
@@ -302,8 +306,10 @@ class SwecliApp(App[int], inherit_bindings=False):
             self._event_loop.call_soon_threadsafe(lambda: self.run_worker(end, group="end"))
 
     def cancel_soon(self) -> None:
-        """Act as Ctrl+C. For signal handlers."""
-        if self._event_loop is not None and self.loaded and not self._event_loop.is_closed():
+        """Act as Ctrl+C, once everything is loaded. For signal handlers."""
+        if not self.loaded:
+            self._early_cancels += 1
+        elif self._event_loop is not None and not self._event_loop.is_closed():
             self._event_loop.call_soon_threadsafe(self.action_cancel)
 
     def _handle_exception(self, error: Exception) -> None:
@@ -501,7 +507,10 @@ class SwecliApp(App[int], inherit_bindings=False):
         if isinstance(event, events.Key) and not event.is_forwarded:  # forwarded ones bubble up here again
             main = self.main
             types = event.is_printable and main.dock.panel is None and main.list_view is None
-            again = self._armed is not None and self.keymap.action("everywhere", event.key) == "cancel"
+            cancels = self.keymap.action("everywhere", event.key) == "cancel"
+            again = self._armed is not None and cancels
+            if cancels and not self.loaded:
+                self._early_cancels += 1
             if not types or (self._armed is not None and not again):  # keep news that arrives while the user types
                 main.activity.end_flash()
             if not again:  # here, because Ctrl+C overtakes keys that the editor has not worked on

@@ -84,6 +84,32 @@ async def test_tab_completes_a_name_before_everything_is_loaded(monkeypatch: pyt
         await it.until(lambda: it.app.loaded)
 
 
+@pytest.mark.parametrize("signal", [False, True])
+async def test_ctrl_c_before_everything_is_loaded_acts_once_it_is(
+    monkeypatch: pytest.MonkeyPatch, signal: bool
+) -> None:
+    may_load = threading.Event()
+    load = app.load
+
+    def later(names: Iterable[str]) -> None:
+        assert may_load.wait(PATIENCE)
+        load(names)
+
+    monkeypatch.setattr(app, "load", later)
+    session = Session()
+    async with running(session=session, open_session=Slow(session)) as it:
+        try:
+            for _ in range(2):
+                if signal:
+                    it.app.cancel_soon()
+                else:
+                    await it.at_once("ctrl+c")
+            assert not it.app.loaded
+        finally:
+            may_load.set()
+        await it.until(lambda: it.app.return_code == 0 and not it.app.is_running)
+
+
 async def test_what_follows_a_new_conversation_at_once_belongs_to_it() -> None:
     new = Session((WAIT_FOR_INTERRUPT,))
 
