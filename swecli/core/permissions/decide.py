@@ -410,8 +410,9 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     if edits:
         return Decision("allow", f"Mode {mode} allows file changes inside the workspace.", evidence=evidence)
     if uncontained is None:
-        reason = "The sandbox contains what this command can do."
-        label = "full" if policy.sandbox == "full" else "writes and network"
+        full = policy.sandbox == "full"
+        holds = "contains what this command can do" if full else "holds this command's writes and connections"
+        reason, label = f"The sandbox {holds}.", "full" if full else "writes and network"
         return Decision("allow", reason, evidence=(f"sandbox: {label}",), contained=True)
     why = uncontained or why
     if mode in ("accept-edits", "auto"):

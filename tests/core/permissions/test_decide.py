@@ -109,6 +109,7 @@ def test_auto_runs_commands_only_in_a_full_sandbox_and_says_so() -> None:
     assert "sandbox" in decide(policy("auto"), RUN).reason
     held = decide(policy("auto", sandbox="partial", holds=True), RUN)
     assert (held.outcome, held.contained) == ("allow", True)
+    assert held.reason == "The sandbox holds this command's writes and connections."
     assert outcome(policy("default", sandbox="full"), RUN) == "ask"
 
 
