@@ -481,7 +481,7 @@ class ListScreen(Vertical):
         self._before: list[_Step] = []
         self._listed: str | None = None
         self._listed_page: ListPage | None = None
-        """Input for which the list was built."""
+        """Page and input for which the list was built."""
         self._pointed: str | None = None
         self._bare = False
         """Whether the list is empty, which gives a low screen room for details."""
