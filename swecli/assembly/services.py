@@ -271,7 +271,7 @@ def examine_sandbox(options: LaunchOptions, startup: Startup) -> TextBlock:
             f"Sandbox: {state.text}. swecli does not start here, because your settings require a full sandbox.", "error"
         )
     asks = "" if state.contains else ". Auto mode asks before every command that is not proven read-only."
-    advice = f". {state.advice}" if state.advice else ""
+    advice = f"{'' if asks else '.'} {state.advice}" if state.advice else ""
     return TextBlock(f"Sandbox: {state.text}{asks}{advice}", "plain" if state.contains else "warning")
 
 

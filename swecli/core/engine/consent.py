@@ -403,7 +403,8 @@ class SandboxWatch:
     async def ready(self, effects: Effects) -> None:
         """Make sure that the sandbox state is known before a decision on a command that depends on it."""
         wanted = self._recorder.state.mode == "auto" or self._sandbox.options.mode == "on"
-        if effects.command is not None and wanted and not self._sandbox.state.checked:
+        state = self._sandbox.state
+        if effects.command is not None and wanted and (not state.checked or state.closable):
             await self._check()
         elif effects.command is not None:
             self.publish()

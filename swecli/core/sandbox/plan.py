@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import shlex
 import stat
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -320,6 +322,8 @@ class Plan(Struct, frozen=True):
     network: bool = False
     uncovered: tuple[str, ...] = ()
     """Gaps in the protection of this workspace, as clauses."""
+    advice: str = ""
+    """How the user can close all of these gaps, as a sentence; empty if swecli knows no way."""
 
     def paths(self, *accesses: Access) -> tuple[str, ...]:
         return tuple(mount.path for mount in self.mounts if mount.access in accesses)
@@ -338,7 +342,9 @@ class SandboxState(Struct, frozen=True):
     holds: bool = False
     """Whether commands can write and connect only where allowed, whatever other gaps a partial sandbox has."""
     advice: str = ""
-    """How to get a full sandbox, as a sentence; empty if no package would help."""
+    """How to get a full sandbox, as a sentence; empty if swecli knows no way."""
+    closable: bool = False
+    """Whether the advice takes effect at once: the gaps are in the workspace."""
 
     @property
     def contains(self) -> bool:
@@ -375,6 +381,9 @@ def reading(plan: Plan) -> Plan:
 _TEMPORARY = ("/tmp", "/dev/shm")
 _MAX_LINKS = 64
 """Single files made read-only because they have another hard link outside."""
+_OBJECTS = "/.git/objects/"
+"""Where `git clone` of a local path makes hard links. Git makes new files there under random names and then renames
+them, so its folders can't be read-only."""
 _WRITTEN_BY_TOOLS = (".cache", ".vite", ".vite-temp", ".vitest", ".tmp")
 """Folders in node_modules that tools write while they run."""
 _STRENGTH: dict[Access, int] = {"private": 0, "write": 1, "read": 2, "hidden": 3, "denied": 4}
@@ -394,6 +403,8 @@ class _PlanBuilder:
         self._mounts: dict[str, Mount] = {}
         self._absent: dict[str, Placeholder] = {}
         self._uncovered: list[str] = []
+        self._shared: list[str] = []
+        """Object stores of repositories with too many files that have names outside."""
 
     def plan(self) -> Plan:
         request = self._request
@@ -423,6 +434,7 @@ class _PlanBuilder:
             self._disk.real(_TEMPORARY[0]),
             request.options.network,
             tuple(self._uncovered),
+            _unshare(self._shared, request.roots) if len(self._uncovered) == len(self._shared) else "",
         )
 
     # --- writable places ------------------------------------------------------------------------------------------
@@ -519,10 +531,19 @@ class _PlanBuilder:
             for name in _WRITTEN_BY_TOOLS:
                 if self._disk.kind(posixpath.join(path, name)) == "directory":
                     self._add(posixpath.join(path, name), "write")
-        for path in files[:_MAX_LINKS]:
+        stores = {path: path.partition(_OBJECTS)[0] + _OBJECTS.rstrip("/") for path in files if _OBJECTS in path}
+        others = [path for path in files if path not in stores]
+        for path in [*others, *stores][:_MAX_LINKS]:
             self._guard(path, inside(path, self._request.roots) or path)
+        if len(others) > _MAX_LINKS:
+            self._uncovered.append(f"{len(others):,} files such as {others[0]} also have names outside the workspace")
         if len(files) > _MAX_LINKS:
-            self._uncovered.append(f"{len(files):,} files such as {files[0]} also have names outside the workspace")
+            counted = Counter(stores.values())
+            self._shared += counted
+            self._uncovered += (
+                f"{count:,} files in {store}, shared with the repository it was cloned from"
+                for store, count in counted.items()
+            )
         if not found.whole:
             self._uncovered.append("the workspace has too many files to check all for hard links")
 
@@ -585,6 +606,14 @@ class _PlanBuilder:
         if above is None or above.access in ("write", "read"):
             return True
         return mount.access == "read" and above.access == "hidden" and above.directory
+
+
+def _unshare(stores: Sequence[str], roots: Sequence[str]) -> str:
+    """How to give repositories their own copies of all objects, as a sentence; loses none."""
+    folders = [store.removesuffix(_OBJECTS.rstrip("/")) for store in stores]
+    places = ["" if folder == roots[0] else f"-C {shlex.quote(folder)} " for folder in folders]
+    commands = " and ".join(f"`git {place}repack -a -d -k`" for place in places)
+    return f"To be asked less, run {commands}: it copies the shared files." if commands else ""
 
 
 def _package_folder(path: str) -> str:

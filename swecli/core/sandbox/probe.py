@@ -292,11 +292,13 @@ class Machine:
         else:
             why = found
         missing = isinstance(found, str) and "not installed" in found
-        return replace(self._examine_landlock(request, why), advice=advice() if missing else "")
+        state = self._examine_landlock(request, why)
+        return replace(state, advice=advice(), closable=False) if missing else state
 
     def _examine_bubblewrap(self, found: Bubblewrap, request: Request) -> SandboxState | str:
         """The state under bubblewrap, or why it is unusable here."""
-        uncovered = planned(request).uncovered
+        plan = planned(request)
+        uncovered = plan.uncovered
         if not filter_program(os.uname().machine, "bwrap", request.options.network):
             uncovered += (f"special sockets (no system call table for {os.uname().machine})",)
         facts = (
@@ -312,7 +314,8 @@ class Machine:
                 uncovered += (_UNIX_SOCKETS,)
             else:
                 self._cache.keep(facts)
-        return SandboxState("partial" if uncovered else "full", "bwrap", "", uncovered, checked=True)
+        state = SandboxState("partial" if uncovered else "full", "bwrap", "", uncovered, checked=True)
+        return replace(state, advice=plan.advice, closable=bool(plan.advice)) if uncovered == plan.uncovered else state
 
     def _examine_landlock(self, request: Request, why: str) -> SandboxState:
         self._abi = landlock_abi()
@@ -323,14 +326,13 @@ class Machine:
         result = self._probe(request, "landlock")
         if not result.held:
             return off(f"{why}, and Landlock {_why(result)}")
-        open_ = (
-            *landlock.uncovered(self._abi, network=request.options.network),
-            *planned(request).uncovered,
-        )
+        plan = planned(request)
+        open_ = (*landlock.uncovered(self._abi, network=request.options.network), *plan.uncovered)
         filtered = bool(filter_program(os.uname().machine, "landlock", request.options.network))
         holds = landlock.holds(self._abi, network=request.options.network, filtered=filtered)
-        holds = holds and not result.unix and not planned(request).uncovered
-        return SandboxState("partial", "landlock", why, open_, checked=True, holds=holds)
+        holds = holds and not result.unix
+        state = SandboxState("partial", "landlock", why, open_, checked=True, holds=holds and not plan.uncovered)
+        return replace(state, advice=plan.advice, closable=bool(plan.advice)) if holds else state
 
     def _examine_seatbelt(self, request: Request) -> SandboxState:
         if not os.access(seatbelt.PROGRAM, os.X_OK):

@@ -95,10 +95,13 @@ class Sandbox:
         return cls(SandboxOptions(mode="off"), SandboxWorkspace((), "", {}), Folders(Path(os.devnull)))
 
     def check(self) -> SandboxState:
-        """Find a working layer, after removing leftovers of earlier runs."""
+        """Find a working layer, after removing leftovers of earlier runs. Gaps that the user can close are looked for
+        again, unless a command runs."""
         with self._checking:
-            if not self.state.checked:
-                self._placeholders.sweep()
+            again = self.state.closable and not self._running
+            if not self.state.checked or again:
+                if not again:
+                    self._placeholders.sweep()
                 try:
                     self.state = self._machine.examine(self._request())
                 except OSError as error:
@@ -166,7 +169,9 @@ class Sandbox:
     def _begun(self, plan: Plan, state: SandboxState, cwd: Path, full: bool) -> Launch:
         if plan.uncovered and state.contains:
             open_ = tuple(dict.fromkeys((*state.uncovered, *plan.uncovered)))
-            self.state = state = replace(state, level="partial", holds=False, uncovered=open_)
+            closable = bool(plan.advice) and open_ == plan.uncovered
+            state = replace(state, level="partial", holds=False, uncovered=open_)
+            self.state = state = replace(state, advice=plan.advice if closable else "", closable=closable)
         if full and not state.contains:
             raise SandboxError(f"the sandbox is {state.text}")
         launch = self._machine.launch(state.layer, plan, str(cwd), self._placeholders)

@@ -12,7 +12,7 @@ import pytest
 
 from swecli.core.sandbox import survey as module
 from swecli.core.sandbox.launch import SandboxError
-from swecli.core.sandbox.plan import Request, SandboxOptions, mount_plan
+from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, mount_plan
 from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.survey import Abandoned, Survey, Surveyor, undo
@@ -112,6 +112,25 @@ def test_too_many_of_them_or_too_large_a_workspace_is_said() -> None:
     many = tuple(f"/w/src/{number}" for number in range(65))
     assert "65 files such as /w/src/0 also have names outside" in planned_links(*many)[1][0]
     assert "too many files" in planned_links(whole=False)[1][0]
+
+
+def objects(repository: str) -> tuple[str, ...]:
+    return tuple(f"{repository}/.git/objects/{number:02x}/f" for number in range(65))
+
+
+def test_what_a_local_clone_shares_is_named_with_the_remedy() -> None:
+    def planned_at(*links: str) -> Plan:
+        found = Survey(links=links)
+        return mount_plan(Request(("/w",), "/home/u", "/p", found=found), FakeDisk({**MACHINE, "/w/.git/": ""}))
+
+    plan = planned_at(*objects("/w"))
+    assert plan.uncovered == ("65 files in /w/.git/objects, shared with the repository it was cloned from",)
+    assert "`git repack -a -d -k`" in plan.advice
+    assert "`git -C '/w/a b' repack -a -d -k`" in planned_at(*objects("/w/a b")).advice
+    assert planned_at(*objects("/w"), *(f"/w/src/{number}" for number in range(65))).advice == ""
+    few = planned_at(*objects("/w"), "/w/src/x")
+    assert "/w/src/x" in few.paths("read"), "other files come first"
+    assert planned_at(*objects("/w")[:64]).uncovered == ()
 
 
 def test_a_workspace_that_is_too_large_is_not_wholly_known(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,6 +268,21 @@ def full(grounds: Grounds) -> Sandbox:
     if sandbox.check().level != "full":
         pytest.skip(f"no full sandbox here: {sandbox.state.text}")
     return sandbox
+
+
+def test_the_sandbox_is_full_as_soon_as_nothing_is_shared(grounds: Grounds) -> None:
+    store = put(grounds.base, "store")
+    links = [Path(path) for path in objects(str(grounds.work))]
+    full(grounds).close()
+    for path in links:
+        path.parent.mkdir(parents=True)
+        os.link(store, path)
+    sandbox = grounds.sandbox()
+    assert (sandbox.check().level, sandbox.state.closable) == ("partial", True)
+    for path in links:
+        path.unlink()
+    assert (sandbox.check().level, sandbox.state.advice) == ("full", "")
+    sandbox.close()
 
 
 def test_a_service_below_home_can_not_be_reached(grounds: Grounds) -> None:
