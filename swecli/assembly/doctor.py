@@ -391,7 +391,7 @@ def _price(supply: ModelSupply, account: Account, model: str) -> str:
         found = load_catalog().lookup(account.provider.name, model) if account.own_host else None
         prices = found.prices if found is not None else None
     if prices is None:
-        return "price unknown"
+        return "price ?"
     rates = prices.at(utc_now())
     return f"${rates.input.normalize():f} in, ${rates.output.normalize():f} out per million tokens"
 

@@ -44,7 +44,9 @@ from swecli.core.llm.providers import (
     known_providers,
     own_server,
     resolve,
+    signs_in_by_address,
 )
+from swecli.core.llm.remedies import ADDRESS_LOGIN
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, SystemBlock
 from swecli.core.llm.windows import (
     LOCAL_PROVIDERS,
@@ -610,6 +612,8 @@ def why_unlisted(account: Account, answer: ModelList) -> str:
     """Why a server of the user's own listed no models, and what to do."""
     provider, address = account.provider.name, without_password(account.address)
     problem = answer.problem.rstrip(".")
+    if answer.status in (401, 403) and signs_in_by_address(account.address, account.protocol):
+        return f"{provider} at {address} rejects {ADDRESS_LOGIN} ({problem}). Correct them there; no key is sent."
     if answer.status in (401, 403):
         if account.key == "not needed":
             needed = f"Set {account.variable} or use" if account.variable else "Use"

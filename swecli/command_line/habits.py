@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+
+from swecli.lazy_pattern import lazy_pattern
 
 SAME: Mapping[str, tuple[str, ...]] = {
     "--dangerously-skip-permissions": ("--yolo",),
@@ -40,7 +43,6 @@ SAME: Mapping[str, tuple[str, ...]] = {
     "--include-partial-messages": (),
     "--max-budget-usd": ("--max-price",),
     "--session": ("--resume",),
-    "--session-id": ("--resume",),
     "--last": ("--continue",),
     "--restore-chat-history": ("--continue",),
     "--fork-session": ("--fork",),
@@ -90,6 +92,7 @@ _THEME = "use: swecli config set ui.theme NAME"
 _FILES = "commands, skills, agents and hooks are files in folders such as .claude/skills; /skills and /agents list them"
 
 ANSWERS: Mapping[str, str] = {
+    "--session-id": "each session makes its own id, which stream-json and json report; -r ID continues it",
     "--ask-for-approval": _MODES,
     "-a": _MODES,
     "--auto-approve": _FEWER,
@@ -250,12 +253,13 @@ def from_habit(arguments: Sequence[str]) -> list[str]:
         rest = [*before, *_resumed(rest)]
     elif rest:
         rest = _resumed(rest)
+    streams = _asks_for_stream(arguments)
     while rest:
         argument = rest.pop(0)
         if argument == "--":
             return [*out, argument, *rest]
         name, equals, value = argument.partition("=")
-        known = SAME.get(name)
+        known = () if argument == "--verbose" and streams else SAME.get(name)
         if known is None and name != "--permission-mode":
             out.append(argument)
             if argument in WITH_VALUE and rest and not rest[0].startswith("-"):
@@ -267,7 +271,22 @@ def from_habit(arguments: Sequence[str]) -> list[str]:
             out += MODES.get(given, (ours[0], given) if given else ours)
         else:
             out += [f"{ours[0]}={value}"] if equals and len(ours) == 1 and ours[0] != "--yolo" else ours
+            if name in _SEVERAL and rest and not equals:
+                out.append(rest.pop(0))
+            while name in _SEVERAL and rest and _RULE.fullmatch(rest[0]):
+                out += [ours[0], rest.pop(0)]
     return out
+
+
+_SEVERAL = ("--allowedTools", "--disallowedTools")
+"""Options that take several arguments, each a rule."""
+_RULE = lazy_pattern(r"[A-Z][A-Za-z]*(?:\(.*\))?|mcp__\S+", re.DOTALL)
+
+
+def _asks_for_stream(arguments: Sequence[str]) -> bool:
+    """Whether every event is printed, as ``--verbose`` of another agent requires and asks for."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return any(word in ("stream-json", "--output-format=stream-json", "--json") for word in options)
 
 
 def _first_word(arguments: Sequence[str]) -> int | None:

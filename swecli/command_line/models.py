@@ -16,6 +16,7 @@ from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
 from swecli.command_line.standard_streams import complain, is_terminal, print_text
 from swecli.core.config.key_store import KeyStore, KeyStoreError
+from swecli.core.llm.remedies import for_shell
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -190,4 +191,4 @@ def _read_key(provider: str) -> str:
 
 def _show(blocks: Sequence[DisplayBlock]) -> ExitCode:
     text = "\n".join(line for block in blocks for line in block_lines(block))
-    return print_text(f"{text}\n")
+    return print_text(f"{for_shell(text)}\n")

@@ -128,7 +128,9 @@ def print_text(text: str) -> ExitCode:
 
 def complain(text: str) -> None:
     """Write a line for people to standard error, always in safe form for a terminal."""
-    Output(sys.stderr).note(text)
+    from swecli.core.llm.remedies import for_shell
+
+    Output(sys.stderr).note(for_shell(text))
 
 
 def output_failed(error: OutputClosed) -> ExitCode:

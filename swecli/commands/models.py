@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -35,11 +36,11 @@ def known(offer: ModelOffer) -> str:
 
 def summary(offer: ModelOffer) -> str:
     """Known facts about a model in words, for lists without headings."""
-    window = f"{size(offer.window)} window" if offer.window is not None else "window unknown"
+    window = f"{size(offer.window)} window" if offer.window is not None else "window ?"
     window += " (assumed)" if offer.assumed else ""
     rates = offer.rates
     costs = f"${_amount(rates.input)} in, ${_amount(rates.output)} out" if rates is not None else price(offer)
-    parts = (window, costs.replace("?", "price unknown"), abilities(offer), key(offer) if not offer.usable else "")
+    parts = (window, costs.replace("?", "price ?"), abilities(offer), key(offer) if not offer.usable else "")
     return " · ".join(part for part in parts if part)
 
 
@@ -149,7 +150,7 @@ EFFORT = SlashCommand(
 
 async def _run_login(session: Session, arguments: str) -> CommandResult:
     provider, _, rest = arguments.partition(" ")
-    if rest:
+    if rest and all(offer.ref != arguments for offer in await session.offers.find()):
         return CommandResult.text(
             "Give only the provider's name; swecli then asks for the key without showing or recording it. If you "
             "typed a key, it is now in the prompt history; better create a new one.",
@@ -215,7 +216,7 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
             return (model_table(usable[:ROWS], "Available models"),) if usable else ()
 
         return CommandResult(screen="pick_model", instead=(TextBlock(said),), slow=available)
-    if rest:
+    if rest and all(offer.ref != arguments for offer in await session.offers.find()):
         return CommandResult.text(
             "A model is one word: provider/name, an alias, or a name only one model has.", "error"
         )
@@ -228,7 +229,7 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
     chosen = session.view.model
     if chosen is None or chosen is before:
         return CommandResult()  # the session reports the reason
-    keep = f"For this session; swecli config set model.name {chosen.ref} makes it your default."
+    keep = f"For this session; swecli config set model.name {shlex.quote(chosen.ref)} makes it your default."
     return CommandResult(screen="keep_model", argument=chosen.ref, instead=(TextBlock(keep, "dim"),))
 
 

@@ -19,9 +19,9 @@ from swecli.commands.mode import MODE_MEANINGS, mode_label, mode_meaning
 from swecli.core.context_management.instructions import MAX_BYTES, nested_instructions, project_root, read_head
 from swecli.core.engine.state import Tally
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
-from swecli.core.protocol.budget import window_words
+from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.commands import CarryOut, SetMode, Submit
-from swecli.core.protocol.events import MAIN, Price, SandboxChanged
+from swecli.core.protocol.events import MAIN, ItemCompleted, Price, SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
@@ -93,6 +93,11 @@ def rules_text(rules: Sequence[RuleFile]) -> str:
     return "; ".join(parts)
 
 
+def _context_words(budget: Budget) -> str:
+    reserved = f"; {number(budget.reserve)} of the window are kept free for the answer" if budget.reserve else ""
+    return f"{budget.shown} of {number(budget.effective)} tokens{reserved}"
+
+
 def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
     model, budget = view.model, view.budget
     size, source = (model.window, model.window_source) if model else (0, "")
@@ -119,7 +124,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
             ),
             (
                 "Context",
-                f"{budget.shown} of {number(budget.effective)} tokens" if budget else "not measured yet",
+                _context_words(budget) if budget else "not measured yet",
             ),
             ("Instructions", ", ".join((*map(near, view.instructions), *new)) or no_instructions(view)),
             ("Rules", rules_text(view.rule_files)),
@@ -508,6 +513,10 @@ async def _run_export(session: Session, arguments: str) -> CommandResult:
     try:
         place = destination(arguments, session.view.cwd, f"swecli-{session.view.session_id}")
         events = await session.facts()
+        if not any(isinstance(event.body, ItemCompleted) for event in events):
+            return CommandResult.text(
+                "Nothing was written: there is no message yet, so there is nothing to export.", "warning"
+            )
         lost = await asyncio.to_thread(_export, session, events, place, await session.name())
     except DestinationError as error:
         return CommandResult.text(str(error), "error")

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from swecli.commands.base import Screen
 from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of, parse
 from swecli.core.engine.consent import ASKED_BY_HOOK
+from swecli.core.llm.remedies import for_shell
 from swecli.core.permissions.decide import NO_RULE_NOW, OUTSIDE, UNREAD
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.budget import Budget
@@ -57,7 +58,7 @@ def result_object(outcome: Outcome) -> Result:
         exit_code=int(outcome.exit_code),
         text=outcome.text,
         structured_output=outcome.structured,
-        error=ResultError(*error) if error else None,
+        error=ResultError(error[0], for_shell(error[1])) if error else None,
         stop=ResultStop(stop.kind, ended.reason if ended is not None else "", stop.raw, stop.detail) if stop else None,
         session=outcome.session,
         kept=outcome.kept,
@@ -100,7 +101,7 @@ class ResultPrinter:
         if self._form == "stream-json":
             self._out.line(encode_event(event))
         elif line := trouble_line(event):
-            self._err.note(line)
+            self._err.note(for_shell(line))
 
     def replied(self, command: Command) -> None:
         """Nothing to print: the denial is reported at the end, as an event or as a part of the result."""
@@ -127,7 +128,7 @@ def closing_lines(outcome: Outcome) -> list[str]:
     if outcome.status == "interrupted":
         lines.append(f"interrupted: {ended.reason}" if ended is not None and ended.reason else "interrupted")
     elif ended is not None and ended.outcome != "done":
-        lines.append(f"{ended.outcome}: {ended.reason or ended.error_kind or 'no reason given'}")
+        lines.append(for_shell(f"{ended.outcome}: {ended.reason or ended.error_kind or 'no reason given'}"))
     elif ended is not None and ended.reason:
         lines.append(ended.reason)
     if outcome.mismatch is not None:

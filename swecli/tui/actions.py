@@ -411,6 +411,10 @@ class Actions:
         """Offer ways to connect a model if there is none; ``waits``: a message in the prompt waits for one."""
         self._screen.run_worker(self._connection.begin(waits=waits), group="connect", exclusive=True)
 
+    def connected(self) -> None:
+        """Take back what the transcript says about having no model."""
+        self._connection.connected()
+
     @cached_property
     def _connection(self) -> Connection:
         """One for all ways to a model, so that each replaces what the first screen said about having none."""

@@ -695,6 +695,9 @@ class SwecliApp(App[int], inherit_bindings=False):
         if self.main.list_view is None:  # the list of sessions keeps the keyboard
             self.actions.connect()
 
+    def on_session_controller_connected(self) -> None:
+        self.actions.connected()
+
     @on(BackgroundReported)
     def _background_known(self, message: BackgroundReported) -> None:
         self.appearance.background_known(message.dark)

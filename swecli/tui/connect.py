@@ -19,6 +19,7 @@ from swecli.tui.main_screen import MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.session_controller import SessionController
 from swecli.tui.status_bar import LOOKING
+from swecli.tui.transcript.blocks import Remove
 
 if TYPE_CHECKING:
     from swecli.core.llm.offers import ModelOffer
@@ -146,6 +147,12 @@ class Connection:
         self._welcome = self._screen.transcript.show(shown, WELCOME)
         if offers:
             self._offer()
+
+    def connected(self) -> None:
+        """Take back that there is no model."""
+        if self._welcome:
+            self._screen.transcript.change_blocks((Remove(self._welcome),))
+            self._welcome = ""
 
     def _offer(self) -> None:
         prompted = Prompted(self._commands, self._run)

@@ -187,6 +187,9 @@ class SessionController:
     class Unconnected(Message):
         """The opened session has no model."""
 
+    class Connected(Message):
+        """That session got its first model, whichever way it was chosen."""
+
     def __init__(
         self,
         screen: MainScreen,
@@ -211,6 +214,7 @@ class SessionController:
         self._resting: Timer | None = None
         self._open, self._begun, self._rest = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._new = False
+        self._unconnected = False
         """Whether none of its events has been shown."""
         self.port: Session | None = None
         self._detached: Session | None = None
@@ -591,8 +595,12 @@ class SessionController:
                 self._take_back()
         if self._new and view is not None:
             self._new = False
-            if view.model is None:
+            self._unconnected = view.model is None
+            if self._unconnected:
                 self._screen.post_message(self.Unconnected())
+        elif self._unconnected and view is not None and view.model is not None:
+            self._unconnected = False
+            self._screen.post_message(self.Connected())
         if any(isinstance(event.body, TurnStarted) for event in batch):
             self.spoke = self.continuable = True
             self._begun.set()

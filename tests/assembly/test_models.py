@@ -230,12 +230,21 @@ async def test_models_that_the_settings_name_are_offered_with_what_is_said_of_th
 )
 def test_a_server_without_a_list_is_named_with_what_helps(listing: ModelList, key: KeyState, said: str) -> None:
     variable = "" if key == "stored" else "OPENAI_API_KEY"
-    account = Account(known_providers()["openai"], "http://u:secret@h/v1", "openai-chat", key, variable)
+    account = Account(known_providers()["openai"], "http://h/v1", "openai-chat", key, variable)
     sentence = why_unlisted(account, listing)
     assert said in sentence
     assert sentence.startswith("openai at http://")
-    assert "secret" not in sentence
     assert "/v1." not in sentence.partition(". ")[2], "who has that ending needs no advice about it"
+
+
+@pytest.mark.parametrize("status", [0, 200, 301, 401])
+def test_a_login_in_the_address_is_not_shown_and_named_as_what_was_rejected(status: int) -> None:
+    account = Account(known_providers()["openai"], "http://u:secret@h/v1", "openai-chat", "stored")
+    sentence = why_unlisted(account, ModelList((), f"status {status}", status))
+    assert sentence.startswith("openai at http://h/v1")
+    assert "secret" not in sentence
+    assert ("rejects the name and password in its base URL" in sentence) == (status == 401)
+    assert "the stored key" not in sentence
 
 
 @pytest.mark.parametrize("model", [None, "openai/m"])

@@ -12,6 +12,8 @@ from swecli.command_line.arguments import SUBCOMMANDS, UsageError, launch_option
 from swecli.command_line.dispatch import parsed
 from swecli.command_line.habits import ANSWERS, SAME, WITH_VALUE, WORDS, answer_to, from_habit
 
+RULES = ("Bash(git log:*)", "Edit", "mcp__a__b")
+
 
 @pytest.mark.parametrize(
     ("typed", "ours"),
@@ -50,6 +52,19 @@ from swecli.command_line.habits import ANSWERS, SAME, WITH_VALUE, WORDS, answer_
         (["--message", "fix it"], ["--print", "fix it"]),
         (["-v"], ["--version"]),
         (["resume"], ["--resume"]),
+        (
+            ["-p", "--output-format", "stream-json", "--verbose", "hi"],
+            ["-p", "--output-format", "stream-json", "hi"],
+        ),
+        (["exec", "--json", "--verbose", "hi"], ["--print=", "--output-format", "stream-json", "hi"]),
+        (["-p", "hi", "--verbose"], ["-p", "hi", "--verbose"]),
+        (["--verbose", "--", "stream-json"], ["--verbose", "--", "stream-json"]),
+        (
+            ["-p", "hi", "--allowedTools", *RULES, "--debug"],
+            ["-p", "hi", *(word for rule in RULES for word in ("--allowed-tools", rule)), "--debug"],
+        ),
+        (["--allowedTools=Edit", "Read"], ["--allowed-tools=Edit", "--allowed-tools", "Read"]),
+        (["--disallowedTools", "Edit", "fix it"], ["--disallowed-tools", "Edit", "fix it"]),
         (["resume", "2026-11-23"], ["--resume", "2026-11-23"]),
         (["resume", "--last", "go on"], ["--continue", "go on"]),
     ],
@@ -80,6 +95,7 @@ def test_what_has_no_counterpart_is_answered() -> None:
         parsed(["--yes-always"])
     assert answer_to(["--verbose"]).startswith("swecli has no --verbose: -p with")
     assert answer_to(["--", "--verbose"]) == ""
+    assert "stream-json and json report" in answer_to(["--session-id", "1b2c"])
     assert "/agents lists them" in answer_to(["--agent=review"])
     assert not [answer for answer in ANSWERS.values() if "not available" in answer]
     assert answer_to(["--nonsense"]) == ""

@@ -30,6 +30,16 @@ def test_models_of_the_keys_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert all(row.startswith("anthropic/") for row in rows)
 
 
+def test_a_server_without_a_list_is_named_with_what_works_in_a_shell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    main(["models"])
+    said = capsys.readouterr().err
+    assert "Start the server and use -m openai/NAME." in said
+    assert "/model" not in said
+
+
 def test_words_find_models_that_need_a_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "claude", "sonnet"]) == ExitCode.OK
     rows = capsys.readouterr().out.splitlines()[1:]

@@ -14,6 +14,7 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.llm.catalog import Rates
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.blocks import TableBlock, TextBlock
+from swecli.core.protocol.commands import SetModel
 from swecli.headless.outcome import run_slash as headless
 from tests.commands.support import CommandSession
 
@@ -83,9 +84,9 @@ async def test_without_a_screen_the_usable_ones_are_shown() -> None:
 
 def test_one_line_for_a_list_to_pick_from() -> None:
     assert summary(BIG) == "1.05M window · $1.25 in, $10 out · images, reasoning"
-    assert summary(LOCKED) == "200K window · price unknown · needs B_KEY"
+    assert summary(LOCKED) == "200K window · price ? · needs B_KEY"
     guessed = ModelOffer("c/new", "not needed", window=32_000, assumed=True)
-    assert summary(guessed) == "32K window (assumed) · price unknown"
+    assert summary(guessed) == "32K window (assumed) · price ?"
     assert known(guessed) == "32K (assumed) · ?"
     assert [size(number) for number in (None, 999, 32_768, 262_144, 10_000_000)] == [
         "?",
@@ -94,6 +95,16 @@ def test_one_line_for_a_list_to_pick_from() -> None:
         "262K",
         "10M",
     ]
+
+
+async def test_an_offered_name_with_a_space_can_be_typed() -> None:
+    session = offering()
+    session.offers.listed = (ModelOffer("mine/my model", "not needed"),)
+    await result(session, "/model mine/my model")
+    assert session.commands == [SetModel("mine/my model")]
+    refused = await result(session, "/model mine/my other")
+    assert "one word" in str(refused.blocks)
+    assert len(session.commands) == 1
 
 
 async def test_a_key_is_never_taken_from_the_prompt_line() -> None:

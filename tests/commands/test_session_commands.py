@@ -182,6 +182,8 @@ async def test_status_names_session_model_folder_and_instructions() -> None:
     text = await session.slash("/status")
     for piece in ("fake/model", "/proj", "/p/AGENTS.md, web/CLAUDE.md", "default: reads the workspace", "idle"):
         assert piece in text
+    session.view.budget = BUDGET
+    assert "20,000 of the window are kept free for the answer" in await session.slash("/status")
     assert "none; choose one with /model" in await CommandSession(model=False).slash("/status")
 
 

@@ -93,6 +93,8 @@ def test_a_session_exported_deleted_and_imported_is_the_same(program: Program) -
 
 def test_commands_write_files_and_replace_none(program: Program) -> None:
     (program.folder / "taken.html").write_text("mine")
+    assert "there is no message yet" in program.run("-p", "/export empty.md").stdout
+    assert not (program.folder / "empty.md").exists()
     exported = program.run("-p", "/export html", "-c").stdout
     assert re.search(r"Exported as an HTML page: swecli-[\w-]+\.html \([\d.]+ KB\)", exported), exported
     (page,) = program.folder.glob("swecli-*.html")

@@ -9,7 +9,7 @@ import pytest
 from swecli.commands.models import LOGIN
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import RunShell, SetModel, Submit
-from swecli.core.protocol.events import Notice
+from swecli.core.protocol.events import ModelChanged, Notice
 from tests.tui.support import COMMANDS, Session, running
 
 OFFERS = (
@@ -132,6 +132,17 @@ async def test_a_name_that_is_not_listed_can_be_typed() -> None:
         await it.shows("Found no provider key", "Connect a model")
         await it.press(*"mine/zzz", "enter")
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("mine/zzz")])
+
+
+async def test_a_model_chosen_by_a_command_ends_that_there_is_none() -> None:
+    session = alone(*OFFERS)
+    async with running(session=session) as it:
+        await it.shows("No model is connected yet")
+        await it.press("escape")
+        await it.hides("Connect a model")
+        session.view.model = Session().view.model
+        session.emit(ModelChanged("fake/model"))
+        await it.hides("No model is connected yet")
 
 
 async def test_a_key_is_stored_from_there_and_escape_leads_to_the_prompt() -> None:

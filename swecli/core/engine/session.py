@@ -467,7 +467,9 @@ class Session:
             enqueue(self._recorder, message)
         elif self._connection.client is None:
             self.notice(
-                "No model is connected; your message was not sent.", "error", "Set a key or use /model; see /help."
+                "No model is connected; your message was not sent.",
+                "error",
+                "Choose one with /model or -m; /login stores a key.",
             )
         else:
             self._begin_turn(message)
@@ -477,7 +479,7 @@ class Session:
             enqueue(self._recorder, call)
         elif self._connection.client is None:
             text = f"No model is connected; /{call.name} was not sent."
-            self.notice(text, "error", "Set a key or use /model; see /help.")
+            self.notice(text, "error", "Choose one with /model or -m; /login stores a key.")
         else:
             if self._services.extension_files is not None:
                 self._services.extension_files.look()  # run the current version of the file

@@ -103,7 +103,7 @@ def _fitting(name: str, offers: Sequence[ModelOffer]) -> list[ModelOffer]:
     wanted = spelling(name)
     ids = [(offer, spelling(offer.ref.partition("/")[2])) for offer in offers]
     if same := [offer for offer, full in ids if wanted in tails(full)]:
-        return same
+        return [offer for offer in same if offer.ref.endswith(f"/{name}")] or same
     if "/" in name:  # it may name a provider that is not set up: then no other one gets the conversation
         return [offer for offer, full in ids if undated(wanted) in map(undated, tails(full))]
     common = undated(common_name(name))

@@ -153,6 +153,8 @@ def resolve(
     )
     variable = key_variable(provider, env)
     source: KeySource = "stored" if key and not variable else "environment" if key or provider.headers else "none"
+    if signs_in_by_address(address, protocol):
+        source = "address"
     variables = (variable,) if variable else provider.api_key_env
     return ClientConfig(info, target, address, headers, variables, timeouts, source)
 
@@ -207,10 +209,8 @@ def known_providers() -> Mapping[str, ProviderConfig]:
 def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderConfig, str]:
     providers = {**known_providers(), **{provider.name: provider for provider in custom}}
     name, slash, model = reference.strip().partition("/")
-    if any(letter.isspace() or not letter.isprintable() for letter in name + model):
-        raise BadModelReference(
-            f"{reference!r} is not a model: write provider/name as one word, or use /model for a list"
-        )
+    if any(letter.isspace() for letter in name) or not model.isprintable() or model != model.strip():
+        raise BadModelReference(f"{reference!r} is not a model: write provider/name, or choose one with /model or -m")
     provider = providers.get(name) or providers.get(name.lower())
     if provider is None:
         if not slash or not name:
@@ -314,6 +314,11 @@ def is_key(text: str) -> bool:
 def needs_key(provider: ProviderConfig, address: str) -> bool:
     """Whether a provider can't be used without a key of its own."""
     return not (provider.local or not provider.api_key_env or is_local(address) or _has_own_key(provider))
+
+
+def signs_in_by_address(address: str, protocol: str) -> bool:
+    """Whether name and password in the address take the place of a key: both would be the same header."""
+    return without_password(address) != address and "authorization" in _key_header(protocol, "key")
 
 
 def _key_header(protocol: str, key: str) -> dict[str, str]:

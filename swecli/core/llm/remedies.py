@@ -14,11 +14,13 @@ from swecli.lazy_pattern import lazy_pattern
 PROXY_LOGIN_HINT = (
     "Set the proxy's user name and password in HTTPS_PROXY and HTTP_PROXY: http://NAME:PASSWORD@HOST:PORT."
 )
+ADDRESS_LOGIN = "the name and password in its base URL"
 OTHER_MODEL = "choose another model with /model or -m"
 
 
-KeySource = Literal["environment", "stored", "none"]
-"""Where the key of a request comes from: ``environment`` also stands for headers from the settings."""
+KeySource = Literal["environment", "stored", "address", "none"]
+"""Where the key of a request comes from: ``environment`` also stands for headers from the settings, ``address`` for
+name and password in the base URL, which take the place of a key."""
 
 
 class ErrorContext(Struct, frozen=True):
@@ -120,11 +122,29 @@ def _by_kind(kind: ErrorKind, message: str, context: ErrorContext, server: str) 
     return ""
 
 
+_SHELL: tuple[tuple[re.Pattern[str], str], ...] = (
+    (lazy_pattern(r" \(/model in a session\)"), ""),
+    (lazy_pattern(r"(?:use /model, or type|/model or -m) (?=[\w.-]+/(?:NAME|name)\b)"), "use -m "),
+    (lazy_pattern(r"\bType (?=[\w.-]+/(?:NAME|name)\b)"), "Give -m "),
+    (lazy_pattern(r"/model or -m\b"), "-m"),
+    (lazy_pattern(r"(?<![\w/.:~-])/login\b(?![/\w-]|\.\w)"), "swecli login"),
+)
+
+
+def for_shell(text: str) -> str:
+    """A text about models and keys for somebody in a shell, where ``/model`` and ``/login`` do not work."""
+    for pattern, words in _SHELL:
+        text = pattern.sub(words, text)
+    return text
+
+
 def _for_key(context: ErrorContext, server: str) -> str:
     names = " or ".join(context.key_variables)
     login = f"/login {context.provider}"
     if context.key == "none":
         return f"{server} requires a key: {f'set {names} or ' if names else ''}use {login}."
+    if context.key == "address":
+        return f"{server} rejected {ADDRESS_LOGIN}: correct them there; with them, swecli sends no key."
     if context.key == "stored":
         return f"{server} rejected the stored key, or the key may not use this model: {login} stores another one."
     key = f"the key in {names}" if names else "the API key"

@@ -186,7 +186,7 @@ class CacheBoard(Board):
         for miss in request.misses:
             lines += self._miss_lines(miss, request)
         if not request.misses and read is not None:
-            lines.append(["No miss: everything sent before came from the cache, as far as it was kept"])
+            lines.append(["No misses: everything still cached was read from the cache"])
         return lines
 
     def _miss_lines(self, miss: RecordedMiss, request: CachedRequest) -> list[list[str]]:

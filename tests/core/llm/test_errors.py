@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from swecli.core.llm.remedies import ErrorContext
+from swecli.core.llm.remedies import ErrorContext, for_shell
 from swecli.core.llm.retry_hints import reset_of, retry_after
 from tests.core.llm.support import classify
 from tests.core.llm.wire_cases import WireCase, all_cases
@@ -131,6 +131,23 @@ def test_retry_after() -> None:
     assert classify(429, {}, b'{"error": "try again in %s h"}' % (b"9" * 400)).retry_after is None
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("choose another model with /model or -m", "choose another model with -m"),
+        ("Start the server and use /model, or type openai/NAME.", "Start the server and use -m openai/NAME."),
+        ("Type openai/NAME if you know one.", "Give -m openai/NAME if you know one."),
+        ("set KEY or use /login openai.", "set KEY or use swecli login openai."),
+        ("`swecli models` (/model in a session) lists them", "`swecli models` lists them"),
+        ("Restart it, or use /login.", "Restart it, or use swecli login."),
+        ("http://h/login, ./login/x, a/login.py, /login.html", "http://h/login, ./login/x, a/login.py, /login.html"),
+        ("the content type application/json", "the content type application/json"),
+    ],
+)
+def test_in_a_shell_remedies_are_what_works_there(text: str, said: str) -> None:
+    assert for_shell(text) == said
+
+
 def test_hints_name_what_to_do() -> None:
     assert "OPENAI_API_KEY" in classify(401, {}, b"{}", CONTEXT).hint
     stored = classify(401, {}, b"{}", replace(CONTEXT, key="stored")).hint
@@ -139,6 +156,9 @@ def test_hints_name_what_to_do() -> None:
     assert "OPENAI_API_KEY" not in stored
     absent = classify(401, {}, b"{}", replace(CONTEXT, key="none")).hint
     assert absent == "https://example.com/v1 requires a key: set OPENAI_API_KEY or use /login openai."
+    login = classify(401, {}, b"{}", replace(CONTEXT, key="address")).hint
+    assert "rejected the name and password in its base URL" in login
+    assert "/login" not in login
     missing = classify(404, {}, b'{"error":"no such model"}', CONTEXT).hint
     assert "gpt-x" in missing
     assert "https://example.com/v1" in missing

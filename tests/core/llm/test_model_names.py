@@ -37,6 +37,11 @@ def test_a_name_is_looked_up(name: str, ref: str) -> None:
     assert (found.ref, found.problem) == (ref, "")
 
 
+def test_names_that_differ_only_in_case_are_distinct() -> None:
+    offers = (offer("mine/ok"), offer("mine/OK"))
+    assert [find_model(name, offers).ref for name in ("ok", "OK")] == ["mine/ok", "mine/OK"]
+
+
 def test_what_was_chosen_is_said_unless_it_was_named() -> None:
     assert find_model("mock", SERVER).note == ""
     assert find_model("sonnet", ANTHROPIC).note == "sonnet is anthropic/claude-sonnet-4-6."

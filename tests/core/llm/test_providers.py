@@ -112,10 +112,20 @@ def test_usual_models_are_known_current_and_take_tools() -> None:
 
 
 class TestMistakes:
-    @pytest.mark.parametrize("name", ["openai/gpt 5", "openai/a\nb", "openai/\x1b[31m"])
-    def test_a_name_is_one_word(self, name: str) -> None:
-        with pytest.raises(BadModelReference, match="one word"):
+    @pytest.mark.parametrize("name", ["open ai/gpt", "openai/ gpt", "openai/a\nb", "openai/a\tb", "openai/\x1b[31m"])
+    def test_a_name_is_printable_and_a_provider_one_word(self, name: str) -> None:
+        with pytest.raises(BadModelReference, match="is not a model: write provider/name"):
             resolve(name, {"OPENAI_API_KEY": "k"})
+
+    def test_a_server_may_have_names_with_spaces(self) -> None:
+        assert resolve("openai/my model", {"OPENAI_API_KEY": "k"}).target.origin.model == "my model"
+
+    def test_a_login_in_the_address_takes_the_place_of_a_key(self) -> None:
+        environment = {"OPENAI_BASE_URL": "http://u:p@127.0.0.1:1/v1", "ANTHROPIC_BASE_URL": "http://u:p@127.0.0.1:1"}
+        stored = resolve("openai/m", environment, stored_key=lambda _provider, _origin: "k")
+        assert stored.key == "address"
+        other = resolve("anthropic/m", environment, stored_key=lambda _provider, _origin: "k")
+        assert other.key == "stored", "its key has a header of its own"
 
     def test_missing_key(self) -> None:
         with pytest.raises(MissingKey, match="ANTHROPIC_API_KEY"):

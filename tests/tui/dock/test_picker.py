@@ -101,7 +101,7 @@ async def test_words_behind_the_command_are_for_the_list_of_models() -> None:
         await it.press(*"serv")
         await it.hides("fake/model  ")
         asked.set()
-        await it.shows("local/served  window unknown")
+        await it.shows("local/served  window ?")
         await it.hides("Looking for models…")
         await it.press("enter")
         assert await picked(it) == "local/served"
