@@ -201,8 +201,8 @@ class ContextSettings(Section):
 
 Protocol = Literal["openai-chat", "openai-responses", "anthropic-messages", "gemini-generate", "ollama-chat"]
 
-_MODEL = lazy_pattern(r"[^/\s]+/\S+")
-_REFERENCE = lazy_pattern(r"[A-Za-z0-9_.-]+|[^/\s]+/\S+")
+_MODEL = lazy_pattern(r"[^/\s]+/\S(?:[\S ]*\S)?")
+_REFERENCE = lazy_pattern(r"[A-Za-z0-9_.-]+|[^/\s]+/\S(?:[\S ]*\S)?")
 _VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = lazy_pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 

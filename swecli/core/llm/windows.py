@@ -345,7 +345,8 @@ async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None
             paths = ("/api/v0/models", *paths)
         for path, reply in zip(paths, await asyncio.gather(*map(fetcher.get, paths)), strict=True):
             if _is_listing(reply.value, provider):
-                models = read_models(reply.value, path)
+                loaded_first = sorted(read_models(reply.value, path), key=lambda item: item.window is None)
+                models = tuple(loaded_first)
                 name = next((_BY_OWNER[item.server] for item in models if item.server in _BY_OWNER), provider)
                 return LocalServer(name, root if name == "ollama" else f"{root}/v1", models)
         return None

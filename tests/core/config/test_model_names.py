@@ -8,7 +8,8 @@ import pytest
 
 from swecli.core.config.load import ConfigError, Loaded, load, origins
 from swecli.core.config.paths import Paths
-from swecli.core.config.settings import expand
+from swecli.core.config.settings import Settings, expand
+from swecli.core.validation import InvalidError, validated
 
 TEXT = """
 [model]
@@ -101,3 +102,15 @@ def test_a_provider_says_how_it_differs_and_no_value_of_it_is_shown_that_may_be_
 def test_a_flag_that_no_dialect_has_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r":3: .*think"):
         read(tmp_path, '[providers.x]\nbase_url = "http://h"\ndialect = { think = "split" }\n')
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"), [("openai/my model", True), ("my model", False), ("openai/m ", False), ("openai/ m", False)]
+)
+def test_a_models_name_may_have_spaces_inside(name: str, fits: bool) -> None:
+    try:
+        validated(Settings, {"model": {"name": name}})
+    except InvalidError:
+        assert not fits
+    else:
+        assert fits

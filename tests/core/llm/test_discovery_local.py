@@ -72,6 +72,16 @@ async def test_other_programs_at_the_same_port_are_not_taken_for_one(provider: s
     assert await found(provider, dict.fromkeys(("/v1/models", "/api/tags", "/api/v0/models"), reply), seconds) == []
 
 
+async def test_what_is_loaded_comes_first() -> None:
+    """LM Studio would have to load another one before it answers."""
+    listed = [
+        {"id": "a", "object": "model", "state": "not-loaded", "max_context_length": 32_768},
+        {"id": "b", "object": "model", "state": "loaded", "loaded_context_length": 4_096},
+    ]
+    [(_, _, models)] = await found("lmstudio", {"/api/v0/models": {"object": "list", "data": listed}})
+    assert models == ["b", "a"]
+
+
 async def test_several_are_found_in_the_order_of_the_ports() -> None:
     async with serve_json(listing("vllm", "m")) as one, serve_json({"/api/tags": {"models": []}}) as two:
         ports = [("ollama", two.port), ("llamacpp", 1), ("vllm", one.port)]
