@@ -150,7 +150,7 @@ EFFORT = SlashCommand(
 
 async def _run_login(session: Session, arguments: str) -> CommandResult:
     provider, _, rest = arguments.partition(" ")
-    if rest and all(offer.ref != arguments for offer in await session.offers.find()):
+    if rest:
         return CommandResult.text(
             "Give only the provider's name; swecli then asks for the key without showing or recording it. If you "
             "typed a key, it is now in the prompt history; better create a new one.",

@@ -214,8 +214,8 @@ class SessionController:
         self._resting: Timer | None = None
         self._open, self._begun, self._rest = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._new = False
-        self._unconnected = False
         """Whether none of its events has been shown."""
+        self._unconnected = False
         self.port: Session | None = None
         self._detached: Session | None = None
         self._ending: asyncio.Future[None] | None = None
