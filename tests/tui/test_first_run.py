@@ -233,6 +233,18 @@ async def test_two_messages_that_are_typed_there_are_two_lines() -> None:
         await it.until(lambda: it.text == "1\nhello")
 
 
+async def test_a_message_typed_there_survives_esc_but_a_filter_does_not() -> None:
+    async with running(session=alone(*OFFERS)) as it:
+        await it.shows("Connect a model")
+        await it.at_once(*"qwen", "escape")
+        await it.until(lambda: it.app.main.dock.panel is None)
+        assert it.text == ""
+    async with running(session=alone(*OFFERS)) as it:
+        await it.shows("Connect a model")
+        await it.at_once(*"fix the bug", "escape")
+        await it.until(lambda: it.text == "fix the bug")
+
+
 @pytest.mark.parametrize("offers", [OFFERS, ()])
 @pytest.mark.parametrize("word", ["hello", "oleg", "fix/"])
 async def test_a_word_that_was_meant_for_the_prompt_is_not_tried_as_a_model(

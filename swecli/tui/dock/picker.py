@@ -262,8 +262,11 @@ class Picker(DockPanel):
         return [named.choice for _, _, named in sorted(ranked, key=itemgetter(0, 1))]
 
     def escape(self) -> None:
+        typed = self._filter.value
         if not self._choices:  # words, not a filter
-            self.prompt_context.stray(self._filter.value)
+            self.prompt_context.stray(typed)
+        elif self._prompted is not None and typed.strip() and not self._names(typed):
+            self._give_prompt(typed.strip())
         if self._cancelled is not None:
             self._cancelled()
         super().escape()
@@ -285,14 +288,18 @@ class Picker(DockPanel):
         if self._prompted is not None and typed and not self._names(typed):
             self._filter.value = ""
             self._narrow()
-            draft = self.prompt_context.draft()
-            self.prompt_context.stray(f"\n{typed}" if draft.strip() and not draft.endswith("\n") else typed)
+            self._give_prompt(typed)
             self.said = "That is not a model; your text is in the prompt."
             self._keys.say(self.said)
             return
         value = self._shown[self._list.selected].value if self._shown else typed if self._free else ""
         if value:
             self._finish(value)
+
+    def _give_prompt(self, typed: str) -> None:
+        """Add what was meant for the prompt to its text, as a line of its own."""
+        draft = self.prompt_context.draft()
+        self.prompt_context.stray(f"\n{typed}" if draft.strip() and not draft.endswith("\n") else typed)
 
     def _finish(self, value: str) -> None:
         if not self._picked:
