@@ -79,7 +79,7 @@ def hunk_lines(request: PermissionRequested) -> Sequence[str]:
         block = request.blocks[hunk.block]
         if isinstance(block, DiffBlock):
             removed, added = hunk_texts(block, hunk)
-            lines.append(f"{number}. {block.path}, line {hunk.new_start}")
+            lines.append(f"{number}. {block.path}, line {hunk.old_start if hunk.old_lines else hunk.new_start}")
             lines += [*(f"-{line}" for line in removed), *(f"+{line}" for line in added)]
     return lines
 

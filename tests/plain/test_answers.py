@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.commands.base import Offer
 from swecli.core.protocol.blocks import DiffBlock
@@ -97,6 +98,10 @@ HUNKS = PermissionRequested(
 )
 
 
+MOVED = (Hunk(0, 1, 0, 1, 1), Hunk(0, 3, 1, 4, 0))
+"""A line is added before one that is deleted."""
+
+
 def test_another_command_is_shown_for_approval_first() -> None:
     changed = {"command": "make y, z", "timeout": 5}
     assert reply(COMMAND, "e make y, z") == ReplyPermission("p1", "edit", arguments=changed)
@@ -106,6 +111,8 @@ def test_another_command_is_shown_for_approval_first() -> None:
 
 def test_changes_are_chosen_by_their_numbers() -> None:
     assert hunk_lines(HUNKS) == ["2 changes:", "1. f, line 1", "-a", "+A", "2. f, line 3", "-c", "+C"]
+    moved = replace(HUNKS, blocks=(DiffBlock("f", "a\nb\nc\n", "+\na\nb\n"),), hunks=MOVED)
+    assert hunk_lines(moved)[3:] == ["2. f, line 3", "-c"]
     assert reply(HUNKS, "e 2") == ReplyPermission("p1", "once", hunks=(2,))
     assert reply(HUNKS, "e 2, 1") == ReplyPermission("p1", "once", hunks=(1, 2))
     for line in ("e", "e 3", "e 0", "e 1 x", "e -1"):

@@ -127,7 +127,8 @@ class HunkList(BlockView):
             removed, added = _without_returns(*hunk_texts(block, hunk))
             mark = "\u203a" if number == self._cursor else " "
             head = f"{mark} [{'x' if number in self._on else ' '}] {number} of {self.count}  "
-            head += f"{safe_line(block.path)}:{hunk.new_start}  +{len(added)} -{len(removed)}"
+            first = hunk.old_start if removed else hunk.new_start
+            head += f"{safe_line(block.path)}:{first}  +{len(added)} -{len(removed)}"
             rows += Styled(SafeText(head), palette.strong).rows(width)
             changed = change_lines(removed, added, hunk.old_start - 1, hunk.new_start - 1)
             rows += render_lines(block, TextDiff(tuple(changed), len(added), len(removed)), width, palette)

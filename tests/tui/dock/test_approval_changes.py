@@ -133,6 +133,15 @@ async def test_hunks_are_chosen_singly() -> None:
         await it.until(lambda: replies(it) == [ReplyPermission("p1", "once", hunks=(1, 3))])
 
 
+async def test_a_hunk_is_named_after_its_first_line() -> None:
+    diff = DiffBlock("src/a.py", "a\nb\nc\n", "+\na\nb\n")
+    moved = replace(CHANGE, blocks=(diff,), hunks=(Hunk(0, 1, 0, 1, 1), Hunk(0, 3, 1, 4, 0)))
+    async with running((moved,)) as it:
+        await appear(it)
+        await it.press("e")
+        await it.shows("1 of 2  src/a.py:1  +1 -0", "2 of 2  src/a.py:3  +0 -1")
+
+
 async def test_no_key_among_the_hunks_means_the_opposite_of_what_it_means_before() -> None:
     async with running((CHANGE,)) as it:
         await appear(it)
