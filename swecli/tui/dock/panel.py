@@ -465,8 +465,9 @@ class DockPanel(Vertical, can_focus=True):
         return self.grace is None or self.grace.unread
 
     def appear(self) -> None:
-        """Mark the panel as visible from now on."""
+        """Mark the panel as visible from now on. It is fitted when it is mounted, whether or not its size changes."""
         self.grace = Grace(self.prompt_context.clock, self.prompt_context.typed(), self._stray)
+        self.call_later(self.fit)
 
     def close_to_keys(self) -> None:
         """The user has decided: letters belong to the prompt from now on, other keys to nothing."""
