@@ -71,6 +71,11 @@ def without_sequences(text: str) -> str:
     return _SEQUENCE.sub("", text) if "\x1b" in text else text
 
 
+def _meant(text: str) -> set[int]:
+    """Places of invisible characters that belong to what is written."""
+    return {match.start() for match in _MEANT.finditer(text)}
+
+
 def sanitise(text: str, *, keep_newlines: bool = True, tabs: int = TAB_SIZE) -> SafeText:
     """The text in displayable form: characters that would control the terminal, or hide, become visible stand-ins.
 
@@ -97,7 +102,7 @@ def sanitise(text: str, *, keep_newlines: bool = True, tabs: int = TAB_SIZE) -> 
             text = text.replace(character, picture)
     if ascii_only or not _UNSAFE.search(text):
         return SafeText(text)
-    meant = {match.start() for match in _MEANT.finditer(text)}
+    meant = _meant(text)
 
     def stand_in(match: re.Match[str]) -> str:
         return match[0] if match.start() in meant else f"⟨U+{ord(match[0]):04X}⟩"
@@ -121,7 +126,7 @@ def printable_line(text: str) -> str:
 def visible_part(text: str) -> str:
     """The text without deceptive characters: line ends other than LF, control and other hidden characters."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    meant = {match.start() for match in _MEANT.finditer(text)}
+    meant = _meant(text)
     return "".join(
         char for place, char in enumerate(text) if char in "\n\t" or place in meant or sanitise(char) == char
     )

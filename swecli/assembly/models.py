@@ -41,8 +41,8 @@ from swecli.core.llm.providers import (
     ProviderSetupError,
     configured_providers,
     default_model,
+    has_own_server,
     known_providers,
-    own_server,
     resolve,
     signs_in_by_address,
 )
@@ -216,7 +216,7 @@ def main_model(settings: Settings, environment: Mapping[str, str], accounts: Acc
     """``provider/name`` of the settings (including flags), or of the first provider with a key, unless the environment
     names a server of the user's own."""
     name = settings.model.name or default_model(environment)
-    if not name and not own_server(environment):
+    if not name and not has_own_server(environment):
         name = accounts.default_model()
     return expand(name, settings) if name else None
 

@@ -177,16 +177,15 @@ def configured_providers(env: Mapping[str, str]) -> tuple[ConfiguredProvider, ..
 def default_model(env: Mapping[str, str]) -> str:
     """``provider/name`` for a user without a choice: the first provider with a key and a sensible default; empty if
     there is none, or if the environment names a server of the user's own: then that one is meant."""
-    if own_server(env):
+    if has_own_server(env):
         return ""
     return next((provider.default_model for provider in configured_providers(env) if provider.default_model), "")
 
 
-def own_server(env: Mapping[str, str]) -> str:
-    """The hosted provider that the environment sends to a server of the user's own; empty without one. A local
-    provider's address does not count: ``OLLAMA_HOST`` may be there for the server itself."""
-    local = {provider.name for provider in known_providers().values() if provider.local}
-    return next((one.name for one in configured_providers(env) if one.redirected and one.name not in local), "")
+def has_own_server(env: Mapping[str, str]) -> bool:
+    """Whether the environment sends a hosted provider to a server of the user's own. A local provider's address does
+    not count: ``OLLAMA_HOST`` may be there for the server itself."""
+    return any(one.redirected and not known_providers()[one.name].local for one in configured_providers(env))
 
 
 def _redirected(provider: ProviderConfig, env: Mapping[str, str]) -> bool:

@@ -277,12 +277,9 @@ def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str
 def _foreign_problem(place: Path, work_tree: Path, roots: Sequence[str]) -> str | None:
     """Problem with objects of another repository, whose text git would show, and with files that git waits for."""
     common = common_directory(place)
-    for name in _READ:
-        if os.path.lexists(common / name) and not os.path.isfile(common / name):
-            return f"{common / name} is not an ordinary file"
-    for name in _READ_IN_TREE:
-        if os.path.lexists(work_tree / name) and not os.path.isfile(work_tree / name):
-            return f"{work_tree / name} is not an ordinary file"
+    for path in (*(common / name for name in _READ), *(work_tree / name for name in _READ_IN_TREE)):
+        if os.path.lexists(path) and not os.path.isfile(path):
+            return f"{path} is not an ordinary file"
     own = (*roots, os.path.realpath(common))
     objects = common / "objects"
     for folder in (common, objects, objects / "pack", objects / "info"):

@@ -234,7 +234,7 @@ def test_a_rule_for_a_program_that_starts_others_is_told(rule: str, said: str) -
 def test_all_braces_of_a_rule_are_expanded() -> None:
     pattern = parse_rule("Read({a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}/x)").path
     assert pattern is not None
-    assert pattern.matches("/work/abababa/x", ("/work",), "", wide=False)
+    assert pattern.matches("/proj/abababa/x", ("/proj",), "", wide=False)
 
 
 def test_a_rule_whose_braces_stand_for_too_many_patterns_is_invalid() -> None:
