@@ -1,4 +1,4 @@
-"""Braces in globs, for rules and for searches, which know nothing of each other."""
+"""Braces in globs: rules and searches, which may not import each other, expand them alike."""
 
 from __future__ import annotations
 

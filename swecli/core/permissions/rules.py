@@ -229,7 +229,7 @@ _STARTING = {
     **dict.fromkeys(("node", "perl", "ruby", "bun"), "-e x"),
     "timeout": "1 x",
 }
-"""Programs with words, ``x`` for any, with which they start whatever program or code they are told to."""
+"""Programs with words, ``x`` for any, with which they start any other program or code."""
 
 
 def starts_others(pattern: Pattern) -> str:
