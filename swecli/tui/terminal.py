@@ -566,15 +566,16 @@ class Driver(LinuxDriver):
         """Report the window's size to the app now and after every change.
 
         The event loop reads the size, not the signal handler: a second signal could interrupt a handler between reading
-        and reporting, so that the older size would be reported last and remain.
+        and reporting, so that the older size would be reported last and remain. And the loop receives the signal,
+        because a handler of Python's would run only after the next key if the signal came just before the loop begins
+        to wait.
         """
-
-        def changed(*_: object) -> None:
-            if not self._in_band_window_resize:
-                self._loop.call_soon_threadsafe(self._report_size)
-
-        signal.signal(signal.SIGWINCH, changed)
+        self._loop.add_signal_handler(signal.SIGWINCH, self._size_changed)
         self._loop.call_soon_threadsafe(self._report_size)
+
+    def _size_changed(self) -> None:
+        if not self._in_band_window_resize:
+            self._report_size()
 
     def _report_size(self) -> None:
         size = Size(*self._get_terminal_size())

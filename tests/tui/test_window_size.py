@@ -73,5 +73,6 @@ async def test_a_terminal_that_reports_its_size_itself_is_not_asked() -> None:
     window._in_band_window_resize = True  # pyright: ignore[reportPrivateUsage] - what the terminal's answer sets
     window.now = (7, 7)
     signal.raise_signal(signal.SIGWINCH)
-    await asyncio.sleep(0)
+    for _ in range(10):  # passes of the loop; the signal takes two
+        await asyncio.sleep(0)
     assert window.told == [(80, 24)]
