@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import textual.pilot
 from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
@@ -141,6 +142,14 @@ class Running:
         """Type a line and send it."""
         await self.type(text)
         await self.press("enter")
+
+    async def settled(self) -> None:
+        """Wait until everything has found its place: what was said is worked off, and no frame is due. A pause of the
+        pilot ends with a frame, and what that changes comes after it."""
+        await textual.pilot.wait_for_idle(0)
+        while self.app.screen._update_timer._active.is_set():
+            self.app.screen._on_timer_update()
+            await textual.pilot.wait_for_idle(0)
 
     async def until(self, condition: Condition) -> None:
         await until(condition, self.screen)

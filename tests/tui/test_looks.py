@@ -100,26 +100,18 @@ def prepared(bodies: tuple[Body, ...]) -> Session:
     return session
 
 
-async def settled(it: Running) -> None:
-    """Everything has found its place."""
-    before = ""
-    while (now := it.screen()) != before:
-        before = now
-        await it.pilot.pause()
-
-
 async def check_all(it: Running, name: str, sizes: Sequence[tuple[int, int]] = SIZES) -> None:
     """The screen in dark and light, then in other sizes: one application, which changes on the way."""
     for look, theme in THEMES.items():
         it.app.appearance.preview(theme)
         await it.until(lambda theme=theme: it.app.theme == theme)
-        await settled(it)
+        await it.settled()
         check(f"{name}-{look}-styles", styles(it))
         check(f"{name}-80x24", it.screen())
     for size in sizes:
         await it.pilot.resize_terminal(*size)
         it.app._fit()
-        await settled(it)
+        await it.settled()
         assert len(it.screen().split("\n")) == size[1]
         check(f"{name}-{size[0]}x{size[1]}", it.screen())
 
@@ -146,12 +138,12 @@ async def test_themes(look: str) -> None:
         await it.until(lambda: "main*" in it.screen() and "nord" in it.app.appearance.library.names)
         it.app.actions.open("pick_theme")
         await it.shows("follows the terminal", "gruvbox-dark")
-        await settled(it)
+        await it.settled()
         check(f"themes-{look}-styles", styles(it))
         for size in ((80, 24), *SIZES):
             await it.pilot.resize_terminal(*size)
             it.app._fit()
-            await settled(it)
+            await it.settled()
             check(f"themes-{look}-{size[0]}x{size[1]}", it.screen())
 
 

@@ -68,7 +68,7 @@ async def test_it_stands_above_the_prompt_at_the_end_of_a_turn(size: tuple[int, 
         await it.until(lambda: not it.app.session.state.busy and "done in 12 s" in it.screen())
         await rotten(it)
         await it.shows("offload 14 stale outputs")
-        await it.pilot.pause()  # the transcript above gives way to the line
+        await it.settled()  # the transcript above gives way to the line
         check(f"suggestion-{size[0]}x{size[1]}", it.screen())
 
 

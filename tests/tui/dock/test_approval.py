@@ -33,7 +33,7 @@ def run(command: str) -> PermissionRequested:
 async def appear(it: Running, *, after: float = 1.0) -> None:
     await it.say("go")
     await it.shows("Make this change?")
-    await it.pilot.pause()  # its lower rows may come a frame later
+    await it.settled()  # its lower rows may come a frame later
     it.clock.now += after
 
 

@@ -205,8 +205,7 @@ async def test_screens(scene: str, size: tuple[int, int]) -> None:
             await it.press("e")
             await it.shows("for approval")
         await it.shows("esc back" if scene in ("hunks", "edited") else "yes")
-        for _ in range(3):
-            await it.pilot.pause()
+        await it.settled()
         screen = it.screen()
         if scene == "destructive":
             assert "deletes 3 files, 1,204 bytes" in screen

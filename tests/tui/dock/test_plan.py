@@ -132,8 +132,7 @@ async def test_screens(size: tuple[int, int]) -> None:
     async with running(session=planning(), size=size) as it:
         await appear(it)
         await it.shows("esc keep planning")
-        for _ in range(3):
-            await it.pilot.pause()
+        await it.settled()
         check(f"plan-{size[0]}x{size[1]}", it.screen())
 
 

@@ -24,7 +24,7 @@ from swecli.tui.transcript.palette import TERMINAL
 from tests.support.inspected import Inspected, cache_history, price, tell_requests
 from tests.tui.golden import check
 from tests.tui.support import Running, Session, running
-from tests.tui.test_looks import MIDDLE, SIZES, check_all, settled
+from tests.tui.test_looks import MIDDLE, SIZES, check_all
 
 WIDE = (200, 60)
 
@@ -159,7 +159,7 @@ async def test_screen_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running(session=prepared(Inspected().fill(8).rewritten())) as it:
         await it.until(lambda: it.app.theme == "terminal")
         await changes(it)
-        await settled(it)
+        await it.settled()
         check("context-changes-no-colour-80x24", it.screen())
 
 
@@ -168,7 +168,7 @@ async def test_the_cache_view_without_colours(monkeypatch: pytest.MonkeyPatch) -
     async with running(session=prepared(Inspected())) as it:
         await it.until(lambda: it.app.theme == "terminal")
         await cache(it)
-        await settled(it)
+        await it.settled()
         check("context-cache-no-colour-80x24", it.screen())
 
 
@@ -599,7 +599,7 @@ async def test_what_is_cut_in_a_narrow_window_says_so(scene: str) -> None:
             await cache(it)
         else:
             await plan(it)
-        await settled(it)
+        await it.settled()
         check(f"context-{scene}-40x15", it.screen())
 
 

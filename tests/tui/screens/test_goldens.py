@@ -14,7 +14,7 @@ from tests.tui.screens.fakes import NOW, Permissions, Sessions, Settings, ports
 from tests.tui.screens.test_jobs import JOBS, OUTPUT, SERVER
 from tests.tui.screens.test_playbook import CORE, TRIAL, Stub
 from tests.tui.support import Running, running
-from tests.tui.test_looks import MIDDLE, SIZES, check_all, settled, styles
+from tests.tui.test_looks import MIDDLE, SIZES, check_all, styles
 
 
 async def helping(it: Running) -> None:
@@ -166,7 +166,7 @@ async def test_screen_without_colours(scene: str, monkeypatch: pytest.MonkeyPatc
     async with running(**fakes()) as it:
         await it.until(lambda: it.app.theme == "terminal")
         await SCENES[scene](it)
-        await settled(it)
+        await it.settled()
         check(f"{scene}-80x24", it.screen())
         check(f"{scene}-no-colour-styles", styles(it))
 
