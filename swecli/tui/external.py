@@ -192,7 +192,7 @@ def _run_shell(command: str, cwd: Path, environment: dict[str, str], screen: int
     before = termios.tcgetattr(0)
     try:
         termios.tcsetattr(slave, termios.TCSANOW, before)
-        tty.setraw(0)
+        tty.setraw(0, termios.TCSADRAIN)  # not FLUSH: keeps type-ahead
         os.write(screen, f"$ {_shown(command)}\r\n".encode())
         _fit(slave, screen)
         process = _start(command, cwd, environment, slave)

@@ -147,9 +147,11 @@ class Dock(Vertical):
             self._prompt.editor.focus()
 
     def open_screen(self, focus: Callable[[], None]) -> None:
-        """Hide the prompt while a screen is open; ``focus`` gives the screen the keyboard."""
+        """Hide the prompt while a screen is open; ``focus`` gives the screen the keyboard, or does nothing until the
+        screen is mounted."""
         self._focus_list = focus
         self._prompt.display = False
+        self.screen.set_focus(None)  # keys before that come up to the app, which gives them to the screen
         self.focus_panel()
         self.post_message(self.Changed())
 

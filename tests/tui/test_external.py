@@ -75,6 +75,12 @@ async def test_a_command_has_the_terminal_and_its_output_is_taken_down(terminal:
     assert not screen.away
 
 
+async def test_keys_from_before_it_began_are_the_commands(terminal: int, tmp_path: Path) -> None:
+    os.write(terminal, b"early\n")
+    ran = await run_in_terminal(app(Screen()), "read word; echo got=$word", tmp_path, ENVIRONMENT)
+    assert "got=early\n" in ran.output
+
+
 async def test_what_a_command_writes_at_its_end_is_taken_down(
     terminal: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +112,13 @@ async def test_a_paste_that_the_command_has_no_room_for_stops_nothing(
     """The command reads only when what it wrote is read."""
     tty.setraw(0)  # and so is the command's terminal, which would cut long lines
     start, size = external._start, 400_000
-    paste = threading.Thread(target=lambda: [os.write(terminal, b"x" * 1000) for _ in range(size // 1000)])
+
+    def write() -> None:
+        left = size
+        while left:
+            left -= os.write(terminal, b"x" * min(left, 1000))
+
+    paste = threading.Thread(target=write)
 
     def starts(*given: Any) -> subprocess.Popen[bytes]:
         paste.start()

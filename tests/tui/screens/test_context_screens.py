@@ -737,3 +737,14 @@ async def test_what_a_later_compaction_replaced_is_not_offered_back() -> None:
         await it.press("u")
         await it.shows("k9 cannot be redone")
         assert not session.sent(RedoCompaction)
+
+
+async def test_a_key_with_the_opening_of_a_screen_is_the_screens() -> None:
+    session = prepared(Inspected())
+    session.view.cache = cache_history(9)
+    async with running(session=session) as it:
+        it.app.actions.show_cache()
+        await it.at_once("up", "z")
+        await it.settled()
+        await it.shows("9,100 tokens rewritten")
+        assert it.text == ""
