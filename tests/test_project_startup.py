@@ -45,6 +45,7 @@ needs_acp = pytest.mark.skipif(find_spec("acp") is None, reason="the SDK has no 
         ("swecli.core.engine.session", ("textual", "rich", "httpx")),
         ("swecli.core.engine", ("textual", "rich", "httpx", "tiktoken")),
         ("swecli.commands.registry", ("textual", "rich", "httpx", "tiktoken", "sqlite3")),
+        ("swecli.core.workspace.worker", ("msgspec", "pathspec", "pydantic", "asyncio")),
         ("swecli.core.protocol.codec", ("textual", "rich", "httpx", "pydantic")),
         ("swecli.app", ("textual", "rich", "acp")),
         ("swecli.headless.run", ("textual", "rich", "httpx", "acp")),

@@ -7,9 +7,7 @@ import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
-
-from msgspec import Struct
+from typing import Final, Literal, NamedTuple
 
 # --- git's files, read directly -----------------------------------------------------------------------------
 
@@ -19,7 +17,7 @@ MAX_INDEX = 64_000_000
 _MAX_PACKED_REFS = 4 * 1024 * 1024
 
 
-class GitFacts(Struct, frozen=True):
+class GitFacts(NamedTuple):
     """``root`` is the work tree, ``folder`` its git directory. ``branch`` is None if HEAD is detached, then ``commit``
     has the hash."""
 

@@ -147,7 +147,7 @@ def read_target(path: Path, ctx: ToolContext) -> tuple[bytes, FileState] | None:
     shown = as_in_editor(path, data, ctx.editor)
     if shown == data:
         return data, state
-    return shown, replace(state, sha256=sha256(shown).hexdigest(), size=len(shown))
+    return shown, state._replace(sha256=sha256(shown).hexdigest(), size=len(shown))
 
 
 def _text(data: bytes) -> str:

@@ -10,10 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
-
-from msgspec import Struct
-from msgspec.structs import replace
+from typing import Literal, NamedTuple
 
 from swecli.lazy_pattern import lazy_pattern
 
@@ -50,7 +47,7 @@ class TooLargeError(OSError):
         self.size = size
 
 
-class FileState(Struct, frozen=True):
+class FileState(NamedTuple):
     """A file's state at one moment. ``sha256`` is the hex digest of its bytes."""
 
     sha256: str
@@ -219,7 +216,7 @@ _BOMS: tuple[tuple[bytes, str, str], ...] = (
 """UTF-32 LE precedes UTF-16 LE, whose mark is its beginning."""
 
 
-class TextFile(Struct, frozen=True):
+class TextFile(NamedTuple):
     """``raw`` = ``bom`` + encoded ``text`` + ``tail``. ``text`` keeps the line ends of the file."""
 
     raw: bytes
@@ -250,7 +247,7 @@ class TextFile(Struct, frozen=True):
         """A file of the same encoding with the bytes of an edit."""
         end = len(raw) - len(self.tail)
         text = raw[len(self.bom) : end].decode(self.codec, self.errors)
-        return replace(self, raw=raw, text=text)
+        return self._replace(raw=raw, text=text)
 
     @property
     def line_end(self) -> LineEnd:

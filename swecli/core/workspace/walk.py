@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from swecli.core.braces import without_braces
 from swecli.core.git import common_directory, git_directory
@@ -233,7 +231,7 @@ def _match(pattern: tuple[str, ...], parts: tuple[str, ...]) -> bool:
 _MAX_DEPTH = 64
 
 
-class Entry(Struct, frozen=True):
+class Entry(NamedTuple):
     """``path`` is relative to the start of the walk, with slashes; ``depth`` counts from 1."""
 
     path: str
