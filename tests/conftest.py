@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import WorkerInteractor
 
 from swecli.core.context_management import counter
+from tests.support.thorough import examples
 
 # Where the environment forbids it, each worker compiles all tests and the program anew: two thirds of the collection.
 sys.dont_write_bytecode = False
@@ -26,7 +27,13 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 ROOT = Path(__file__).parents[1]
 # How long an example takes, and how long it takes to make some, depends on what else the machine does.
-settings.register_profile("busy machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "busy machine",
+    settings(),
+    deadline=None,
+    max_examples=examples(50, 100),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("busy machine")
 
 
