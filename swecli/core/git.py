@@ -68,7 +68,9 @@ def head_commit(git: GitFacts) -> str:
 
 
 def repository_of(cwd: str) -> str | None:
-    return next((str(folder) for folder in (Path(cwd), *Path(cwd).parents) if os.path.lexists(folder / ".git")), None)
+    start = Path(cwd)
+    folders = (str(folder) for folder in (start, *start.parents))
+    return next((folder for folder in folders if os.path.lexists(os.path.join(folder, ".git"))), None)
 
 
 def git_directory(folder: Path) -> Path | None:
@@ -106,10 +108,10 @@ def common_directory(place: Path) -> Path:
     Raises:
         OSError: git's directory can't be read.
     """
-    shared = place / "commondir"
+    shared = os.path.join(place, "commondir")
     if not os.path.lexists(shared):
         return place
-    name = _named(read_text(shared))
+    name = _named(read_text(Path(shared)))
     if not name:
         raise OSError(0, "commondir names no folder")
     return Path(os.path.realpath(place / name))

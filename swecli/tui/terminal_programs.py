@@ -44,7 +44,7 @@ def needs_terminal(command: str, environment: Mapping[str, str]) -> bool:
     """Whether part of the command edits, pages, draws full-screen, or prompts. The user's own editor does, whatever its
     name. An unparsable command runs inside: its shell reports the error."""
     try:
-        items = started(command, {})
+        items = started(command)
     except ScanError:
         return False
     editors = {_editor(environment.get(name, "")) for name in ("VISUAL", "EDITOR")}

@@ -259,7 +259,7 @@ def holds(condition: str, tool: str, effects: Effects, roots: tuple[str, ...], h
     match pattern.kind:
         case "command":
             try:
-                return any(words_match(pattern.at_home(home), one) for one in started(effects.command or "", {}))
+                return any(words_match(pattern.at_home(home), one) for one in started(effects.command or ""))
             except ScanError:
                 return True
         case "domain":

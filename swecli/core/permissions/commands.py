@@ -80,7 +80,7 @@ class Judgement(Struct, frozen=True):
 
 def judge(policy: Policy, call: Call) -> Judgement:
     command = call.effects.command or ""
-    known = {"PWD": call.cwd, **({"HOME": policy.home} if policy.home else {})}
+    known = (("PWD", call.cwd), *((("HOME", policy.home),) if policy.home else ()))
     items: tuple[Started, ...] = ()
     unread: str | None = None
     try:

@@ -240,6 +240,7 @@ class OsFacts(FileFacts):
 
     def __init__(self, environment: Mapping[str, str], ignoring: Ignoring = nothing_ignored) -> None:
         self._environment = dict(environment)
+        self._path = tuple(self._environment.get("PATH", os.defpath).split(os.pathsep))
         self._ignoring = ignoring
         self._git_output: dict[tuple[str, ...], tuple[float, tuple[str, ...] | None]] = {}
         """Recent git output: one call may be decided twice."""
@@ -480,14 +481,14 @@ class OsFacts(FileFacts):
         return not isinstance(found, dict) or key in found
 
     def program(self, name: str, cwd: str) -> str:
-        for entry in self._environment.get("PATH", os.defpath).split(os.pathsep):
+        for entry in self._path:
             path = os.path.join(cwd, entry or ".", name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return os.path.normpath(path)
         return ""
 
     def program_problem(self, name: str, cwd: str, roots: Sequence[str]) -> str | None:
-        for entry in self._environment.get("PATH", os.defpath).split(os.pathsep):
+        for entry in self._path:
             path = os.path.join(entry or ".", name)
             if not entry.startswith("/"):
                 path = os.path.join(cwd, path)
@@ -535,7 +536,18 @@ _ALLOW_MISSING: Any = getattr(os.path, "ALLOW_MISSING", False)
 def _real(path: str) -> str:
     """The path with links followed, up to a link that may not be read, such as those in ``/proc`` of another user's
     process: whatever it names lies behind that link. (Python 3.14 would go on behind it as if it were a folder, unless
-    told to ignore nothing but what is missing.)"""
+    told to ignore nothing but what is missing.)
+
+    Most paths have no link: one look at each name on the way shows that, in a quarter of the time."""
+    if path[:1] == "/" != path[1:2] and path == os.path.normpath(path):
+        ends = [at for at, char in enumerate(path) if char == "/" and at > 0]
+        try:
+            if not any(stat.S_ISLNK(os.lstat(path[:end]).st_mode) for end in (*ends, len(path))):
+                return path
+        except FileNotFoundError:
+            return path  # nor is there anything below
+        except OSError:
+            pass  # what to make of it is decided below
     try:
         return os.path.realpath(path, strict=_ALLOW_MISSING)
     except OSError as error:

@@ -261,12 +261,12 @@ def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str
     common = common_directory(place)
     if not _is_repository(place, common) or not os.path.lexists(common / "config"):
         return f"{place} is not a complete repository"
-    for file in (place / "HEAD", place / "index", common / "packed-refs"):
+    for file in (f"{place}/HEAD", f"{place}/index", f"{common}/packed-refs"):
         if os.path.lexists(file) and not os.path.isfile(file):
             return f"{file} is not an ordinary file"
     for name in _SHOWN:
-        if os.path.islink(place / name):
-            return f"{place / name} is a link, and git would show what it leads to"
+        if os.path.islink(f"{place}/{name}"):
+            return f"{place}/{name} is a link, and git would show what it leads to"
     for config in dict.fromkeys((common / "config", common / "config.worktree", place / "config.worktree")):
         problem = _config_problem(config, work_tree)
         if problem is not None:
@@ -277,14 +277,14 @@ def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str
 def _foreign_problem(place: Path, work_tree: Path, roots: Sequence[str]) -> str | None:
     """Problem with objects of another repository, whose text git would show, and with files that git waits for."""
     common = common_directory(place)
-    for path in (*(common / name for name in _READ), *(work_tree / name for name in _READ_IN_TREE)):
+    for path in (*(f"{common}/{name}" for name in _READ), *(os.path.join(work_tree, name) for name in _READ_IN_TREE)):
         if os.path.lexists(path) and not os.path.isfile(path):
             return f"{path} is not an ordinary file"
     own = (*roots, os.path.realpath(common))
     objects = common / "objects"
-    for folder in (common, objects, objects / "pack", objects / "info"):
+    for folder in (f"{common}", f"{objects}", f"{objects}/pack", f"{objects}/info"):
         for entry in os.scandir(folder) if os.path.lexists(folder) else ():
-            linked = entry.is_symlink() and (folder != common or entry.name in ("objects", "refs", "packed-refs"))
+            linked = entry.is_symlink() and (folder != f"{common}" or entry.name in ("objects", "refs", "packed-refs"))
             if linked and inside(os.path.realpath(entry.path), own) is None:
                 return f"{entry.path} leads to another repository"
     alternates = objects / "info" / "alternates"
@@ -296,7 +296,7 @@ def _foreign_problem(place: Path, work_tree: Path, roots: Sequence[str]) -> str 
 
 def _may_be_bare(folder: Path) -> bool:
     """Whether git may take a folder itself for a repository. Its objects may be in the folder that a file names."""
-    has = {name for name in ("HEAD", "objects", "refs", "commondir") if os.path.lexists(folder / name)}
+    has = {name for name in ("HEAD", "objects", "refs", "commondir") if os.path.lexists(os.path.join(folder, name))}
     return has >= {"HEAD", "commondir"} or has >= {"HEAD", "objects", "refs"}
 
 
@@ -306,7 +306,7 @@ def _is_repository(place: Path, common: Path) -> bool:
     head = place / "HEAD"
     if os.path.islink(head) or not os.path.isfile(head) or not _HEAD.fullmatch(read_text(head)):
         return False
-    return all(os.path.isdir(each) and os.access(each, os.X_OK) for each in (common / "objects", common / "refs"))
+    return all(os.path.isdir(each) and os.access(each, os.X_OK) for each in (f"{common}/objects", f"{common}/refs"))
 
 
 def _hook_problem(hooks: Path) -> str | None:

@@ -43,7 +43,7 @@ def scripts_state(command: str, ctx: ToolContext) -> str:
     home = os.path.realpath(Path.home())
     roots = tuple(str(root) for root in ctx.roots)
     try:
-        items = started(command, {"PWD": str(ctx.cwd), "HOME": home})
+        items = started(command, (("PWD", str(ctx.cwd)), ("HOME", home)))
     except ScanError:
         return ""
     bases = place_of(items, OsFacts({}), str(ctx.cwd), roots, home, ()).bases

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from functools import cache
 from itertools import takewhile
 
@@ -266,9 +266,11 @@ _RUNS = frozenset(("run", "exec", "shell", "attach"))
 def _named_use(entry: tuple[str, ...], words: list[str]) -> tuple[str, ...] | None:
     """The first words if an entry of the harmless uses covers these words."""
     named = tuple(token for token in entry if token[0] not in "-~!.")
+    if tuple(words[: len(named)]) != named:
+        return None
     rest = words[len(named) :]
     options = list(takewhile(lambda word: word != "--", rest))
-    fits = tuple(words[: len(named)]) == named
+    fits = True
     for token in entry[len(named) :]:
         if token == ".":
             fits &= len(words) == len(entry) - 1
@@ -336,7 +338,8 @@ def _entry_matches(entry: tuple[str, ...], words: list[str], plain: list[str], d
         return not words or not set(words) <= _INFORMATION
     head, rest = entry[0], entry
     if not head.startswith(("-", "~")) and ":" not in head:
-        position = next((at for at, word in enumerate(plain[:depth]) if fnmatchcase(word, head)), None)
+        matches = _token(head).match
+        position = next((at for at, word in enumerate(plain[:depth]) if matches(word)), None)
         if position is None:
             return False
         words = words[words.index(plain[position]) + 1 :]
@@ -345,12 +348,20 @@ def _entry_matches(entry: tuple[str, ...], words: list[str], plain: list[str], d
 
 
 def _token_matches(token: str, word: str) -> bool:
+    if _token(token).match(word):
+        return True
+    return token.startswith("--") and is_long_option(word, token.rstrip("*"))
+
+
+@cache
+def _token(token: str) -> re.Pattern[str]:
+    """What matches all words that a token of the tables means, apart from shortened options."""
     if token.startswith("~["):
         flags, _, letter = token[2:].partition("]")
-        return re.fullmatch(rf"-[{flags}]*{re.escape(letter)}.*", word) is not None
+        return re.compile(rf"-[{flags}]*{re.escape(letter)}.*\Z")
     if token.startswith("~"):
-        return re.fullmatch(rf"-[^-]*{re.escape(token[1:].rstrip('*'))}.*", word) is not None
-    return fnmatchcase(word, token) or (token.startswith("--") and is_long_option(word, token.rstrip("*")))
+        return re.compile(rf"-[^-]*{re.escape(token[1:].rstrip('*'))}.*\Z")
+    return re.compile(translate(token))
 
 
 def _is_option(word: str, letter: str, long: str) -> bool:

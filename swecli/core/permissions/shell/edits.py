@@ -247,7 +247,7 @@ def _of_formatter(words: list[str], situation: Situation) -> EditKind:
     rest = words[len(starter) :]
     name = posixpath.basename(rest[0]) if rest else ""
     for form, options in tables.formatters.items():
-        if (name, *rest[1 : len(form)]) != form:
+        if name != form[0] or (name, *rest[1 : len(form)]) != form:
             continue
         if not _is_installed(rest[0], starter, situation):
             missing = rest[0] == name and not starter and not situation.facts.program(name, situation.cwds[0])

@@ -140,15 +140,17 @@ def _unsplit(name: str, value: str, *, quoted: bool) -> str:
 
 def _pieces(text: str, *, active: bool) -> list[str]:
     """Characters, and wildcards that match at least everything bash matches."""
+    if not active:
+        return list(text)
     pieces: list[str] = []
     at = 0
     while at < len(text):
         char = text[at]
-        if active and char == "*":
+        if char == "*":
             pieces.append(_ANY_TEXT)
-        elif active and char == "?":
+        elif char == "?":
             pieces.append(_ANY_CHARACTER)
-        elif active and char == "[":
+        elif char == "[":
             bracket = _BRACKET.match(text, at)
             if bracket is None:
                 raise UnprovenError("these brackets are not understood")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -129,8 +130,9 @@ _ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
 _OPERATORS = ("<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">|", ">&", ">")
 
 
+@lru_cache(maxsize=64)
 def read_script(text: str) -> Script:
-    """The syntax tree of ``text``.
+    """The syntax tree of ``text``; the last ones are kept, as one command is decided about several times.
 
     Raises:
         UnprovenError: it is too long, hides something, or uses unsupported shell syntax.

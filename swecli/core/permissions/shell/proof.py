@@ -213,7 +213,7 @@ def _in_repository(situation: Situation) -> Situation:
     problem = facts.git_problem(cwd, situation.roots)
     if problem is not None:
         raise UnprovenError(f"git may run a program here: {problem}")
-    if facts.git_settings(cwd) != facts.git_settings(situation.start):
+    if cwd != situation.start and facts.git_settings(cwd) != facts.git_settings(situation.start):
         raise UnprovenError("git after cd may use another repository's settings")
     if situation.edited and facts.kind(posixpath.join(cwd, ".git")) != "directory":
         raise UnprovenError("another command of it may lay out a repository where git runs")
@@ -278,9 +278,10 @@ def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], ho
     if edited:
         walker = _Walker()
         walker.script(script, replace(situation, edited=edited), certain=True)
-    problem = facts.shell_problem(cwd, moving=False) or facts.program_problem(SHELL, cwd, roots)
-    if problem is not None and all(part.reason is None for part in walker.parts):
-        walker.parts.append(Part((), problem, fixed=True))
+    if all(part.reason is None for part in walker.parts):
+        problem = facts.shell_problem(cwd, moving=False) or facts.program_problem(SHELL, cwd, roots)
+        if problem is not None:
+            walker.parts.append(Part((), problem, fixed=True))
     return tuple(dict.fromkeys(walker.parts))
 
 

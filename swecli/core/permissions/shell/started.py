@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -70,12 +71,15 @@ class Started(Struct, frozen=True):
     computed: bool = False
 
 
-def started(text: str, known: Mapping[str, str]) -> tuple[Started, ...]:
-    """Every command that the text may start.
+@lru_cache(maxsize=64)
+def started(text: str, variables: tuple[tuple[str, str], ...] = ()) -> tuple[Started, ...]:
+    """Every command that the text may start, with these variables set to these values. The last ones are kept, as one
+    command is decided about several times.
 
     Raises:
         ScanError: the text can't be read.
     """
+    known = dict(variables)
     result: list[Started] = []
     searched = 0
     pending: list[tuple[FoundCommand, int]] = [(found, 0) for found in scan(text, known)]

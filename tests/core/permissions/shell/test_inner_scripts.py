@@ -132,13 +132,13 @@ def test_the_usual_uses_do_not_ask(work: ShellWorkspace, command: str) -> None:
 
 
 def test_a_makefile_from_the_input_is_read_as_recipes() -> None:
-    items = started("make -f - <<'E'\nall:\n\t@-$(CC) -c a.c\n\techo $$HOME $(shell date)\nE", {})
+    items = started("make -f - <<'E'\nall:\n\t@-$(CC) -c a.c\n\techo $$HOME $(shell date)\nE")
     assert {"make", "cc", "echo", "date"} <= {item.name for item in items}
 
 
 @pytest.mark.parametrize("odd", ['"\\', "print ", '"a ', "! ", "| ", "a | "])
 def test_a_long_text_is_read_once(odd: str) -> None:
-    names = [item.name for item in started(f"awk '{odd * 30_000}'; ls", {})]
+    names = [item.name for item in started(f"awk '{odd * 30_000}'; ls")]
     assert (names[0], names[-1]) == ("awk", "ls")
 
 
