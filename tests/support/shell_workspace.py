@@ -2,15 +2,56 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
+from swecli.core.permissions import check, commands
+from swecli.core.permissions import decide as deciding
 from swecli.core.permissions.decide import decide
-from swecli.core.permissions.facts import OsFacts
+from swecli.core.permissions.facts import BlastRadius, OsFacts
+from swecli.core.permissions.paths import inside
 from swecli.core.permissions.types import Call, Decision, Effects, Policy, Rule
 
 CONFIG = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote "origin"]\n\turl = https://example.org/x.git\n'
+
+
+_WALKED: dict[str, BlastRadius] = {}
+
+
+class SteadyFacts(OsFacts):
+    """Walks each tree of the machine once, for commands that would remove it; those of tests each time."""
+
+    def blast_radius(self, path: str) -> BlastRadius:
+        if inside(path, (tempfile.gettempdir(),)) is not None:
+            return super().blast_radius(path)
+        if path not in _WALKED:
+            _WALKED[path] = super().blast_radius(path)
+        return _WALKED[path]
+
+
+@contextmanager
+def judged_once() -> Iterator[None]:
+    """Within it, decisions about one command share what is found out about it, which is found out without rules, modes
+    and sandbox. Workspaces must not change meanwhile."""
+    found: dict[Hashable, commands.Judgement] = {}
+    judge = commands.judge
+
+    def once(policy: Policy, call: Call) -> commands.Judgement:
+        key = (call.effects.command, call.cwd, call.roots, policy.home, policy.own_dirs, policy.restores)
+        if key not in found:
+            bare = Policy(home=policy.home, facts=policy.facts, own_dirs=policy.own_dirs, restores=policy.restores)
+            found[key] = judge(bare, call)
+        return found[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (deciding, check):
+            patch.setattr(module, "judge", once)
+        yield
 
 
 class ShellWorkspace:
@@ -54,7 +95,7 @@ class ShellWorkspace:
 
     def policy(self, **changes: object) -> Policy:
         base = Policy(
-            home=str(self.home), facts=OsFacts(self.environment), own_dirs=(str(self.home / ".config" / "swecli"),)
+            home=str(self.home), facts=SteadyFacts(self.environment), own_dirs=(str(self.home / ".config" / "swecli"),)
         )
         return replace(base, **changes)  # type: ignore[arg-type]
 

@@ -10,6 +10,7 @@ from swecli.core.permissions.rules import parse_rule
 from swecli.core.permissions.types import Rule
 from tests.support.shell_workspace import ShellWorkspace
 
+pytestmark = pytest.mark.usefixtures("once")
 CORPUS = Path(__file__).parent / "shell" / "corpus"
 COMMANDS = (CORPUS / "asked.txt").read_text().splitlines()
 DANGEROUS = [line.split("\t", 1)[1] for line in (CORPUS / "dangerous.txt").read_text().splitlines()]

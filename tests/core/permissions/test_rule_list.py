@@ -12,6 +12,7 @@ from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Rule, RuleEffect
 from tests.support.shell_workspace import ShellWorkspace
 
+pytestmark = pytest.mark.usefixtures("once")
 CORPUS = Path(__file__).parent / "shell" / "corpus"
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.shell_workspace import ShellWorkspace
 
+pytestmark = pytest.mark.usefixtures("once")
 CORPUS = Path(__file__).parent / "corpus" / "by_kind"
 RUN = ("everyday_single", "everyday_compound", "examples_run")
 ASK = ("examples_ask", "effects", "network", "secrets_and_outside", "tricks", "not_provable")

@@ -8,7 +8,7 @@ import pytest
 
 from swecli.core.permissions.types import Policy, Rule
 from tests.core.permissions.shell.test_corpus import ASKED, EVERYDAY
-from tests.support.shell_workspace import ShellWorkspace
+from tests.support.shell_workspace import ShellWorkspace, judged_once
 
 
 @pytest.fixture(scope="module")
@@ -241,15 +241,16 @@ def test_always_offers_the_narrowest_useful_rule(workspace: ShellWorkspace, comm
 
 def test_every_offer_lets_exactly_that_command_run_next_time(workspace: ShellWorkspace) -> None:
     offered = 0
-    for command in ASKED:
-        offers = workspace.decide(command).offers
-        if not offers:
-            continue
-        offered += 1
-        granted = with_rules(workspace, *(("allow", offer) for offer in offers))
-        assert workspace.decide(command, granted).outcome == "allow", (command, offers)
-        for other in ("touch x", "sh -c id", "echo x > y"):
-            assert workspace.decide(other, granted).outcome == "ask" or other in command
+    with judged_once():
+        for command in ASKED:
+            offers = workspace.decide(command).offers
+            if not offers:
+                continue
+            offered += 1
+            granted = with_rules(workspace, *(("allow", offer) for offer in offers))
+            assert workspace.decide(command, granted).outcome == "allow", (command, offers)
+            for other in ("touch x", "sh -c id", "echo x > y"):
+                assert workspace.decide(other, granted).outcome == "ask" or other in command
     assert offered > 50
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from swecli.core.permissions.facts import BlastRadius, OsFacts
-from swecli.core.permissions.types import Policy
 from tests.support.shell_workspace import ShellWorkspace
 from tests.support.thorough import examples
 
+pytestmark = pytest.mark.usefixtures("once")
 CORPUS = Path(__file__).parent / "corpus"
 EVERYDAY = (CORPUS / "everyday.txt").read_text().splitlines()
 ASKED = (CORPUS / "asked.txt").read_text().splitlines()
@@ -44,25 +41,6 @@ QUOTING_WRAPS = [
 
 STEP = examples(5, 1)
 """Every third command is tried in one wrap, and each command in every third wrap; ``make soak`` tries all in all."""
-
-
-class Remembering(OsFacts):
-    """Walks each tree once: half of the time would be spent on those of the machine, for commands that remove them."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        super().__init__(environment)
-        self._walked: dict[str, BlastRadius] = {}
-
-    def blast_radius(self, path: str) -> BlastRadius:
-        if path not in self._walked:
-            self._walked[path] = super().blast_radius(path)
-        return self._walked[path]
-
-
-@pytest.fixture(scope="module")
-def loose_and_usual(plain: ShellWorkspace) -> tuple[Policy, ...]:
-    facts = Remembering(plain.environment)
-    return tuple(replace(policy, facts=facts) for policy in (plain.policy(), plain.loosest()[-1]))
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +107,8 @@ def test_the_dangerous_is_asked_or_refused_whatever_is_allowed(plain: ShellWorks
 
 
 @pytest.mark.parametrize(("number", "wrap"), list(enumerate([*WRAPS, *QUOTING_WRAPS])), ids=[*WRAPS, *QUOTING_WRAPS])
-def test_no_wrapping_makes_the_dangerous_silent(
-    plain: ShellWorkspace, loose_and_usual: tuple[Policy, ...], number: int, wrap: str
-) -> None:
+def test_no_wrapping_makes_the_dangerous_silent(plain: ShellWorkspace, number: int, wrap: str) -> None:
+    loose_and_usual = (plain.policy(), plain.loosest()[-1])
     silent: list[str] = []
     for _, command in DANGEROUS[number % STEP :: STEP]:
         if wrap in QUOTING_WRAPS and "'" in command:
@@ -177,8 +154,9 @@ def test_adding_a_command_never_lowers_the_verdict(linked: ShellWorkspace, left:
         assert rank[linked.decide(left).outcome] == 0
         # Behind a pipe a search reads the pipe and not the folder with its links.
         alone = f"true | {right}" if joint == "|" else right
-        # Behind a pipe cd has no effect on what follows.
-        assert rank[linked.decide(alone).outcome] == 0 or "cd " in left + right
+        # Behind a pipe cd and an assignment have no effect on what follows.
+        sets = joint == "|" and re.match(r"\w+=", right) is not None
+        assert rank[linked.decide(alone).outcome] == 0 or "cd " in left + right or sets
 
 
 @settings(max_examples=examples(60, 300), deadline=None)

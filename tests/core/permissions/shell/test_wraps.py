@@ -9,6 +9,7 @@ from tests.core.permissions.shell.test_by_kind import read
 from tests.core.permissions.shell.wraps import wraps
 from tests.support.shell_workspace import ShellWorkspace
 
+pytestmark = pytest.mark.usefixtures("once")
 PER_WRAP = 10
 FORBIDDEN = ("touch x", "rm x", "git push", "curl -s https://example.org")
 _SILENT_AMONG_EFFECTS = frozenset("|&;\n#")
