@@ -540,9 +540,14 @@ def _real(path: str) -> str:
 
     Most paths have no link: one look at each name on the way shows that, in a quarter of the time."""
     if path[:1] == "/" != path[1:2] and path == os.path.normpath(path):
-        ends = [at for at, char in enumerate(path) if char == "/" and at > 0]
+        end = 0
         try:
-            if not any(stat.S_ISLNK(os.lstat(path[:end]).st_mode) for end in (*ends, len(path))):
+            while end < len(path):
+                end = path.find("/", end + 1)
+                end = end if end > 0 else len(path)
+                if stat.S_ISLNK(os.lstat(path[:end]).st_mode):
+                    break
+            else:
                 return path
         except FileNotFoundError:
             return path  # nor is there anything below
