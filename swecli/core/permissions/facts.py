@@ -538,7 +538,7 @@ def _real(path: str) -> str:
     process: whatever it names lies behind that link. (Python 3.14 would go on behind it as if it were a folder, unless
     told to ignore nothing but what is missing.)
 
-    Most paths have no link: one look at each name on the way shows that, in a quarter of the time."""
+    Most paths have no link: one look at each name on the way shows that in less time."""
     if path[:1] == "/" != path[1:2] and path == os.path.normpath(path):
         end = 0
         try:
