@@ -130,7 +130,7 @@ _ASSIGNMENT = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)")
 _OPERATORS = ("<<<", "<<-", "<<", "<&", "<>", "<", ">>", ">|", ">&", ">")
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def read_script(text: str) -> Script:
     """The syntax tree of ``text``; the last ones are kept, as one command is decided about several times.
 

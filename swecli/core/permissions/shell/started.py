@@ -71,7 +71,7 @@ class Started(Struct, frozen=True):
     computed: bool = False
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def started(text: str, variables: tuple[tuple[str, str], ...] = ()) -> tuple[Started, ...]:
     """Every command that the text may start, with these variables set to these values. The last ones are kept, as one
     command is decided about several times.
