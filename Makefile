@@ -35,13 +35,14 @@ check: $(DEV) ## Check style, types and layers
 	$(BIN)/lint-imports
 
 # Types are checked in parallel with the tests, because they take one processor for a minute, and only if a source, the
-# list of sources or what is installed has changed since they were last found right.
+# list of sources or what is installed has changed since they were last found right. Where the environment forbids to
+# write bytecode, each worker would compile all plugins of pytest anew.
 test: $(DEV) build/sources.txt ## Run everything that CI runs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory build/types.ok >build/types.txt 2>&1 & types=$$!; \
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS); tests=$$?; \
 	wait $$types; typed=$$?; cat build/types.txt; test $$tests = 0 -a $$typed = 0
 
 build/types.ok: $(DEV) pyproject.toml $(SOURCES) build/sources.txt
