@@ -151,7 +151,8 @@ class Dock(Vertical):
         screen is mounted."""
         self._focus_list = focus
         self._prompt.display = False
-        self.screen.set_focus(None)  # keys before that come up to the app, which gives them to the screen
+        if self.panel is None:
+            self.screen.set_focus(None)  # keys before that come up to the app, which gives them to the screen
         self.focus_panel()
         self.post_message(self.Changed())
 
