@@ -13,6 +13,7 @@ from swecli.core.protocol.commands import Interrupt, ReplyPermission
 from swecli.core.protocol.events import PermissionRequested, PermissionResolved
 from swecli.tui.dock import panel
 from swecli.tui.dock.approval import ApprovalPanel
+from swecli.tui.screens.board import Board
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.scenes import TODOS
 from tests.tui.support import Running, Session, running
@@ -610,3 +611,11 @@ async def test_a_panel_that_had_the_whole_screen_gives_it_back() -> None:
         assert "default" not in it.screen()
         await it.press("y")
         await it.shows("default", "New session")
+
+
+async def test_a_screen_that_opens_behind_it_leaves_it_the_keyboard() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        it.app.main.open_board(Board())
+        await it.at_once("y")
+        await it.until(lambda: replies(it) == [ReplyPermission("p1", "once")])
