@@ -14,24 +14,28 @@ from tests.support.waiting import PATIENCE
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def set_up(tmp_path: Path, pythons: dict[str, str], **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the setup script in a copy whose PATH holds ``pythons`` (name -> shell script) and basic tools only."""
+def set_up(
+    tmp_path: Path, pythons: dict[str, str], *, later: dict[str, str] | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the setup script in a copy whose PATH holds ``pythons`` (name -> shell script) and basic tools only, and in a
+    second folder, with a blank in its name, those that come ``later``."""
     project = tmp_path / "project"
     (project / "scripts").mkdir(parents=True)
     shutil.copy(ROOT / "scripts" / "setup.sh", project / "scripts")
-    tools = tmp_path / "bin"
-    tools.mkdir()
+    tools, behind = tmp_path / "bin", tmp_path / "other bin"
+    for folder, scripts in ((tools, pythons), (behind, later or {})):
+        folder.mkdir()
+        for name, script in scripts.items():
+            (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+            (folder / name).chmod(0o755)
     for tool in ("sh", "dirname", "touch"):
         found = shutil.which(tool)
         assert found
         (tools / tool).symlink_to(found)
-    for name, script in pythons.items():
-        (tools / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-        (tools / name).chmod(0o755)
     return subprocess.run(
         [str(tools / "sh"), "scripts/setup.sh", "runtime"],
         cwd=project,
-        env={"PATH": str(tools), "HOME": os.environ.get("HOME", "/"), **environment},
+        env={"PATH": f"{tools}:{behind}", "HOME": os.environ.get("HOME", "/"), **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -66,3 +70,33 @@ def test_a_newer_python_is_preferred_to_an_old_python3(tmp_path: Path) -> None:
     result = set_up(tmp_path, {"python3": OLD, "python3.12": f'echo "$@" >>{log}; [ "$2" != venv ]'})
     assert "python3.12 could not make .venv" in result.stderr
     assert "-m venv --clear .venv" in log.read_text(encoding="utf-8")
+
+
+MAKES = "*venv*--clear*) exit 1;;"
+FAST = f'case "$*" in {MAKES} --version) echo Python 3.12.1;; esac'
+SLOW = f'case "$*" in *CONFIG_ARGS*) exit 1;; {MAKES} --version) echo Python 3.13.0;; esac'
+BARE = 'case "$*" in *ensurepip*) exit 1;; esac'
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "chosen"),
+    [
+        ({"python3.13": SLOW}, {"python3": FAST}, "other bin/python3"),
+        ({"python3": SLOW}, {"python3": FAST}, "other bin/python3"),
+        ({"python3.11": FAST}, {"python3.12": FAST}, "other bin/python3.12"),
+        ({"python3": BARE}, {"python3": SLOW}, "other bin/python3"),
+        ({"python3.13": SLOW, "python3": SLOW}, {"python3": BARE}, "bin/python3.13"),
+        ({"python3": OLD}, {"python": SLOW}, "other bin/python"),
+    ],
+)
+def test_the_newest_python_compiled_with_optimisations_is_chosen_or_else_the_newest(
+    tmp_path: Path, first: dict[str, str], later: dict[str, str], chosen: str
+) -> None:
+    result = set_up(tmp_path, first, later=later)
+    assert result.stdout.splitlines()[0].endswith(f" ({tmp_path}/{chosen}) ...")
+    assert result.stderr == f"swecli setup: {tmp_path}/{chosen} could not make .venv; its message is above.\n"
+
+
+def test_a_python_that_is_named_is_taken_as_it_is(tmp_path: Path) -> None:
+    result = set_up(tmp_path, {"python3": FAST, "mine": SLOW}, PYTHON="mine")
+    assert result.stderr == "swecli setup: mine could not make .venv; its message is above.\n"
