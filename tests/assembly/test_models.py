@@ -160,6 +160,19 @@ def test_models_for_work_beside_the_conversation() -> None:
     assert side_models(chosen) == {"summary": "a/b", "small": "a/b"}
 
 
+def test_the_settings_may_name_a_model_without_its_provider() -> None:
+    anthropic, headless = {"ANTHROPIC_API_KEY": "k"}, LaunchOptions(Path("/proj"), headless=True)
+    models = supply(settings(model={"name": "opus", "small": "haiku"}), headless, anthropic)
+    chosen = models.chosen()
+    assert chosen is not None
+    assert chosen.startswith("anthropic/claude-opus-")
+    assert models.remarks == (f"opus is {chosen}.",)
+    small = models.make(side_models(settings(model={"small": "haiku"}))["small"])
+    assert small.info.ref.startswith("anthropic/claude-haiku-")
+    with pytest.raises(StartError, match="unknown model 'nonsense'"):
+        supply(settings(model={"name": "nonsense"}), headless, anthropic).chosen()
+
+
 def test_without_any_model_a_run_without_a_screen_says_what_to_do() -> None:
     assert supply(settings(), environment={}).chosen() is None
     with pytest.raises(StartError, match="OPENAI_API_KEY"):

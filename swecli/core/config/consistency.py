@@ -7,21 +7,22 @@ from collections.abc import Iterator
 from swecli.core.config.settings import Key, Settings, expand
 
 
-def unknown_references(settings: Settings) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Keys whose value names no known model, each with the problem."""
+def unknown_references(settings: Settings) -> Iterator[tuple[Key, str, str]]:
+    """Keys whose value names no provider, alias or set role; what it stands for; and the problem."""
     model = settings.model
-    named = {
+    named: dict[Key, tuple[str | None, ...]] = {
         ("model", "name"): (model.name,),
         ("model", "summary"): (model.summary,),
         ("model", "small"): (model.small,),
         ("model", "fallback"): model.fallback,
         ("subagents", "model"): (settings.subagents.model,),
     }
+    known = ", ".join(sorted(settings.models.aliases)) or "none"
     for key, references in named.items():
         for reference in references:
-            if reference is not None and "/" not in expand(reference, settings):
-                known = ", ".join(sorted(settings.models.aliases)) or "none"
-                yield key, f'must be "provider/model" or an alias (known: {known}), not {reference!r}'
+            if reference is not None and "/" not in (name := expand(reference, settings)):
+                problem = f'must be "provider/model" or an alias (known: {known}), not {reference!r}'
+                yield key, name, f"{problem}; `swecli models {reference}` lists matching models"
 
 
 def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:

@@ -23,6 +23,7 @@ from swecli.core.config.consistency import contradictions, unknown_references
 from swecli.core.config.paths import Paths, project_folder
 from swecli.core.config.settings import (
     NAMED,
+    ROLES,
     SECTIONS,
     DialectSettings,
     Section,
@@ -581,10 +582,11 @@ def _merge(layers: list[dict[Path_, _Value]], notices: list[str], tried: Collect
     if problems:
         raise ConfigError(problems)
     settings = _checked(tree, origin_of)
-    for key, message in unknown_references(settings):
+    for key, name, message in unknown_references(settings):
         origin = origin_of.get(key, Origin("default"))
-        if key == ("model", "name") and origin.layer in ("flag", "environment") and key not in tried:
-            continue  # given for one run: resolved when the session starts
+        once = origin.layer in ("flag", "environment")
+        if (once or name not in ROLES) and key != ("model", "fallback") and key not in tried:
+            continue  # looked up among the usable models when it is first needed
         problems.append(ConfigProblem(origin.source or origin.layer, origin.line, f"{'.'.join(key)} {message}"))
     for keys, message in contradictions(settings):
         key = next((one for one in keys if one in origin_of), keys[0])

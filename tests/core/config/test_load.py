@@ -152,7 +152,7 @@ def test_an_unknown_key_is_a_notice_with_its_line(place: Place, text: str, line:
         ('[approval]\nmode = "yolo"\n', 2, '"plan"'),
         ('[approval]\ndeny = ["a", 3]\n', 2, "list of strings"),
         ('[approval]\ndeny = "a"\n', 2, "list of strings"),
-        ('[model]\nname = "gpt"\n', 2, "provider/model"),
+        ('[model]\nfallback = ["gpt"]\n', 2, "provider/model"),
         ('[providers.x]\nbase_url = "localhost:80"\n', 2, "http://"),
         ('[providers.x]\nprotocol = "soap"\n', 2, '"openai-chat"'),
         ('[providers.x]\nheaders = { A = "b\\nc" }\n', 2, "single-line"),

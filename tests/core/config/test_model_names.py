@@ -64,9 +64,9 @@ def test_a_flag_may_be_an_alias(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ('[model]\nname = "slow"\n', 2),
         ('[model]\n\nfallback = ["a/b", "slow"]\n', 3),
         ('[model]\nsummary = "main"\n', 2),
+        ('[model]\nsummary = "small"\nsmall = "main"\n', 2),
         ('[model]\nname = "main"\n', 2),
         ('[models.aliases]\nx = "y"\n', 2),
         ('[models.window]\n"a/b" = 3\n', 2),
@@ -77,6 +77,23 @@ def test_a_name_that_means_nothing_is_an_error_with_its_line(tmp_path: Path, tex
     with pytest.raises(ConfigError) as caught:
         read(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path / 'config.toml'}:{line}: model")
+
+
+@pytest.mark.parametrize("key", ["model.name", "model.summary", "model.small", "subagents.model"])
+def test_a_name_without_a_provider_is_looked_up_later_but_not_written(tmp_path: Path, key: str) -> None:
+    section, name = key.split(".")
+    place = Paths(*[tmp_path] * 4)
+    loaded = read(tmp_path, f'[{section}]\n{name} = "sonnet"\n')
+    assert [value for found, value, _ in origins(loaded) if found == key] == ["sonnet"]
+    with pytest.raises(ConfigError, match=r"not 'opus'; `swecli models opus` lists matching models"):
+        load(place, tmp_path, environment={}, tried={tuple(key.split(".")): "opus"})
+    # Another setting can be written all the same.
+    assert load(place, tmp_path, environment={}, tried={("agent", "max_steps"): 9}).settings.agent.max_steps == 9
+
+
+def test_a_role_may_lead_to_such_a_name(tmp_path: Path) -> None:
+    text = '[model]\nname = "opus"\nsummary = "small"\nsmall = "main"\n'
+    assert expand("summary", read(tmp_path, text).settings) == "opus"
 
 
 def test_an_unknown_table_of_models_is_a_notice(tmp_path: Path) -> None:
