@@ -563,7 +563,8 @@ class SwecliApp(App[int], inherit_bindings=False):
             await self.actions.model_tried.wait()
         if not self.main.transcript.following:  # show the message and its answer
             self.main.transcript.follow()
-        await self.input.submit_message(message, self._preferences.large_message)
+        opens = await self.input.submit_message(message, self._preferences.large_message)
+        self.main.prompt.editor.let_go(opens=opens)
 
     @on(Prompt.Recall)
     def _recalled(self, message: Prompt.Recall) -> None:

@@ -144,7 +144,7 @@ class InputController:
         """Variables that commands do not get."""
         self._look: Timer | None = None
         """Looks whether the next waiting line can run."""
-        self._next: Worker[None] | None = None
+        self._next: Worker[bool] | None = None
         """The waiting line that runs."""
         self._ended: TurnEnded | None = None
         """End of the newest turn when a line began to wait, or the previous one ran."""
@@ -157,17 +157,17 @@ class InputController:
 
         await self.submit_message(PromptEditor.Submitted(text, text))
 
-    async def submit_message(self, message: PromptEditor.Submitted, most: float = 1.0, *, waited: bool = False) -> None:
+    async def submit_message(self, message: PromptEditor.Submitted, most: float = 1.0, *, waited: bool = False) -> bool:
         """Execute the message, with the files mentioned in its typed part. Messages with images and queued ones wait
         for the running turn to end, and so do commands that cannot run during a turn, with everything sent after them.
         Above ``most`` of the window, ask first. Input sent while the session opens is processed in order once it is
-        open. ``waited``: its turn has come."""
+        open. ``waited``: its turn has come. Returns whether it opens something for the next keys."""
         session, bare = self._session, not message.pastes and not message.images
         meaning = interpret(message.text, self._actions.commands, bare=bare)
         behind = bool(session.later.lines) and not waited
         if behind and (_sends(meaning) or _needs_rest(meaning)):
             self._wait(message, most)
-            return
+            return False
         unknown = isinstance(meaning, NotSent) and message.text.lstrip().startswith("/")
         early = session.port is None and (unknown or _needs_session(meaning))
         if early:
@@ -186,10 +186,10 @@ class InputController:
                     meaning = interpret(message.text, self._actions.commands)
                 if behind and (_sends(meaning) or _needs_rest(meaning)):
                     self._wait(message, most)
-                    return
+                    return False
             if not early and not isinstance(meaning, Say) and _needs_rest(meaning) and session.busy:
                 self._wait(message, most, first=waited)
-                return
+                return False
             async with self._weighing:
                 if session.port is None and _needs_session(meaning):  # an earlier line replaced it
                     await session.opened()
@@ -200,7 +200,7 @@ class InputController:
             holds = early and not waited and not isinstance(meaning, Say | Note) and _needs_rest(meaning)
             if holds:
                 if await self._halted(message.text.strip()):
-                    return
+                    return False
                 await session.opened()  # the user may have left for another one
             match meaning:
                 case None | Say() | Note():
@@ -210,7 +210,8 @@ class InputController:
                 case NotSent(why):
                     self._screen.transcript.show((TextBlock(why, "warning"),))
                 case _:
-                    await self._run(meaning.command, meaning.arguments, waited=waited)
+                    return await self._run(meaning.command, meaning.arguments, waited=waited)
+        return False
 
     def _wait(self, message: PromptEditor.Submitted, most: float, *, first: bool = False) -> None:
         """Let a line wait for the session and for earlier lines, or before all of them (``first``)."""
@@ -370,14 +371,14 @@ class InputController:
                 pass
         self._session.send(sent)
 
-    async def _run(self, command: SlashCommand, arguments: str, *, waited: bool) -> None:
+    async def _run(self, command: SlashCommand, arguments: str, *, waited: bool) -> bool:
         """Run a slash command. One that ``waited`` does what it would offer if its words name that: the user may be
-        away."""
+        away. Returns whether it opens something."""
         title = f"/{command.name} {arguments}".rstrip()
         port = self._session.port
         if port is None:
             self._actions.open("quit")  # the one command that needs no session
-            return
+            return True
         transcript, announced = self._screen.transcript, False
 
         def announce() -> None:
@@ -392,19 +393,20 @@ class InputController:
         finally:
             self._session.before_call = None
         if self._session.port is not port:  # another session was opened meanwhile
-            return
+            return False
         self._screen.activity.refresh()  # a suggestion may be available now
         if result.blocks:
             transcript.show(result.blocks, "" if announced else title)
         if result.offer is not None and waited and result.offer.named:
             self._session.send(result.offer.command)
-            return
+            return False
         if result.offer is not None and result.screen is None:
             self._actions.offer(result.offer)
         if result.clip is not None:
             self._copier.copy(result.clip.text, result.clip.what)
         if result.screen is not None:
             self._actions.open(result.screen, result.argument)
+        return result.screen is not None or result.offer is not None
 
     async def _answered(self, command: SlashCommand, port: Session, arguments: str, title: str) -> CommandResult:
         """Run the command. One that asks the model shows that it waits and can be cancelled."""

@@ -43,7 +43,7 @@ async def test_commands_are_done_one_by_one() -> None:
     async with opening(Session((WAIT_FOR_INTERRUPT,))) as (it, slow):
         for line in ("/init", "/context", "hello"):
             await it.say(line)
-        assert it.text == ""
+            await it.until(lambda: it.text == "")
         await it.shows("still opening")
         assert it.session.commands == []
         slow.may_open.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -755,6 +756,40 @@ async def test_mode_and_model_are_picked_from_a_list() -> None:
         await it.press(*"other/one", "enter")
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("other/one")])
         await it.until(lambda: it.editor.has_focus)
+
+
+async def test_keys_right_behind_a_command_go_to_what_it_opens() -> None:
+    async with running(models=lambda: ["openai/gpt", "anthropic/sonnet"]) as it:
+        it.post(*"/mode", "enter", *"plan", "enter", *"/model", "enter", "down", "enter", *"next")
+        await it.until(lambda: it.session.sent(SetModel) == [SetModel("openai/gpt")])
+        assert it.session.sent(SetMode) == [SetMode("plan")]
+        await it.until(lambda: it.text == "next")
+
+
+async def test_what_is_typed_behind_a_command_that_opens_nothing_stays_in_order() -> None:
+    async with running(answer("ok")) as it:
+        it.post(*"/context", "enter", "a")
+        it.app.post_message(events.Paste("bc"))
+        it.post(*"de", "enter", *"f")
+        await it.until(lambda: [sent.text for sent in it.session.sent(Submit)] == ["abcde"])
+        await it.until(lambda: it.text == "f")
+        assert "context got []" in it.screen()
+
+
+async def test_a_command_that_takes_long_does_not_keep_what_is_typed() -> None:
+    gate = asyncio.Event()
+
+    async def wait(_port: Session, _text: str) -> CommandResult:
+        await gate.wait()
+        return CommandResult.text("at last")
+
+    command = SlashCommand("slow", "takes long", wait, while_busy=True)
+    async with running(commands=lambda: (command,)) as it:
+        it.post(*"/slow", "enter", *"meanwhile")
+        await it.until(lambda: it.text == "meanwhile")
+        assert "at last" not in it.screen()
+        gate.set()
+        await it.shows("at last")
 
 
 async def test_help_lists_keys_and_commands() -> None:

@@ -91,6 +91,8 @@ class Picker(DockPanel):
         self._quit = quit
         self._gone = gone
         self._picked = False
+        self._behind: list[events.Key] = []
+        """Keys behind the choice; they wait until the list is gone."""
         self._title = title
         self._choices = list(choices)
         self._shown = list(choices)
@@ -129,6 +131,8 @@ class Picker(DockPanel):
     def on_unmount(self) -> None:
         if self._gone is not None:
             self._gone()
+        for key in self._behind:
+            self.app.post_message(events.Key(key.key, key.character))
 
     def fit(self) -> None:
         """Make room for the question and its choices."""
@@ -179,13 +183,18 @@ class Picker(DockPanel):
         self._point()
 
     def _intercept(self, event: events.Key) -> bool:
+        if self._picked:
+            self._behind.append(event)
+            return True
         self._narrow()
         if self.said:
             self.said = ""
             self._keys.say("")
         step, digit = step_of(self, event.key), event.character or ""
         number = self._list.numbered_at(digit)
-        if step is not None:
+        if event.key == "enter":  # not by a message, which letters that were typed behind it would overtake
+            self._choose(self._filter.value.strip())
+        elif step is not None:
             self._move(step)
         elif number is not None:
             self._finish(self._shown[number].value)
@@ -274,11 +283,6 @@ class Picker(DockPanel):
     def _point(self) -> None:
         if self._preview is not None and self._shown:
             self._preview(self._shown[self._list.selected].value)
-
-    @on(Input.Submitted)
-    def _chosen(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._choose(event.value.strip())
 
     def _choose(self, typed: str) -> None:
         if self._prompted is not None and typed.startswith(("/", "!")):

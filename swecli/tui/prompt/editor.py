@@ -23,6 +23,7 @@ from swecli.tui.prompt.attachments import Attachments, image_paths
 
 if TYPE_CHECKING:
     from textual.document._document import EditResult, Location
+    from textual.timer import Timer
 
     from swecli.core.protocol.messages import ImagePart
 
@@ -322,6 +323,10 @@ _OWN = {
 """Actions of Textual's editor, by key."""
 
 
+OPENING = 0.25
+"""Seconds that keys wait for what a slash command opens, which then gets them."""
+
+
 class PromptEditor(ShrinkingTextArea):
     """Multi-line text input. ``intercept`` sees each event first and returns whether it handled it."""
 
@@ -364,6 +369,11 @@ class PromptEditor(ShrinkingTextArea):
         """Sees each paste first and returns whether it handled it."""
         self.taken: Callable[[], None] | None = None
         """Called when the draft was taken and the next one begins."""
+        self._held: list[events.Key | events.Paste] | None = None
+        """What came behind a slash command that has just been sent; None if nothing waits."""
+        self._opens = False
+        """Whether that command has run and opens something."""
+        self._longest: Timer | None = None
         self._ring = KillRing(self)
         self._keymap = keymap or Keymap()
         self._edits: dict[str, Callable[[], None]] = {
@@ -427,6 +437,38 @@ class PromptEditor(ShrinkingTextArea):
                 self.taken()
             images = self.attachments.sent(text) if self.attachments.images else ()
             self.post_message(self.Submitted(text, typed, images, queue, pastes))
+            if text.lstrip().startswith("/") and self._held is None:
+                self._held, self._opens = [], False
+                self._longest = self.set_timer(OPENING, self._release)
+
+    def let_go(self, *, opens: bool = False) -> None:
+        """A slash command has run. What came behind it is typed here, or goes to what the command ``opens`` as soon as
+        that has the focus."""
+        self._opens = opens
+        if not opens or not self.has_focus:
+            self._release()
+
+    def on_blur(self) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, None
+        if self._longest is not None:
+            self._longest.stop()
+        target = self.app if self._opens else self
+        for event in held or ():
+            again = (
+                events.Key(event.key, event.character) if isinstance(event, events.Key) else events.Paste(event.text)
+            )
+            target.post_message(again)
+
+    def _holds(self, event: events.Key | events.Paste) -> bool:
+        if self._held is None:
+            return False
+        self._held.append(event)
+        event.stop()
+        event.prevent_default()
+        return True
 
     def restore(self, typed: str, pastes: Sequence[tuple[str, str]]) -> None:
         """Put a returned message with its pastes before the text typed since. Undo begins there."""
@@ -459,6 +501,8 @@ class PromptEditor(ShrinkingTextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         key = event.key
+        if self._holds(event):
+            return
         if self.intercept(event):
             event.stop()
             event.prevent_default()
@@ -486,6 +530,8 @@ class PromptEditor(ShrinkingTextArea):
         await super()._on_key(event)
 
     async def _on_paste(self, event: events.Paste) -> None:
+        if self._holds(event):
+            return
         event.stop()
         event.prevent_default()
         self.take_paste(event.text)
