@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import gc
 from collections.abc import Iterator
 from pathlib import Path
 
 
-def tree_of(path: Path) -> ast.Module:
-    """The tree of a file. It has no cycles, but arises in so many objects that Python would search them all for garbage
-    again and again: more than half of the time where many trees are kept."""
+@contextlib.contextmanager
+def without_collections() -> Iterator[None]:
+    """Trees have no cycles, but arise in so many objects that Python would search them all for garbage again and again:
+    more than half of the time where many trees are kept."""
     collects = gc.isenabled()
     gc.disable()
     try:
-        return ast.parse(path.read_text(encoding="utf-8"))
+        yield
     finally:
         if collects:
             gc.enable()
+
+
+def tree_of(path: Path) -> ast.Module:
+    """The tree of a file."""
+    with without_collections():
+        return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def statements_of(tree: ast.AST) -> Iterator[ast.AST]:

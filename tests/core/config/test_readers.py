@@ -13,16 +13,18 @@ from swecli.core.config.key_actions import ACTIONS
 from swecli.core.config.settings import ApprovalSettings, KeySettings, Section, Settings
 from swecli.core.permissions.types import RuleEffect
 from swecli.core.validation import fields_by_name
-from tests.support.syntax_trees import nodes_of, tree_of
+from tests.support.syntax_trees import nodes_of, tree_of, without_collections
 
 PROGRAM = Path(swecli.__file__).parent
 ROUNDS = 3
 """A value is passed on so often before it is read, at most: each round finds the names that the one before gave it."""
 
-TELLING = (
+PASSING_ON = (
     *(ast.arg, ast.FunctionDef, ast.AsyncFunctionDef, ast.AnnAssign, ast.Assign, ast.For, ast.comprehension),
-    *(ast.NamedExpr, ast.Attribute, ast.Call),
+    ast.NamedExpr,
 )
+READ_ALL = ("fields_of", "asdict", "getattr")
+"""Functions that may read all fields of what they are given."""
 
 Kinds = dict[str, set[type[Section]]]
 
@@ -54,15 +56,27 @@ class Readers:
         self.attributes: Kinds = {}
         self.functions: Kinds = {}
         self.words: dict[ast.expr, frozenset[str]] = {}
+        self.fields = {name for section in self.known.values() for name in fields_by_name(section)}
 
     def follow(self) -> None:
-        nodes = {
-            file: [node for node in nodes_of(tree) if isinstance(node, TELLING)] for file, tree in self.trees.items()
-        }
+        nodes = {file: [node for node in nodes_of(tree) if self._tells(node)] for file, tree in self.trees.items()}
         for _ in range(ROUNDS):
             for file, found in nodes.items():
                 for node in found:
                     self._node(node, self.names[file])
+
+    def _tells(self, node: ast.AST) -> bool:
+        """Whether it may pass on a section or read of one. Most expressions do neither by themselves: the parts of them
+        that do are nodes of their own."""
+        if isinstance(node, ast.Attribute):
+            return node.attr in self.fields
+        if isinstance(node, ast.Call):
+            return isinstance(node.func, ast.Name) and node.func.id in READ_ALL
+        if isinstance(node, ast.arg):
+            return bool(self._annotated(node.annotation))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return bool(self._annotated(node.returns))
+        return isinstance(node, PASSING_ON)
 
     def _node(self, node: ast.AST, names: Kinds) -> None:
         if isinstance(node, ast.arg):
@@ -106,6 +120,8 @@ class Readers:
     def _annotated(self, annotation: ast.expr | None) -> set[type[Section]]:
         if annotation is None:
             return set()
+        if isinstance(annotation, ast.Name):
+            return {self.known[annotation.id]} if annotation.id in self.known else set()
         if annotation not in self.words:
             self.words[annotation] = frozenset(re.findall(r"[\w.]+", ast.unparse(annotation)))
         return {self.known[word] for word in self.words[annotation] if word in self.known}
@@ -164,8 +180,9 @@ def program() -> Iterator[tuple[str, ast.Module]]:
 
 
 def test_every_setting_has_a_reader() -> None:
-    readers = Readers(dict(program()))
-    readers.follow()
+    with without_collections():
+        readers = Readers(dict(program()))
+        readers.follow()
     fields = {(section, name) for section in sections() for name in fields_by_name(section)}
     # The keys are asked for by the name of the action, the rules by that of their list.
     by_name = {(KeySettings, action.name) for action in ACTIONS} | {
