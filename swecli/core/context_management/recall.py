@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappush, heappushpop
 from typing import Literal
 
 from msgspec import Struct
@@ -32,6 +33,8 @@ _DESCRIPTION_WEIGHT = 0.5
 """Weight of a term in the description, relative to its weight in the text."""
 _LEAST_WEIGHT = 0.5
 """Least weight of a term however common, and of a window with scattered terms."""
+_MOST_WEIGHT = _LEAST_WEIGHT + 1.001
+"""More than the most weight of a window, whatever is rounded."""
 _PROXIMITY = 80
 """Distance in characters within which words belong together, about a sentence."""
 _EXAMINED_WINDOWS = 6
@@ -95,7 +98,15 @@ def rank(documents: Sequence[Document], query: str, limit: int) -> list[Ranked]:
     frequencies = Counter(term for scan in found for counts in scan.windows.values() for term in counts)
     rarity = {term: math.log(1 + (windows - frequencies[term] + 0.5) / (frequencies[term] + 0.5)) for term in terms}
     phrase = " ".join(query.casefold().split())
-    ranked = [_ranked(scan, rarity, phrase) for scan in found]
+    weighed = [_weighed(scan, rarity) for scan in found]
+    weighed.sort(key=lambda one: -one.bound)
+    ranked: list[Ranked] = []
+    best: list[float] = []
+    for one in weighed:
+        if best and len(best) >= limit and one.bound < best[0]:
+            break  # nor can any of the others be among the best
+        ranked.append(_ranked(one, rarity, phrase))
+        (heappush if len(best) < limit else heappushpop)(best, ranked[-1].score)
     ranked.sort(key=lambda one: (-one.score, one.document.id))
     return ranked[:limit]
 
@@ -125,20 +136,36 @@ def _scan(document: Document, terms: Sequence[str]) -> _Scan:
     return _Scan(document, places, windows, named)
 
 
-def _ranked(scan: _Scan, rarity: Mapping[str, float], phrase: str) -> Ranked:
-    """Score the windows with the highest sums: terms close together count more than scattered ones."""
-    document = scan.document
+class _Weighed(Struct, frozen=True):
+    """Sums of the windows of one document by their first character, weight of its description, and a score that it
+    cannot exceed."""
+
+    scan: _Scan
+    sums: dict[int, float]
+    named: float
+    bound: float
+
+
+def _weighed(scan: _Scan, rarity: Mapping[str, float]) -> _Weighed:
     named = sum(_DESCRIPTION_WEIGHT * (_LEAST_WEIGHT + rarity[term]) for term in scan.named)
-    sums = {at: _sum(counts, len(document.text), rarity) for at, counts in scan.windows.items()}
+    sums = {at: _sum(counts, len(scan.document.text), rarity) for at, counts in scan.windows.items()}
+    return _Weighed(scan, sums, named, max(sums.values(), default=0.0) * _MOST_WEIGHT * _PHRASE_FACTOR + named)
+
+
+def _ranked(weighed: _Weighed, rarity: Mapping[str, float], phrase: str) -> Ranked:
+    """Score the windows with the highest sums: terms close together count more than scattered ones."""
+    scan, sums, document = weighed.scan, weighed.sums, weighed.scan.document
     best, place = 0.0, 0
     for at in sorted(sums, key=lambda start: (-sums[start], start))[:_EXAMINED_WINDOWS]:
+        if sums[at] * _MOST_WEIGHT < best:
+            break  # nor can any of the others be better
         within = scan.places[bisect_left(scan.places, (at, "")) : bisect_left(scan.places, (at + WINDOW, ""))]
         score = sums[at] * (_LEAST_WEIGHT + _together(within, rarity))
         if score > best:
             best, place = score, at
     if len(rarity) > 1 and phrase in " ".join(document.text[place : place + 2 * WINDOW].casefold().split()):
         best *= _PHRASE_FACTOR
-    return Ranked(document, best + named, place)
+    return Ranked(document, best + weighed.named, place)
 
 
 def _sum(counts: Mapping[str, int], length: int, rarity: Mapping[str, float]) -> float:

@@ -68,6 +68,22 @@ def test_any_text_and_query(text: str, query: str) -> None:
 
 
 @given(st.integers(0, 10**6))
+@settings(deadline=None, max_examples=examples(20, 300))
+def test_the_best_few_are_the_first_of_all(seed: int) -> None:
+    """What cannot be among them is not looked at closely."""
+    rand = random.Random(seed)
+    words = ["server", "client", "port", "the_port", "config", "module\n", "error"]
+    documents = [
+        Document(str(number), rand.choice(["", "port", "error"]), " ".join(rand.choices(words, k=rand.randrange(120))))
+        for number in range(30)
+    ]
+    for query in ("server", "the server port", "port config module error"):
+        every = rank(documents, query, len(documents))
+        for limit in (1, 3, 12):
+            assert rank(documents, query, limit) == every[:limit]
+
+
+@given(st.integers(0, 10**6))
 @settings(deadline=None, max_examples=examples(1, 3))
 def test_planted_facts_are_among_the_first_three(seed: int) -> None:
     """Fifty facts between entries of the same vocabulary, each asked for in other words than it was said."""
