@@ -383,23 +383,26 @@ def _stale(here: _Here, sizes: EntrySizes, effective: int) -> Iterator[Rot]:
     ledger, since = here.ledger, here.turn - STALE_TURNS
     if since < 1:
         return
-    recent: set[str] | None = None
-    total = old = 0
-    found: list[str] = []
+    total = 0
+    candidates: list[tuple[Entry, int]] = []
     for one in ledger.view:
         entry = ledger.entries.get(one.id)
         size = sizes.entry(entry) if entry is not None and one.kind == "live" else sizes.stub(one.text)
         total += size
         if entry is None or size < SMALL or one.id not in here.free or entry.turn > since:
             continue
-        if entry.kind not in ("result", "attachment") or entry.source in KEPT_TOOLS:
-            continue
-        if recent is None:  # most views have nothing that is old
-            recent = _recent_names(here, since)
-        if not recent & _names(_about(ledger, entry)):
-            old += size
-            found.append(one.id)
-    if not found or old <= STALE_SHARE * total or old < max(STALE_LEAST, effective // 50):
+        if entry.kind in ("result", "attachment") and entry.source not in KEPT_TOOLS:
+            candidates.append((entry, size))
+
+    def few(tokens: int) -> bool:
+        return tokens <= STALE_SHARE * total or tokens < max(STALE_LEAST, effective // 50)
+
+    if not candidates or few(sum(size for _, size in candidates)):  # most views have little that is old
+        return
+    recent = _recent_names(here, since)
+    unused = [(entry.id, size) for entry, size in candidates if not recent & _names(_about(ledger, entry))]
+    old, found = sum(size for _, size in unused), [name for name, _ in unused]
+    if not found or few(old):
         return
     reason = f"{old / total:.0%} is old and unused"
     yield Rot("stale", "", old, reason, "offload", tuple(found), "stale output{s}")

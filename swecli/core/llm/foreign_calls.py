@@ -151,16 +151,8 @@ def own_arguments(given: Mapping[str, Any], names: Collection[str], *, entry: bo
     ``entry``: it is an entry of a list, not the whole call.
     """
     arguments = dict(given)
-    for name in names:
-        if name not in arguments:
-            others = (name, *_PARAMETERS.get(name, ()))
-            found = [key for key in arguments if key not in names and _snake_case(key) in others]
-            if len(found) == 1:
-                arguments[name] = arguments.pop(found[0])
-    if {"path", "offset", "limit"} <= set(names):
-        _take_lines(arguments, names)
-    if {"old_string", "edits"} <= set(names):
-        _take_blocks(arguments, names)
+    if any(key not in names for key in arguments):
+        _rename(arguments, names)
     if {"command", "timeout"} <= set(names):
         _take_timeout(arguments, names)
         _take_command(arguments, names)
@@ -174,6 +166,20 @@ def own_arguments(given: Mapping[str, Any], names: Collection[str], *, entry: bo
         for key, value in arguments.items()
         if key in names or not (_snake_case(key) in idle or value is None or value in ("", [], {}))
     }
+
+
+def _rename(arguments: dict[str, Any], names: Collection[str]) -> None:
+    """Names of other agents become ours, as do their ways to give lines and changes."""
+    for name in names:
+        if name not in arguments:
+            others = (name, *_PARAMETERS.get(name, ()))
+            found = [key for key in arguments if key not in names and _snake_case(key) in others]
+            if len(found) == 1:
+                arguments[name] = arguments.pop(found[0])
+    if {"path", "offset", "limit"} <= set(names):
+        _take_lines(arguments, names)
+    if {"old_string", "edits"} <= set(names):
+        _take_blocks(arguments, names)
 
 
 _ELSEWHERE: Mapping[str, tuple[str, ...]] = {
