@@ -140,7 +140,7 @@ def words_match(pattern: Pattern, item: Started) -> bool:
 
 def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
     """Paths that the command's words may mean, as written and with links followed."""
-    place, found = judgement.place, set[str]()
+    meant: set[ScanWord] = set()  # a wrapper and what it starts have the same words
     for item in judgement.started:
         words = list(item.found.writes)
         if not writing_only:
@@ -149,12 +149,13 @@ def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
             words += item.words[1:]
         words += [ScanWord(text) for word in item.words[1:] for text in _QUOTED.findall(word.text)]
         for word in words:
-            for text in dict.fromkeys(
-                (word.text, word.text.partition("=")[2], word.text.rpartition(":")[2], word.text[2:], word.text[1:])
+            for text in (
+                *(word.text, word.text.partition("=")[2], word.text.rpartition(":")[2]),
+                *(word.text[2:], word.text[1:]),
             ):
                 if text and len(text) < 1_000 and "\n" not in text:
-                    found |= _meanings(ScanWord(text, word.known, word.glob), place)
-    return found
+                    meant.add(ScanWord(text, word.known, word.glob))
+    return {path for word in meant for path in _meanings(word, judgement.place)}
 
 
 def named_secret(judgement: Judgement, roots: Sequence[str]) -> str | None:
