@@ -175,9 +175,14 @@ def test_two_sessions_at_a_time_keep_both_and_only_so_many_are_kept(tmp_path: Pa
     one.keep("a/one", Learned(1.1, 100))
     other.keep("a/other", Learned(1.2, 100))
     assert one.known("a/other").ratio == 1.2
-    for number in range(310):
+    file = tmp_path / "data" / "token-ratios.json"
+    data = json.loads(file.read_text(encoding="utf-8"))
+    kept = data["models"]["a/one"]
+    data["models"] |= {f"m/{number}": {**kept, "day": f"2026-02-{1 + number % 28:02}"} for number in range(290)}
+    file.write_text(json.dumps(data), encoding="utf-8")
+    for number in range(290, 310):
         store(tmp_path, date(2026, 2, 1 + number % 28)).keep(f"m/{number}", Learned(1.1, 100))
-    data = json.loads((tmp_path / "data" / "token-ratios.json").read_text(encoding="utf-8"))
+    data = json.loads(file.read_text(encoding="utf-8"))
     assert len(data["models"]) == 300
     assert not list((tmp_path / "data").glob(".token*"))
 
