@@ -28,7 +28,7 @@ from swecli.launch import StartError
 from tests.lab.recorded_session import record
 from tests.support.thorough import examples
 
-TURNS = examples(24, 40)
+TURNS = examples(18, 40)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from swecli.core.sessions.store import SessionStore, SnapshotStore
 from tests.core.context_management.test_projection import check_valid
 from tests.properties.random_histories import History
 
-COUNT = int(os.environ.get("SWECLI_HISTORIES", "64")) // 8
+COUNT = int(os.environ.get("SWECLI_HISTORIES", "32")) // 8
 FIRST = int(os.environ.get("SWECLI_HISTORY", "0"))
 ACTIONS = ("pin", "unpin", "drop", "offload", "restore")
 

@@ -88,7 +88,7 @@ def check_valid(history: tuple[Message, ...]) -> None:
             assert history[index - 1].tool_calls
 
 
-@settings(max_examples=examples(300, 800), deadline=None)
+@settings(max_examples=examples(150, 800), deadline=None)
 @given(messages)
 def test_any_history_becomes_valid_stays_as_it_is_then_and_keeps_what_the_user_said(history: list[Message]) -> None:
     repaired = repair(history)

@@ -21,6 +21,7 @@ from swecli.core.protocol.events import CompactionCompleted, FileRead, ItemCompl
 from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import Bench, bench, until
+from tests.support.thorough import examples
 
 LINES = "".join(f"value_{number} = {number}\n" for number in range(120))
 
@@ -274,7 +275,9 @@ ACTIONS = st.sampled_from(["read", "read part", "edit", "write", "outside", "out
 
 @given(st.lists(ACTIONS, min_size=4, max_size=24), st.integers(0, 10**6))
 @settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None,
+    max_examples=examples(12, 25),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_unchanged_is_never_wrong_and_no_edit_goes_into_text_that_was_not_seen(
     tmp_path: Path, actions: Sequence[str], seed: int

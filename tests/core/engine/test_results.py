@@ -28,6 +28,7 @@ from swecli.core.sessions.store import SessionStore
 from swecli.core.tools.base import AnyTool, Params, Tool, ToolContext, ToolOutcome
 from swecli.library import ResultStore
 from tests.core.engine.support import Bench, bench, until
+from tests.support.thorough import examples
 
 
 class Wanted(Params):
@@ -170,7 +171,9 @@ async def test_a_result_of_most_of_the_window_never_leads_above_the_block_line(
 
 @given(st.lists(st.tuples(st.sampled_from(["output", "page", "stored"]), st.integers(0, 60_000)), max_size=12))
 @settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    deadline=None,
+    max_examples=examples(12, 25),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_random_results_stay_below_the_line_and_nothing_is_lost(tmp_path: Path, sizes: list[tuple[str, int]]) -> None:
     texts = {f"t{number}": (f"{number} é漢 word error " * 9_000)[:size] for number, (_, size) in enumerate(sizes)}

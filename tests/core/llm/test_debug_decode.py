@@ -134,7 +134,7 @@ values = st.recursive(
         max_size=4,
     ),
 )
-@settings(max_examples=examples(120, 300), deadline=None)
+@settings(max_examples=examples(60, 300), deadline=None)
 def test_wrong_shapes_never_raise(protocol: str, items: list[object], kinds: list[str]) -> None:
     events = []
     for number, item in enumerate(items):

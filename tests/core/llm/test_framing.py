@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.llm.framing import BodyParser, Framing, JsonParser, SseParser, WireEvent
+from tests.support.thorough import examples
 
 
 def feed(parser: Framing, *chunks: bytes) -> list[WireEvent]:
@@ -96,7 +97,7 @@ documents = st.lists(st.dictionaries(st.text(), json_values, max_size=4), min_si
 
 
 @given(documents, st.booleans(), st.integers(1, 7))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 def test_json_values_survive_any_chunking(values: list[dict[str, object]], array: bool, size: int) -> None:
     body = (json.dumps(values) if array else "\n".join(json.dumps(value) for value in values)).encode()
     chunks = [body[i : i + size] for i in range(0, len(body), size)]

@@ -59,7 +59,7 @@ events = st.builds(
 )
 
 
-@settings(max_examples=examples(150, 400), deadline=None)
+@settings(max_examples=examples(80, 400), deadline=None)
 @given(events)
 def test_an_event_survives_its_json(event: Event) -> None:
     line = codec.encode_event(event)

@@ -23,6 +23,7 @@ from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent
 from swecli.core.protocol.events import CompactionCompleted
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, Usage
 from tests.support.said import Said
+from tests.support.thorough import examples
 
 WORDS = "what is written here means nothing and takes room\n"
 MOST_OFF = 0.05
@@ -74,7 +75,7 @@ def price(model: str, usage: Usage) -> str | None:
 @given(
     st.integers(0, 2**32), st.sampled_from((8_192, 32_000, 200_000)), st.sampled_from(("chain", "truncation", "chain"))
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(20, 60))
 def test_the_size_afterwards_is_the_one_that_was_told(seed: int, window: int, strategy: str) -> None:
     said = history(random.Random(seed))
     info = ModelInfo("p", "m", window, window // 8)
