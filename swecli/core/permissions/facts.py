@@ -447,9 +447,9 @@ class OsFacts(FileFacts):
 
     def below(self, path: str, *, skipping: tuple[str, ...] = ()) -> tuple[str, ...] | None:
         found: list[str] = []
-        pending = [path]
+        pending = [(path, "")]
         while pending:
-            folder = pending.pop()
+            folder, prefix = pending.pop()
             try:
                 with os.scandir(folder) as entries:
                     for entry in entries:
@@ -457,9 +457,9 @@ class OsFacts(FileFacts):
                             return None
                         if entry.name in skipping:
                             continue
-                        found.append(os.path.relpath(entry.path, path))
+                        found.append(prefix + entry.name)
                         if entry.is_dir(follow_symlinks=False):
-                            pending.append(entry.path)
+                            pending.append((entry.path, f"{prefix}{entry.name}/"))
             except OSError:
                 return None
         return tuple(sorted(found))

@@ -304,27 +304,40 @@ def _runs_code(names: Sequence[str], operands: Sequence[str], situation: Situati
     """Whether settings around the operands, which commands of the script may change, may make the formatter, or what
     starts it, run workspace code."""
     facts = situation.facts
-    configured = [entry for name in names for entry in _tables().configured.get(name, ())]
-    if any(not situation.edited.isdisjoint(re.split("[=:]", entry)[0].split("/")) for entry in configured):
+    configured = [_entry(text) for name in names for text in _tables().configured.get(name, ())]
+    if any(not situation.edited.isdisjoint(entry.name.split("/")) for entry in configured):
         return True
+    endings = tuple(f"/{entry.name}" for entry in configured)
     for operand in (situation.cwds[0], *operands) if configured else ():
         below = facts.below(operand, skipping=("node_modules", ".git")) if facts.kind(operand) == "directory" else ()
         if below is None:
             return True
         places = [posixpath.join(operand, path) for path in below]
         for folder in folders_above(facts.resolve(operand), situation.roots, situation.home):
-            places += [posixpath.join(folder, re.split("[=:]", entry)[0]) for entry in configured]
-        if any(_configures_code(place, entry, situation) for place in places for entry in configured):
+            places += [posixpath.join(folder, entry.name) for entry in configured]
+        named = [place for place in places if place.endswith(endings)]
+        if any(_configures_code(place, entry, situation) for place in named for entry in configured):
             return True
     return False
 
 
-def _configures_code(place: str, entry: str, situation: Situation) -> bool:
+class _Entry(Struct, frozen=True):
+    """A file of ``configured``, and what has to be in it: a setting after "=", a key of JSON after ":"."""
+
+    name: str
+    kind: str
+    word: str
+
+
+def _entry(text: str) -> _Entry:
+    return _Entry(*re.fullmatch(r"([^=:]+)([=:]?)(.*)", text).groups())  # type: ignore[union-attr]
+
+
+def _configures_code(place: str, entry: _Entry, situation: Situation) -> bool:
     """Whether the file at ``place`` matches an entry of ``configured``, including its required key."""
     facts = situation.facts
-    name, kind, word = re.fullmatch(r"([^=:]+)([=:]?)(.*)", entry).groups()  # type: ignore[union-attr]
-    if not place.endswith(f"/{name}") or facts.kind(place) == "missing":
+    if not place.endswith(f"/{entry.name}") or facts.kind(place) == "missing":
         return False
-    if facts.kind(place) != "file" or not kind:
+    if facts.kind(place) != "file" or not entry.kind:
         return True
-    return facts.may_set(place, word) if kind == "=" else facts.has_key(place, word)
+    return facts.may_set(place, entry.word) if entry.kind == "=" else facts.has_key(place, entry.word)
