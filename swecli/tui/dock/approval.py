@@ -567,11 +567,11 @@ def _cut(text: str, brief: str, width: int, lines: int) -> str:
     return next((cut for cut in cuts if height(cut, width) <= lines), "")
 
 
-def _show_text(panel: ApprovalPanel, name: str, text: str, width: int, room: int) -> int:
+def _show_text(asking: ApprovalPanel, name: str, text: str, width: int, room: int) -> int:
     """Show a text if it fits. Returns its number of lines."""
     lines = height(text, width)
     shown = bool(text) and lines <= room
-    for widget in panel.query(name).results(Static):  # gone before the panel when the program ends
+    for widget in asking.query(name).results(Static):  # gone before the panel when the program ends
         widget.display = shown
-        widget.update(Content(text))
+        panel.show_text(widget, text)
     return lines if shown else 0

@@ -19,7 +19,17 @@ from textual.widgets import Static
 
 from swecli.figures import plural
 from swecli.safe_text import safe_line
-from swecli.tui.dock.panel import NARROW, ChoiceClicked, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
+from swecli.tui.dock.panel import (
+    NARROW,
+    ChoiceClicked,
+    DockPanel,
+    Hint,
+    KeyEffect,
+    KeyLine,
+    height,
+    least_width,
+    show_text,
+)
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import beside_count, component_style, count_of
 
@@ -339,7 +349,7 @@ class ChoicePanel(DockPanel):
         place = [f"\u2026 lines {self._top + 1}\u2013{end} of {len(lines)}"] if self._more and room > 1 else []
         text = "\n".join([*lines[self._top : end], *place])
         self._about.display = bool(text)
-        self._about.update(Content(text))
+        show_text(self._about, text)
 
     def _scroll(self, key: str) -> None:
         match key:

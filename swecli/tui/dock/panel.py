@@ -230,6 +230,12 @@ SHOWN_SECONDS = 4.0
 """Seconds after the last letter that the draft is shown."""
 
 
+def show_text(widget: Static, text: str) -> None:
+    """Show a text without styles. The screen is laid out again only for another text."""
+    if widget.content != text:
+        widget.update(Content(text))
+
+
 class KeyLine(Static):
     """Shows as many keys as fit, or the result of the last one."""
 
@@ -242,6 +248,9 @@ class KeyLine(Static):
         self._pale: Callable[[bool], object] = lambda early: None
         self._timer: Timer | None = None
         self._shown_text = ""
+        self._drawn: tuple[object, ...] = ()
+        """What the drawn line was made of."""
+        self._lines = 0
 
     def say(self, text: str) -> None:
         """Show a message in place of the keys; empty restores them."""
@@ -274,10 +283,16 @@ class KeyLine(Static):
     def _draw(self) -> None:
         early = self._grace is not None and self._grace.ignores()
         self._pale(early)
+        made_of = (self._shown_text, tuple(self._hints), self._width, self._narrow, early)
+        if made_of == self._drawn:
+            return
+        self._drawn = made_of
         if self._shown_text:
-            self.update(Content(self._shown_text).truncate(max(1, self._width), ellipsis=True).stylize("$warning"))
+            line = Content(self._shown_text).truncate(max(1, self._width), ellipsis=True).stylize("$warning")
         else:
-            self.update(keys(self._hints, self._width, narrow=self._narrow, early=early))
+            line = keys(self._hints, self._width, narrow=self._narrow, early=early)
+        before, self._lines = self._lines, line.get_height({}, max(1, self._width))
+        self.update(line, layout=self._lines != before)  # each key comes here: the screen is seldom laid out for one
 
 
 @dataclass
@@ -446,6 +461,10 @@ class DockPanel(Vertical, can_focus=True):
         rows = max(usual, size.height) if whole else usual
         self.styles.max_height = rows
         return rows
+
+    def watch_has_focus(self, _has_focus: bool) -> None:
+        """Keep all styles as they are: no rule depends on the focus of a panel, and Textual would apply every rule anew
+        to each part of it."""
 
     def on_resize(self) -> None:
         self.fit()

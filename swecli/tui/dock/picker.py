@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 
 from swecli.tui.dock.choices import Choice as Row
 from swecli.tui.dock.choices import ChoiceList, step_of
-from swecli.tui.dock.panel import NARROW, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
+from swecli.tui.dock.panel import NARROW, DockPanel, Hint, KeyEffect, KeyLine, height, least_width, show_text
 from swecli.tui.keymap import keymap_of
 from swecli.tui.line_input import LineInput
 from swecli.tui.prompt.completion import last_part, score_folded
@@ -330,5 +330,5 @@ class Picker(DockPanel):
     def _show(self, selected: int) -> None:
         self._list.show([self._row(choice) for choice in self._shown], selected)
         self._note.display = not self._shown and not self._free
-        self._note.update(Content(self._nothing))
+        show_text(self._note, self._nothing)
         self.fit()

@@ -319,7 +319,9 @@ class Waiting(Static):
         if (room := width - hint.cell_length) >= LEAST_TEXT:
             newest = newest.truncate(room, ellipsis=True) + hint
         self.display = bool(self.queue)
-        self.update(Content("\n").join([*earlier, newest]))
+        shown = Content("\n").join([*earlier, newest])
+        if shown != self.content:  # it has no styles
+            self.update(shown)
 
 
 class MentionWeights(Static):
@@ -377,7 +379,7 @@ class MentionWeights(Static):
     def fit(self) -> None:
         """Cut the line to the current width."""
         width = max(1, self.app.size.width - 4)
-        self.update(Content(f"  {self._text}").truncate(width, ellipsis=True))
+        self.update(Content(f"  {self._text}").truncate(width, ellipsis=True), layout=False)
 
 
 PLACEHOLDER = "Ask for a change · / commands · @ files · ? help"

@@ -100,4 +100,4 @@ class HistorySearch(Static):
         if self._query is not None:
             hint = note or f"{self._keymap.shown('search_history')} older · enter uses it · esc cancels"
             line = Content(f"search history: {safe_line(self._query)}▏  {hint}")
-            self.update(line.truncate(max(1, self.app.size.width - 1), ellipsis=True))
+            self.update(line.truncate(max(1, self.app.size.width - 1), ellipsis=True), layout=False)

@@ -393,7 +393,7 @@ class KeyNote(Static):
         self.on_resize()
 
     def on_resize(self) -> None:
-        self.update(styled(fitted(self._note, self._leave, self.size.width)))
+        self.update(styled(fitted(self._note, self._leave, self.size.width)), layout=False)
 
 
 def fitted(note: str, last: str, width: int) -> str:
@@ -617,7 +617,7 @@ class ListScreen(Vertical):
             self.on_resize()
         count = sum(not entry.heading for entry in entries)
         total = sum(not entry.heading for entry in self._page.entries)
-        self._heading.update(Content(safe_line(self._page.headline(count, total))))
+        self._heading.update(Content(safe_line(self._page.headline(count, total))), layout=False)
         self._point(again=True)
 
     def say(self, blocks: Sequence[DisplayBlock]) -> None:

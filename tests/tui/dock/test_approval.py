@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from textual import events
+from textual._compositor import Compositor
 
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.commands import Interrupt, ReplyPermission
@@ -507,6 +508,43 @@ async def test_the_panel_fits_into_small_screens(size: tuple[int, int]) -> None:
         assert all(len(line) <= size[0] for line in lines)
         await it.press("y")
         await it.until(lambda: replies(it))
+
+
+async def test_a_key_whose_answer_has_the_height_of_the_keys_lays_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    laid_out: list[object] = []
+    reflow = Compositor.reflow
+    monkeypatch.setattr(Compositor, "reflow", lambda *given: laid_out.append(given) or reflow(*given))
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.settled()
+        assert laid_out
+        laid_out.clear()
+        await it.press("7")
+        await it.shows("7 is not a choice here")
+        await it.press("down", "up")
+        await it.settled()
+        assert not laid_out
+
+
+async def test_the_focus_of_a_panel_changes_no_style() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        shown = it.app.main.dock.panel
+        assert shown is not None
+        assert it.app.focused is shown
+        parts = list(shown.walk_children(with_self=True))
+        assert len(parts) > 5
+
+        def styles() -> list[object]:
+            return [part.styles.base.get_rules() for part in parts]
+
+        found: list[list[object]] = []
+        for widget in (shown, None):
+            it.app.screen.set_focus(widget)
+            await it.settled()
+            shown.update_node_styles(animate=False)
+            found.append(styles())
+        assert found[0] == found[1]
 
 
 async def test_a_lower_window_never_hides_the_keys() -> None:
