@@ -32,6 +32,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.app.wait_for_idle", threads.settled)
     monkeypatch.setattr(Pilot, "resize_terminal", lambda *given: threads.resize(*given))
     monkeypatch.setattr("textual.pilot.wait_for_idle", threads.settled)
+    monkeypatch.setattr(Pilot, "_wait_for_screen", lambda *given, **named: threads.worked_off(*given, **named))
 
 
 @pytest.fixture(autouse=True)

@@ -56,6 +56,17 @@ class Threads:
                     return
             quiet = 0 if ready else quiet + 1
 
+    async def worked_off(self, pilot: Pilot[Any], timeout: float = ENDLESS) -> bool:
+        """In the place of ``Pilot._wait_for_screen``, which sends each widget a message and waits until all have come:
+        26 of them for a key. What has come is worked off when the loop has nothing more to do."""
+        ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]
+        begun = time.thread_time()
+        quiet = 0
+        while quiet < QUIET and time.thread_time() - begun < WORK:
+            await asyncio.sleep(0)
+            quiet = 0 if ready else quiet + 1
+        return quiet >= QUIET
+
     async def resize(self, pilot: Pilot[Any], width: int, height: int) -> None:
         """In the place of ``Pilot.resize_terminal``: Textual takes a new size in after a hundredth of a second."""
         await RESIZE(pilot, width, height)
