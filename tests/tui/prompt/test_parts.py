@@ -16,6 +16,7 @@ from swecli.core.workspace.mentions import mentioned
 from swecli.tui.prompt import completion, editor
 from swecli.tui.prompt.completion import Token, best, token_before, walk, with_folders
 from swecli.tui.prompt.editor import Pastes
+from tests.support.thorough import examples
 from tests.support.waiting import PATIENCE
 
 
@@ -213,18 +214,19 @@ def test_ordered_paths_find_the_same_as_a_ranking_of_all() -> None:
         ["/".join("_".join(chance.choices(parts, k=2)) for _ in range(chance.randint(1, 4))) for _ in range(300)]
     )
     ordered = completion.OrderedPaths(paths)
-    for _ in range(300):
+    for _ in range(examples(100, 300)):
         query = "".join(chance.choices("corevwtsda/._mß", k=chance.randint(0, 4)))
         assert ordered.best(query, 8) == completion.best_files(query, paths, 8), query
 
 
 def test_a_key_among_many_paths_compares_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    ordered = completion.OrderedPaths(f"package{n % 997}/sub/module_{n}.py" for n in range(100_000))
+    last = examples(30_000, 100_000) - 1
+    ordered = completion.OrderedPaths(f"package{n % 997}/sub/module_{n}.py" for n in range(last + 1))
     compared: list[str] = []
     score = completion.score
     monkeypatch.setattr(completion, "score", lambda query, name: compared.append(name) or score(query, name))
     assert ordered.best("m", 8)[0] == "package0/sub/module_0.py"
-    assert ordered.best("module_99999", 8) == ["package299/sub/module_99999.py"]
+    assert ordered.best(f"module_{last}", 8) == [f"package{last % 997}/sub/module_{last}.py"]
     assert len(ordered.best("odule", 8)) == 8
     assert compared == []
     assert len(ordered.best("mdl", 8)) == 8

@@ -12,7 +12,7 @@ from swecli.tui.transcript.palette import DARK
 from swecli.tui.transcript.rows import Row
 from tests.support.thorough import examples
 
-DOCUMENTS = int(os.environ.get("SWECLI_DOCUMENTS", "300"))
+DOCUMENTS = int(os.environ.get("SWECLI_DOCUMENTS", "150"))
 """Random documents; a thorough run takes many more."""
 
 LINES = st.sampled_from(

@@ -11,8 +11,9 @@ from swecli.tui.transcript.finder import matching_blocks
 from swecli.tui.transcript.page import Page
 from swecli.tui.transcript.reducer import Reducer
 from tests.support.held import held_by
+from tests.support.thorough import examples
 
-EARLY, TURNS = 120, 300
+EARLY, TURNS = 120, examples(180, 300)
 RESIDENT = 100_000
 TEXT_PER_TURN = 100
 """Characters of long texts that a turn may leave behind; what it shows is 13,000."""
