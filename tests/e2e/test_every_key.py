@@ -23,6 +23,7 @@ from tests.support.waiting import Condition, wait_until
 pytestmark = pytest.mark.e2e
 
 ESC = "\x1b"
+PROGRAM = str(Path(__file__).with_name("prepared_session.py"))
 SWECLI = str(Path(sys.executable).with_name("swecli"))
 READY = "Ask for a change"
 PLACEHOLDER = "Ask for a change · / commands · @ files · ? help"
@@ -118,7 +119,7 @@ def window(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     (folder / "editor").write_text('printf "from the editor" > "$1"\n')
     (folder / "home" / "prompt").mkdir(parents=True)
     (folder / "home" / "prompt" / "history.jsonl").write_text('"sent long ago"\n')
-    found = opened(request.param, [sys.executable, "-m", "tests.e2e.prepared_session", "keys"], folder, variables)
+    found = opened(request.param, [sys.executable, PROGRAM, "keys"], folder, variables)
     try:
         found.until(lambda: READY in found.text, "the start")
         yield found

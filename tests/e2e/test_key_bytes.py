@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.e2e
 
+PROGRAM = str(Path(__file__).with_name("prepared_session.py"))
 ESC = "\x1b"
 READY = "Ask for a change"
 
@@ -107,7 +109,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
             folder = tmp_path_factory.mktemp("bytes")
             (folder / "home" / "prompt").mkdir(parents=True)
             (folder / "home" / "prompt" / "history.jsonl").write_text('"sent long ago"\n')
-            command = [sys.executable, "-m", "tests.e2e.prepared_session", "keys"]
+            command = [sys.executable, PROGRAM, "keys"]
             variables = {"SWECLI_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT), **VARIABLES[kind]}
             found[kind] = Terminal(command, cwd=folder, environment=variables)
             found[kind].shows(READY, "default")

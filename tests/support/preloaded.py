@@ -36,8 +36,9 @@ from tests.support.waiting import PATIENCE
 ROOT = Path(__file__).parents[2]
 LEFT_OUT = ("swecli.cli", "swecli.demo.project")
 """What is run anew each time."""
-INTERFACE = "swecli.tui"
-"""What no run without a terminal loads."""
+PARTS = {"terminal": "swecli.tui", "acp": "swecli.acp"}
+"""What only runs of these kinds load: the interface, and the protocol of editors with its SDK (0.8 s). All else is
+loaded once, in the process from which those for the other kinds are forked."""
 TABLES = ("swecli.core.permissions", "swecli.core.llm", "swecli.core.tools")
 """Packages that keep what they have read from their own files."""
 LONGEST = 1 << 20
@@ -58,7 +59,8 @@ class Preloaded(subprocess.Popen[bytes]):
         wanted = [p2cread, c2pwrite, errwrite]
         fds = [own if fd == -1 else fd for own, fd in enumerate(wanted)]
         try:
-            _ask("run", ["swecli", *arguments], os.fspath(cwd), environment, [*fds, ended])
+            kind = "acp" if arguments[:1] == ["acp"] else "run"
+            _ask(kind, ["swecli", *arguments], os.fspath(cwd), environment, [*fds, ended])
         finally:
             os.close(ended)
             self._close_pipe_fds(*given[10:16])  # type: ignore[attr-defined]
@@ -121,20 +123,27 @@ def _line(source: int) -> bytes:
 
 
 def _ask(kind: str, arguments: list[str], cwd: str, environment: Mapping[str, str], fds: list[int]) -> None:
-    request = json.dumps([arguments, cwd, dict(environment)]).encode()
-    server = _server(kind)
+    _send(_server(kind), [arguments, cwd, dict(environment)], fds)
+
+
+def _send(server: socket.socket, message: Any, fds: list[int]) -> None:
+    request = json.dumps(message).encode()
     socket.send_fds(server, [len(request).to_bytes(4, "big")], fds)
     server.sendall(request)
 
 
 @cache
 def _server(kind: str) -> socket.socket:
-    """The process that forks, started once for each worker and kind. It ends when this process does."""
+    """The process that forks, once for each worker and kind. It ends when this process does."""
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    if kind in PARTS:
+        _send(_server("run"), kind, [there.fileno()])
+        there.close()
+        return here
     hidden = ("PYTHON", "SWECLI")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     process = subprocess.Popen(
-        [sys.executable, "-c", "from tests.support.preloaded import main; main()", str(there.fileno()), kind],
+        [sys.executable, "-c", "from tests.support.preloaded import main; main()", str(there.fileno())],
         cwd=ROOT,
         env={**environment, "PYTHONPATH": str(ROOT)},
         pass_fds=[there.fileno()],
@@ -155,14 +164,12 @@ def _end(server: socket.socket, process: subprocess.Popen[bytes]) -> None:
 
 def main() -> None:
     """Fork for every request; in the fork, run the program and end."""
-    in_terminal = sys.argv[2] == "terminal"
-    _load(LEFT_OUT if in_terminal else (*LEFT_OUT, INTERFACE))
-    gc.freeze()
+    _load("run")
     server = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects the forks that have ended
-    if _requests(server, in_terminal):
+    if kind := _requests(server):
         try:
-            if in_terminal:
+            if kind == "terminal":
                 runpy.run_path(sys.argv[0], run_name="__main__")
             else:
                 runpy.run_module("swecli.cli", run_name="__main__", alter_sys=True)
@@ -184,16 +191,20 @@ def _end_now(code: int) -> None:
         os._exit(code)
 
 
-def _load(left_out: tuple[str, ...]) -> None:
+def _load(kind: str) -> None:
     import swecli
 
+    part = PARTS.get(kind, "swecli")
+    left_out = LEFT_OUT if kind in PARTS else (*LEFT_OUT, *PARTS.values())
     for module in pkgutil.walk_packages(swecli.__path__, "swecli.", onerror=lambda _: None):
-        if not module.name.startswith(left_out):
+        if module.name.startswith(part) and not module.name.startswith(left_out):
             with contextlib.suppress(ImportError):
                 importlib.import_module(module.name)
-    names = ["httpx", "httpcore", "anyio._backends._asyncio", "httpcore._async.connection_pool"]
-    if INTERFACE not in left_out:
-        names += ["textual.drivers.linux_driver", "textual._animator", "tests.support.fake_session"]
+    names: list[str] = []
+    if kind == "run":
+        names = ["httpx", "httpcore", "anyio._backends._asyncio", "httpcore._async.connection_pool"]
+    elif kind == "terminal":
+        names = ["textual.drivers.linux_driver", "textual._animator", "tests.support.fake_session"]
     for name in names:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -206,32 +217,41 @@ def _load(left_out: tuple[str, ...]) -> None:
     from swecli.lazy_pattern import LazyPattern
 
     for pattern in [one for one in gc.get_objects() if isinstance(one, LazyPattern)]:
-        pattern.compile()
-    kinds = Params.__subclasses__()
-    while kinds:
-        kind = kinds.pop()
-        compact_schema(kind)
-        kinds += kind.__subclasses__()
+        if "pattern" not in vars(pattern):
+            pattern.compile()
+    rest = Params.__subclasses__()
+    while rest:
+        one = rest.pop()
+        compact_schema(one)
+        rest += one.__subclasses__()
+    gc.freeze()
 
 
-def _requests(server: socket.socket, in_terminal: bool) -> bool:
-    """Whether this is a fork that is to run the program, with everything of the request in force."""
+def _requests(server: socket.socket) -> str:
+    """The kind of run that this fork is to be, with everything of the request in force; none at the end."""
+    kind = "run"
     while True:
         head, fds, _, _ = socket.recv_fds(server, 4, 4)
         if not head:
-            return False
+            return ""
         left = int.from_bytes(head, "big")
         parts: list[bytes] = []
         while left:
             parts.append(server.recv(min(left, LONGEST)))
             left -= len(parts[-1])
-        arguments, cwd, environment = json.loads(b"".join(parts))
+        message = json.loads(b"".join(parts))
         if os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             server.close()
-            if _watched(fds.pop(), os.WUNTRACED if in_terminal else 0):
-                _prepare(arguments, cwd, environment, fds, in_terminal)
-                return True
+            if isinstance(message, str):
+                kind = message
+                server = socket.socket(fileno=fds.pop())
+                _load(kind)
+                continue
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if _watched(fds.pop(), os.WUNTRACED if kind == "terminal" else 0):
+                arguments, cwd, environment = message
+                _prepare(arguments, cwd, environment, fds, kind == "terminal")
+                return kind
         for fd in fds:
             os.close(fd)
 
