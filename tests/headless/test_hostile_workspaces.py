@@ -13,6 +13,7 @@ import pytest
 from swecli.core.llm.scripted import parse_script
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program
+from tests.support.thorough import examples
 
 pytestmark = pytest.mark.e2e
 
@@ -175,7 +176,10 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
         (folder / "up").symlink_to(".."),
         (folder / "root").symlink_to("/"),
     ),
-    "very many files": lambda folder: _all((folder / f"f{number}").touch() for number in range(20_000)),
+    # More than the program reads names of in a folder (5,000).
+    "very many files": lambda folder: _all(
+        (folder / f"f{number}").touch() for number in range(examples(6_000, 20_000))
+    ),
     "very deep": lambda folder: (folder / "/".join("d" for _ in range(900))).mkdir(parents=True),
     "a branch that acts on a terminal": lambda folder: _all(
         _repository(folder),
