@@ -16,8 +16,10 @@ from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import ItemCompleted, TurnEnded
 from swecli.core.workspace import command_output
 from swecli.launch import LaunchOptions
+from tests.support.thorough import examples
 
-TURNS, KEPT = 24, 64
+TURNS, KEPT = examples(18, 24), examples(32, 64)
+"""Commands, and of how many facts at least the texts are held: those of a part of the commands."""
 OUTPUT = 50_000
 
 
