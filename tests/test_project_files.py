@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.syntax_trees import nodes_of, statements_of, tree_of
+from tests.support.syntax_trees import nodes_of, parts_of, statements_of, tree_of
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_FUNCTION = 80
@@ -97,7 +97,7 @@ def test_files_are_not_cut_into_pieces() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of a test file: where it is, and whether it checks something itself or by what it calls."""
+    """A function of a test file: where it is, whether it checks something itself, and if not, what it calls."""
 
     place: str
     name: str
@@ -106,12 +106,11 @@ class Function:
 
 
 def _functions(path: Path) -> Iterator[Function]:
-    for node in nodes_of(tree_of(path)):
+    for node in statements_of(tree_of(path)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            parts = nodes_of(node)
-            called = [part.func for part in parts if isinstance(part, ast.Call)]
+            asserts = any(isinstance(part, ast.Assert) for part in statements_of(node))
+            called = [] if asserts else [part.func for part in nodes_of(node) if isinstance(part, ast.Call)]
             calls = {call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "") for call in called}
-            asserts = any(isinstance(part, ast.Assert) for part in parts)
             yield Function(f"{path.relative_to(ROOT)}:{node.name}", node.name, asserts, frozenset(calls))
 
 
@@ -150,8 +149,6 @@ def _imports(module: str, tree: ast.Module) -> set[str]:
     nodes: list[ast.AST] = [tree]
     while nodes:
         node = nodes.pop()
-        if isinstance(node, ast.expr):
-            continue
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             nodes += node.orelse
         elif isinstance(node, ast.Import):
@@ -160,7 +157,7 @@ def _imports(module: str, tree: ast.Module) -> set[str]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
             found |= {name if name in _modules() else str(node.module) for name in names}
         else:
-            nodes += ast.iter_child_nodes(node)
+            nodes += parts_of(node)
     return (found & _modules().keys()) - {module}
 
 

@@ -8,6 +8,8 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
+_HOLDING = frozenset(("body", "orelse", "handlers", "finalbody", "cases"))
+
 
 @contextlib.contextmanager
 def without_collections() -> Iterator[None]:
@@ -32,12 +34,18 @@ def statements_of(tree: ast.AST) -> Iterator[ast.AST]:
     """All statements below one, those of functions and classes included, without a look into expressions."""
     rest = [tree]
     while rest:
-        node = rest.pop()
-        for name in ("body", "orelse", "handlers", "finalbody", "cases"):
-            part = getattr(node, name, None)
-            if isinstance(part, list):
-                rest += part
-                yield from part
+        parts = parts_of(rest.pop())
+        rest += parts
+        yield from parts
+
+
+def parts_of(node: ast.AST) -> list[ast.AST]:
+    """The statements in a statement, and what holds some: handlers of exceptions and cases."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        if name in _HOLDING and isinstance(part := getattr(node, name, None), list):
+            found += part
+    return found
 
 
 def nodes_of(tree: ast.AST) -> list[ast.AST]:
