@@ -39,6 +39,13 @@ LEFT_OUT = ("swecli.cli", "swecli.demo.project")
 PARTS = {"terminal": "swecli.tui", "acp": "swecli.acp"}
 """What only runs of these kinds load: the interface, and the protocol of editors with its SDK (0.8 s). All else is
 loaded once, in the process from which those for the other kinds are forked."""
+MORE = {
+    "run": ("httpx", "httpcore", "anyio._backends._asyncio", "httpcore._async.connection_pool"),
+    "terminal": ("textual.drivers.linux_driver", "textual._animator", "tests.support.fake_session"),
+    "sdk": ("mcp.server.mcpserver", "uvicorn", "uvicorn.protocols.http.h11_impl", "sse_starlette.sse"),
+}
+"""What runs of these kinds load in any case. One of the last kind is no run of the program, but of a file that makes a
+server with the SDK of MCP, whose own start takes a second."""
 TABLES = ("swecli.core.permissions", "swecli.core.llm", "swecli.core.tools")
 """Packages that keep what they have read from their own files."""
 LONGEST = 1 << 20
@@ -46,9 +53,13 @@ LONGEST = 1 << 20
 
 
 class Preloaded(subprocess.Popen[bytes]):
-    """A run of the program: a ``Popen`` whose process was forked elsewhere and whose end is told through a pipe."""
+    """A run of the program, or of a Python file with the SDK of MCP (``kind`` "sdk"): a ``Popen`` whose process was
+    forked elsewhere and whose end is told through a pipe."""
 
-    def __init__(self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], **streams: Any) -> None:
+    def __init__(
+        self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], kind: str = "run", **streams: Any
+    ) -> None:
+        self._kind = "acp" if arguments[:1] == ["acp"] else kind
         super().__init__(list(arguments), cwd=cwd, env=dict(env), **streams)
 
     def _execute_child(self, *given: Any) -> None:
@@ -59,8 +70,8 @@ class Preloaded(subprocess.Popen[bytes]):
         wanted = [p2cread, c2pwrite, errwrite]
         fds = [own if fd == -1 else fd for own, fd in enumerate(wanted)]
         try:
-            kind = "acp" if arguments[:1] == ["acp"] else "run"
-            _ask(kind, ["swecli", *arguments], os.fspath(cwd), environment, [*fds, ended])
+            command = arguments if self._kind == "sdk" else ["swecli", *arguments]
+            _ask(self._kind, command, os.fspath(cwd), environment, [*fds, ended])
         finally:
             os.close(ended)
             self._close_pipe_fds(*given[10:16])  # type: ignore[attr-defined]
@@ -136,7 +147,7 @@ def _send(server: socket.socket, message: Any, fds: list[int]) -> None:
 def _server(kind: str) -> socket.socket:
     """The process that forks, once for each worker and kind. It ends when this process does."""
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    if kind in PARTS:
+    if kind != "run":
         _send(_server("run"), kind, [there.fileno()])
         there.close()
         return here
@@ -169,7 +180,7 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects the forks that have ended
     if kind := _requests(server):
         try:
-            if kind == "terminal":
+            if kind in ("terminal", "sdk"):
                 runpy.run_path(sys.argv[0], run_name="__main__")
             else:
                 runpy.run_module("swecli.cli", run_name="__main__", alter_sys=True)
@@ -194,18 +205,11 @@ def _end_now(code: int) -> None:
 def _load(kind: str) -> None:
     import swecli
 
-    part = PARTS.get(kind, "swecli")
-    left_out = LEFT_OUT if kind in PARTS else (*LEFT_OUT, *PARTS.values())
-    for module in pkgutil.walk_packages(swecli.__path__, "swecli.", onerror=lambda _: None):
-        if module.name.startswith(part) and not module.name.startswith(left_out):
-            with contextlib.suppress(ImportError):
-                importlib.import_module(module.name)
-    names: list[str] = []
-    if kind == "run":
-        names = ["httpx", "httpcore", "anyio._backends._asyncio", "httpcore._async.connection_pool"]
-    elif kind == "terminal":
-        names = ["textual.drivers.linux_driver", "textual._animator", "tests.support.fake_session"]
-    for name in names:
+    parts = ("swecli.",) if kind == "run" else tuple(part for name, part in PARTS.items() if name == kind)
+    left_out = (*LEFT_OUT, *PARTS.values()) if kind == "run" else LEFT_OUT
+    modules = (one.name for one in pkgutil.walk_packages(swecli.__path__, "swecli.", onerror=lambda _: None))
+    names = [name for name in modules if name.startswith(parts) and not name.startswith(left_out)]
+    for name in (*names, *MORE.get(kind, ())):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     for name, module in list(sys.modules.items()):
@@ -250,7 +254,7 @@ def _requests(server: socket.socket) -> str:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             if _watched(fds.pop(), os.WUNTRACED if kind == "terminal" else 0):
                 arguments, cwd, environment = message
-                _prepare(arguments, cwd, environment, fds, kind == "terminal")
+                _prepare(arguments, cwd, environment, fds, kind)
                 return kind
         for fd in fds:
             os.close(fd)
@@ -278,10 +282,10 @@ def _watched(ended: int, also: int) -> bool:
     os._exit(0)
 
 
-def _prepare(arguments: list[str], cwd: str, environment: dict[str, str], fds: list[int], in_terminal: bool) -> None:
+def _prepare(arguments: list[str], cwd: str, environment: dict[str, str], fds: list[int], kind: str) -> None:
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
-    if in_terminal:
+    if kind == "terminal":
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
@@ -291,11 +295,11 @@ def _prepare(arguments: list[str], cwd: str, environment: dict[str, str], fds: l
     os.environ.update(environment)
     time.tzset()
     sys.argv = arguments
-    sys.path[0] = os.path.dirname(arguments[0]) if in_terminal else cwd
+    sys.path[0] = os.path.dirname(arguments[0]) if kind in ("terminal", "sdk") else cwd
     sys.stdin = sys.__stdin__ = _stream(0, "r", sys.stdin)
     sys.stdout = sys.__stdout__ = _stream(1, "w", sys.stdout)
     sys.stderr = sys.__stderr__ = _stream(2, "w", sys.stderr)
-    if in_terminal:
+    if kind == "terminal":
         _read_textual_settings()
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import socket
-import sys
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from swecli.core.protocol.events import Notice
 from tests.core.engine.support import until
 from tests.core.mcp.support import SDK_SERVER, TEXT, call, served
 from tests.core.mcp.test_oauth import Server
+from tests.support.preloaded import Preloaded
 from tests.support.waiting import PATIENCE
 
 
@@ -33,18 +35,17 @@ def reserved_port() -> Iterator[int]:
 
 @asynccontextmanager
 async def running(kind: str, port: int) -> AsyncIterator[None]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(SDK_SERVER), kind, str(port), stderr=asyncio.subprocess.PIPE
-    )
+    command = [str(SDK_SERVER), kind, str(port)]
+    process = Preloaded(command, cwd=SDK_SERVER.parent, env=os.environ, kind="sdk", stderr=subprocess.PIPE)
     assert process.stderr is not None
     try:
-        async for line in process.stderr:
+        while line := await asyncio.to_thread(process.stderr.readline):
             if b"running on" in line:
                 break
         yield
     finally:
         process.kill()
-        await process.communicate()
+        await asyncio.to_thread(process.communicate)
 
 
 @pytest.mark.parametrize(("kind", "path"), [("http", "mcp"), ("sse", "sse")])
