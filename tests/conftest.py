@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.assertion.rewrite import PYC_TAIL
 from hypothesis import HealthCheck, settings
 from xdist.remote import WorkerInteractor
 
@@ -50,8 +51,9 @@ def pytest_make_collect_report(
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """One worker compiles a file of tests and what it imports, the others read what that one has written."""
     path = collector.path
-    compiled = any((path.parent / "__pycache__").glob(f"{path.stem}.*-pytest-*.pyc"))
-    if compiled or not isinstance(collector, pytest.Module) or "PYTEST_XDIST_WORKER" not in os.environ:
+    if not isinstance(collector, pytest.Module) or "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    if (path.parent / "__pycache__" / (path.stem + PYC_TAIL)).exists():
         return (yield)
     with _one_worker_at_a_time():
         return (yield)

@@ -1,4 +1,5 @@
-"""A client for tests: that of the official SDK, with how it answers questions."""
+"""A client for tests: that of the official SDK, with how it answers questions. The SDK takes most of a second to load,
+so only a worker that runs such a test does it."""
 
 from __future__ import annotations
 
@@ -8,18 +9,20 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from mcp import Client
-from mcp.shared.memory import create_client_server_memory_streams
 from mcp_types import CallToolResult, ElicitResult
 
 from swecli.app import open_session
 from swecli.command_line.mcp import stored_sessions
 from swecli.launch import LaunchOptions
-from swecli.mcp_server.server import TaskServer
 from tests.support.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from swecli.mcp_server.server import TaskServer
 
 EDIT = """
 [[step]]
@@ -91,6 +94,11 @@ async def bench(
     **options: Any,
 ) -> AsyncIterator[Bench]:
     """A connected server with the scripted model, in an empty folder."""
+    from mcp import Client
+    from mcp.shared.memory import create_client_server_memory_streams
+
+    from swecli.mcp_server.server import TaskServer
+
     folder = tmp_path / "project"
     folder.mkdir(exist_ok=True)
     file = tmp_path / "script.toml"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import MCPError
 from mcp_types import ElicitResult, TextContent
 
 from tests.mcp_server.support import EDIT, bench, decided
@@ -180,6 +179,8 @@ async def test_bad_arguments_are_told_and_nothing_starts(
 
 
 async def test_unknown_things_are_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mcp import MCPError
+
     async with bench(tmp_path, monkeypatch, DONE) as made:
         with pytest.raises(MCPError, match="unknown tool"):
             await made.call("rm_rf")
