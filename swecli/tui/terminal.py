@@ -573,6 +573,11 @@ class Driver(LinuxDriver):
         self._loop.add_signal_handler(signal.SIGWINCH, self._size_changed)
         self._loop.call_soon_threadsafe(self._report_size)
 
+    def leave_size(self) -> None:
+        """Stop following the window's size. A loop that closes with a handler would be told of later signals through a
+        closed file, and Python would print a complaint for each."""
+        self._loop.remove_signal_handler(signal.SIGWINCH)
+
     def _size_changed(self) -> None:
         if not self._in_band_window_resize:
             self._report_size()
@@ -582,6 +587,7 @@ class Driver(LinuxDriver):
         self.send_message(events.Resize(size, size))
 
     def stop_application_mode(self) -> None:
+        self.leave_size()
         self.write(KEYS_OFF)
         super().stop_application_mode()
 

@@ -76,3 +76,10 @@ async def test_a_terminal_that_reports_its_size_itself_is_not_asked() -> None:
     for _ in range(10):  # passes of the loop; the signal takes two
         await asyncio.sleep(0)
     assert window.told == [(80, 24)]
+
+
+async def test_nothing_is_left_that_tells_a_closed_loop_of_signals() -> None:
+    window = Window()
+    window.follow_size()
+    window.leave_size()
+    assert signal.set_wakeup_fd(-1) == -1
