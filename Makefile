@@ -31,7 +31,7 @@ run: $(RUNTIME) ## Run swecli in this folder
 check: $(DEV) ## Check style, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/basedpyright
+	$(BIN)/python -m scripts.check_types
 	$(BIN)/lint-imports
 
 # Types are checked in parallel with the tests, because they take one processor for a minute, and only if a source, the
@@ -46,7 +46,7 @@ test: $(DEV) build/sources.txt ## Run everything that CI runs
 	wait $$types; typed=$$?; cat build/types.txt; test $$tests = 0 -a $$typed = 0
 
 build/types.ok: $(DEV) pyproject.toml $(SOURCES) build/sources.txt
-	$(BIN)/basedpyright
+	$(BIN)/python -m scripts.check_types
 	@touch $@
 
 build/sources.txt: unconditional
