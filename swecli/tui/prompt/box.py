@@ -722,13 +722,10 @@ class Prompt(Vertical):
             self._walked = None
             self.history.leave()
             self._follow()
-        self._save_soon()
-        self.post_message(self.Edited())
-
-    def _save_soon(self) -> None:
         if self._save_timer is not None:
             self._save_timer.stop()
         self._save_timer = self.set_timer(SAVE_AFTER, self.save)
+        self.post_message(self.Edited())
 
     @on(TextArea.SelectionChanged)
     def _moved(self, event: TextArea.SelectionChanged) -> None:

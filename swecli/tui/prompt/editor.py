@@ -445,7 +445,7 @@ class PromptEditor(ShrinkingTextArea):
         """A slash command has run. What came behind it is typed here, or goes to what the command ``opens`` as soon as
         that has the focus."""
         self._opens = opens
-        if not opens or not self.has_focus:
+        if self._held is not None and not (opens and self.has_focus):
             self._release()
 
     def on_blur(self) -> None:
@@ -461,14 +461,6 @@ class PromptEditor(ShrinkingTextArea):
                 events.Key(event.key, event.character) if isinstance(event, events.Key) else events.Paste(event.text)
             )
             target.post_message(again)
-
-    def _holds(self, event: events.Key | events.Paste) -> bool:
-        if self._held is None:
-            return False
-        self._held.append(event)
-        event.stop()
-        event.prevent_default()
-        return True
 
     def restore(self, typed: str, pastes: Sequence[tuple[str, str]]) -> None:
         """Put a returned message with its pastes before the text typed since. Undo begins there."""
@@ -501,7 +493,10 @@ class PromptEditor(ShrinkingTextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         key = event.key
-        if self._holds(event):
+        if self._held is not None:
+            self._held.append(event)
+            event.stop()
+            event.prevent_default()
             return
         if self.intercept(event):
             event.stop()
@@ -530,10 +525,11 @@ class PromptEditor(ShrinkingTextArea):
         await super()._on_key(event)
 
     async def _on_paste(self, event: events.Paste) -> None:
-        if self._holds(event):
-            return
         event.stop()
         event.prevent_default()
+        if self._held is not None:
+            self._held.append(event)
+            return
         self.take_paste(event.text)
 
     def take_paste(self, text: str) -> None:
