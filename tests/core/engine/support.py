@@ -180,6 +180,10 @@ class Bench:
         await until(lambda: not self.session.view.busy and bool(ends()), "end of turn")
         return ends()[-1]
 
+    async def idle(self) -> None:
+        """Wait until nothing runs and every fact has arrived here: events arrive some steps of the loop later."""
+        await until(lambda: not self.session.view.busy and self.events[-1].seq >= self.facts[-1].seq, "end of all work")
+
     async def asked(self, number: int = 1) -> PermissionRequested:
         """Wait for the n-th permission request."""
         await until(lambda: len(self.bodies(PermissionRequested)) >= number, f"request {number}")

@@ -117,7 +117,7 @@ async def test_a_blocker_that_may_not_run_makes_the_call_ask(tmp_path: Path, pol
         assert asked.rule is None
         assert it.gates.started == []
         it.send(ReplyPermission(asked.request, "reject"))
-        await until(lambda: not it.session.view.busy)
+        await it.idle()
         assert it.gates.started == []
 
 
@@ -140,7 +140,7 @@ async def test_a_blocker_that_can_not_run_makes_the_call_ask(
         assert why in asked.reason
         assert it.gates.started == []
         it.allow(asked)
-        await until(lambda: not it.session.view.busy)
+        await it.idle()
         assert it.gates.ended == ["make"]
         assert ran(it) == [("PreToolUse", "problem")]
 
@@ -261,7 +261,7 @@ async def test_what_is_written_meanwhile_is_looked_at_too(tmp_path: Path) -> Non
         it.send(Steer("a secret"))
         it.send(Steer("and this"))
         it.gates.release("make")
-        await until(lambda: not it.session.view.busy)
+        await it.idle()
         assert "and this" in seen(it)
         assert "a secret" not in seen(it)
         assert any("blocked your message: no secrets" in body.text for body in it.bodies(Notice))
@@ -293,7 +293,7 @@ async def test_a_waiting_message_that_changes_while_it_is_looked_at_is_looked_at
         (waiting,) = it.session.view.queue
         it.send(EditQueue(waiting.id, "a secret"))
         (tmp_path / "go").touch()
-        await until(lambda: not it.session.view.busy)
+        await it.idle()
         assert "a secret" not in seen(it)
         assert any("blocked your message" in body.text for body in it.bodies(Notice))
 
@@ -313,7 +313,7 @@ async def test_the_new_text_of_a_waiting_message_is_kept_if_the_old_one_is_block
         (waiting,) = it.session.view.queue
         it.send(EditQueue(waiting.id, "harmless"))
         (tmp_path / "go").touch()
-        await until(lambda: not it.session.view.busy)
+        await it.idle()
         assert "harmless" in seen(it)
         assert "a secret" not in seen(it)
 
@@ -327,7 +327,7 @@ async def test_a_blocked_message_asks_the_model_for_nothing(tmp_path: Path) -> N
         await until(lambda: len(model.requests) == 1)
         it.send(Steer("a secret"))
         answers.set()
-        await until(lambda: not it.session.view.busy)
+        await it.idle()
         assert any("blocked your message" in body.text for body in it.bodies(Notice))
         assert len(model.requests) == 1
 
@@ -391,7 +391,7 @@ async def test_esc_skips_a_running_hook_and_then_interrupts(tmp_path: Path) -> N
         await until(lambda: it.gates.started == ["make"])
         await until(lambda: ran(it) == [("PreToolUse", "skipped")])
         it.send(Interrupt(skip=True))
-        await until(lambda: not it.session.view.busy)
+        await it.idle()
         assert it.gates.log[-1] == ("cancel", "make")
 
 
@@ -403,7 +403,7 @@ async def test_hooks_that_are_waited_for_are_named_until_they_end(tmp_path: Path
         assert it.bodies(HooksRunning) == [HooksRunning(1, "Stop", ("until test -e go; do sleep 0.02; done",))]
         (tmp_path / "go").touch()
         await until(lambda: it.bodies(HooksRunning)[1:] == [HooksRunning(1, "Stop")])
-        await until(lambda: not it.session.view.busy)
+        await it.idle()
 
 
 async def test_an_interrupt_without_skip_ends_the_turn_in_a_hook(tmp_path: Path) -> None:
@@ -412,7 +412,7 @@ async def test_an_interrupt_without_skip_ends_the_turn_in_a_hook(tmp_path: Path)
         it.send(Submit("go"))
         await until(lambda: (tmp_path / "pid").exists() and bool((tmp_path / "pid").read_text()))
         it.send(Interrupt())
-        await until(lambda: not it.session.view.busy)
+        await it.idle()
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
@@ -425,7 +425,7 @@ async def test_a_turn_interrupted_while_the_session_starts_leaves_the_context_to
         it.send(Submit("go"))
         await until(lambda: (tmp_path / "began").exists())
         it.send(Interrupt())
-        await until(lambda: not it.session.view.busy)
+        await it.idle()
         (tmp_path / "go").touch()
         assert (await it.say("again")).outcome == "done"
         assert "branch main" in seen(it)

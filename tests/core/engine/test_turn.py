@@ -416,7 +416,7 @@ async def test_a_message_that_a_failed_turn_left_waiting_does_not_follow_other_w
         b.send(Interrupt())
         await until(lambda: bool(b.bodies(TurnEnded)) and not b.session.view.busy)
         b.send(RunShell("true"))
-        await until(lambda: not b.session.view.busy)
+        await b.idle()
         await asyncio.sleep(0)
         assert [q.text for q in b.session.view.queue] == ["later"]
         assert len(b.bodies(TurnStarted)) == 1
