@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
+from rich.color import Color, blend_rgb
+from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
 from swecli.core.context_management.forecast import Mark, TurnPoint
@@ -12,14 +16,20 @@ from swecli.core.protocol.budget import (
     ASSISTANT,
     ATTACHED,
     CALLS,
+    MEMORY,
+    PLAYBOOK,
+    PROJECT_INSTRUCTIONS,
     REASONING,
     RESULTS,
+    RETRIEVED,
+    SKILLS,
     SUMMARIES,
     SYSTEM,
     TAIL,
+    TOOLS,
     USER,
+    USER_INSTRUCTIONS,
     Budget,
-    is_tools,
 )
 from swecli.figures import percent
 from swecli.figures import tokens as short
@@ -37,11 +47,17 @@ def fill_of(number: int, palette: Palette) -> str:
     return FILLS[number % 2] if palette.name == "terminal" else FILLS[0]
 
 
-def colours(palette: Palette, names: Sequence[str]) -> Mapping[str, Style]:
-    """Style of each component, always the same for the same names."""
+@lru_cache(maxsize=16)
+def colours(palette: Palette, names: tuple[str, ...]) -> Mapping[str, Style]:
+    """Style of each component of a budget: a colour of its own while the palette has one left.
+
+    The program's own components always look the same; tools of servers get the colours that are left, in the order of
+    ``names``.
+    """
     tokens = palette.tokens
-    usual: dict[str, Style] = {
+    usual = {
         SYSTEM: tokens.comment,
+        TOOLS: tokens.name,
         USER: palette.accent,
         ATTACHED: palette.success,
         SUMMARIES: palette.warning,
@@ -49,21 +65,42 @@ def colours(palette: Palette, names: Sequence[str]) -> Mapping[str, Style]:
         REASONING: palette.link,
         CALLS: tokens.function,
         RESULTS: tokens.number,
-        TAIL: palette.dim,
+        PROJECT_INSTRUCTIONS: tokens.keyword,
+        USER_INSTRUCTIONS: palette.inline_code,
     }
-    rest = (tokens.name, tokens.keyword, palette.success, palette.warning)
+    hues = [style + _PLAIN if style.color else style for style in usual.values()]
+    ends = (_BLACK, _WHITE) if palette.dark else (_WHITE, _BLACK)
+    mixed = dict.fromkeys(_mixed(hue, end) for end in ends for hue in hues[1:])
+    left = deque(style for style in mixed if style not in hues)
     found: dict[str, Style] = {}
-    others = 0
-    for name in names:
-        if name in usual:
-            found[name] = usual[name]
-        elif is_tools(name) and " of " not in name:
-            found[name] = tokens.name
-        else:
-            others += 1
-            found[name] = rest[others % len(rest)]
-    plain = Style(italic=False, bold=False, underline=False, dim=False)
-    return {name: style + plain if style.color else style for name, style in found.items()}
+    for name, style in zip(usual, hues, strict=True):
+        found[name] = style if style not in found.values() or not left else left.popleft()
+    for name in dict.fromkeys((MEMORY, PLAYBOOK, SKILLS, RETRIEVED, TAIL, *names)):
+        if name not in found and left:
+            left.rotate(-1)
+            found[name] = left[-1]
+        elif name not in found:
+            found[name] = hues[len(found) % len(hues)]
+    return found
+
+
+_PLAIN: Final = Style(italic=False, bold=False, underline=False, dim=False)
+
+
+_BLACK: Final = ColorTriplet(0, 0, 0)
+_WHITE: Final = ColorTriplet(255, 255, 255)
+
+
+def _mixed(hue: Style, end: ColorTriplet) -> Style:
+    """The colour almost half-way to ``end``; the terminal's own colours can't be mixed."""
+    if hue.color is None or hue.color.triplet is None:
+        return hue
+    return Style.from_color(Color.from_triplet(blend_rgb(hue.color.triplet, end, 0.45))) + _PLAIN
+
+
+def names_of(budget: Budget) -> tuple[str, ...]:
+    """The components' names in the order of the bar."""
+    return tuple(part.name for part in budget.components)
 
 
 def bar_cells(budget: Budget, width: int) -> list[tuple[str, int, int]]:
@@ -86,7 +123,7 @@ def bar_cells(budget: Budget, width: int) -> list[tuple[str, int, int]]:
 def bar_lines(budget: Budget, width: int, palette: Palette) -> list[Line]:
     """The bar, and below it the ticks: the budget of each component within it, and the thresholds."""
     places = bar_cells(budget, width)
-    styles = colours(palette, [name for name, _, _ in places])
+    styles = colours(palette, names_of(budget))
     bar: Line = []
     end = 0
     for number, (name, at, size) in enumerate(places):
@@ -100,13 +137,14 @@ def _ticks(budget: Budget, places: Sequence[tuple[str, int, int]], width: int, p
     total = max(budget.effective, budget.used, 1)
     marks: dict[int, tuple[str, Style]] = {}
     limits = {part.name: part for part in budget.components if part.limit is not None}
+    styles = colours(palette, names_of(budget))
     for name, at, _ in places:
         part = limits.get(name)
         if part is None or part.limit is None:
             continue
         cell = at + round(part.limit * width / total)
         if cell < width:
-            marks[cell] = ("▴", palette.error if part.tokens > part.limit else colours(palette, [name])[name])
+            marks[cell] = ("▴", palette.error if part.tokens > part.limit else styles[name])
     thresholds = ((budget.warn_at, "high"), (budget.compact_at, "compact"), (budget.block_at, "full"))
     words: list[tuple[int, str]] = []
     for tokens, _ in thresholds:
@@ -129,7 +167,7 @@ def legend(budget: Budget, width: int, palette: Palette, most: int) -> list[Line
     """Names, sizes and glyphs of the components in at most ``most`` lines; the largest ones are named."""
     places = bar_cells(budget, width)
     fills = {name: fill_of(number, palette) for number, (name, _, _) in enumerate(places)}
-    styles = colours(palette, [name for name, _, _ in places])
+    styles = colours(palette, names_of(budget))
     sizes = {part.name: part for part in budget.components}
     lines: list[Line] = [[]]
     room = width

@@ -18,7 +18,7 @@ from swecli.figures import dollars, plural
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
 from swecli.tui.screens.board import AGAIN, Board, Line, fit, fitted_text, step_for, text_line
-from swecli.tui.screens.context_chart import bar_lines, chart, colours, legend
+from swecli.tui.screens.context_chart import bar_lines, chart, colours, legend, names_of
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import cells, cut
 
@@ -427,8 +427,10 @@ class Inspector(Board):
         age = _age(now - item.created) if item.created else ""
         used = _age(now - item.used) if item.used > item.created else ""
         times = f"{age:>7}{used:>7}"
-        key = (item, chosen, staged, times)
-        return self.once(key, lambda: [self._item(item, chosen, staged, times, width, palette)])
+        assert self._picture is not None
+        mark = colours(palette, names_of(self._picture.budget)).get(item.component, palette.dim)
+        key = (item, chosen, staged, times, mark)
+        return self.once(key, lambda: [self._item(item, chosen, staged, times, mark, width, palette)])
 
     def shown_tokens(self, item: ContextItem) -> int:
         """Tokens that the item takes, or took before it was removed."""
@@ -440,7 +442,14 @@ class Inspector(Board):
         return known
 
     def _item(
-        self, item: ContextItem, chosen: bool, staged: Action | None, times: str, width: int, palette: Palette
+        self,
+        item: ContextItem,
+        chosen: bool,
+        staged: Action | None,
+        times: str,
+        mark: Style,
+        width: int,
+        palette: Palette,
     ) -> Line:
         state = "pinned" if item.pinned else _STATES.get(item.state, item.state)
         if staged is not None:
@@ -451,7 +460,6 @@ class Inspector(Board):
         ident = ID if width >= TIMES_FROM else SHORT_ID
         room = max(6, width - cells(figures) - STATE - ident - 4)
         base = palette.dim if gone or item.state == "offloaded" else palette.text
-        mark = colours(palette, [item.component])[item.component]
         line = text_line(
             ("›" if chosen else " ", palette.cursor),
             ("▌" if not gone else "┊", mark),

@@ -18,9 +18,11 @@ from swecli.core.protocol.messages import Usage
 from swecli.tui.backend import Preferences
 from swecli.tui.screens.cache import CacheBoard
 from swecli.tui.screens.compaction import PlanBoard
+from swecli.tui.screens.context_chart import colours
 from swecli.tui.screens.inspector import Inspector
 from swecli.tui.screens.wire import WireBoard
-from swecli.tui.transcript.palette import TERMINAL
+from swecli.tui.themes.files import known
+from swecli.tui.transcript.palette import TERMINAL, palette_of
 from tests.support.inspected import Inspected, cache_history, price, tell_requests
 from tests.tui.golden import check
 from tests.tui.support import Running, Session, running
@@ -748,3 +750,29 @@ async def test_a_key_with_the_opening_of_a_screen_is_the_screens() -> None:
         await it.settled()
         await it.shows("9,100 tokens rewritten")
         assert it.text == ""
+
+
+def test_each_component_has_its_own_colour_in_the_bar_and_in_the_list() -> None:
+    own = (
+        "system prompt",
+        "user instructions",
+        "project instructions",
+        "memory",
+        "playbook",
+        "skills",
+        "tool descriptions",
+        "user messages",
+        "attached files",
+        "summaries",
+        "assistant messages",
+        "retrieved pointers",
+        "reasoning",
+        "tool calls",
+        "tool results",
+        "tail",
+    )
+    names = (*own[:7], "tool descriptions of maps", *own[7:])
+    for scheme in known():
+        styles = colours(palette_of(scheme), names)
+        assert len({styles[name] for name in names}) == len(names), scheme.name
+        assert all(styles[name] == colours(palette_of(scheme), ())[name] for name in own), scheme.name
