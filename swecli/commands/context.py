@@ -189,8 +189,8 @@ def history_text(session: Session) -> str:
             record.item,
             f"turn {record.turn}",
             record.trigger,
-            f"{number(record.before)} -> {number(record.after)}",
-            f"{record.kept} of {record.anchors} kept" if record.anchors else "",
+            f"{number(record.before)} → {number(record.after)}",
+            f"{record.kept} of {plural(record.anchors, 'key detail')} kept" if record.anchors else "",
             session.inspection.compaction_state(record).replace("active", ""),
         )
         for record in records

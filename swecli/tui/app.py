@@ -351,6 +351,10 @@ class SwecliApp(App[int], inherit_bindings=False):
             case "nothing":
                 self._escaped_idly()
 
+    def _clear_prompt(self) -> None:
+        self.main.prompt.editor.kill_all()
+        self.main.activity.flash(f"Cleared; {self.keymap.shown('yank')} restores the text")
+
     def _escaped_idly(self) -> None:
         """Handle an Esc without effect: the second clears the prompt, or lists messages to rewind to if it is empty."""
         before, self._escaped = self._escaped, self._clock()
@@ -359,8 +363,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             self._escaped = None
         editor = self.main.prompt.editor
         if editor.text and again:
-            editor.kill_all()
-            self.main.activity.flash(f"Cleared; {self.keymap.shown('yank')} restores the text")
+            self._clear_prompt()
         elif editor.text:
             self.main.activity.flash("Esc again clears", keymap.ESCAPE_WINDOW)
         elif again:
@@ -383,7 +386,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             case "panel":
                 self.main.dock.escape()
             case "clear":
-                self.main.prompt.editor.kill_all()
+                self._clear_prompt()
             case "beside":
                 self.input.cancel_beside()
             case "interrupt":

@@ -361,6 +361,7 @@ class MainScreen(PacedScreen):
         if self.list_view is not None:
             self.list_view.remove()
         self.list_view = opened
+        self.activity.cover(True)
         self.transcript.display = False
         self.content.mount(opened)
         self.dock.open_screen(opened.take_focus)
@@ -369,5 +370,6 @@ class MainScreen(PacedScreen):
         closed, self.list_view = self.list_view, None
         if closed is not None:
             closed.remove()
+            self.activity.cover(False)
             self.transcript.display = True
             self.dock.close_screen()

@@ -81,7 +81,7 @@ class SessionSwitch:
         if view is None:  # two that open at once would both be shown
             self._flash("The session is still opening")
         elif view.busy:
-            self._flash("A turn is running; press Esc to interrupt it, then continue another session")
+            self._flash("A turn is running; interrupt it before you continue another session")
         else:
             self._screen.close_list()
             self._replace(self._backend.stored_session(session.id), f"Continued {session.id}", other=True)

@@ -296,6 +296,8 @@ class ActivityLine(LineWidget):
         self._beside: list[tuple[str, str, float, bool]] = []
         """Side activities: what, how to stop it, since when, and whether it also shows while something else runs."""
         self._unseen = 0
+        self._covered = False
+        """Whether a screen is open, which Esc closes, so that it stops nothing."""
         self._timer: Timer | None = None
         self._pace: float | None = None
         """Seconds between two ticks of the timer; None if it does not run."""
@@ -357,6 +359,11 @@ class ActivityLine(LineWidget):
             self._unseen = lines
             self.refresh()
 
+    def cover(self, covered: bool) -> None:
+        """A screen opens in place of the transcript, or closes."""
+        self._covered = covered
+        self.refresh()
+
     def focus_changed(self) -> None:
         self._tick_if_needed()
         self.look_ahead()
@@ -409,7 +416,7 @@ class ActivityLine(LineWidget):
             frame = int(self._clock() / SPIN) % len(FRAMES)
             mark = "●" if self._rests else FRAMES[frame]
             line = Content(f"{mark} {safe_line(what)}")
-        rest = Content(f" · {stop}" if stop else "").stylize(muted)
+        rest = Content(f" · {stop}" if stop and not self._covered else "").stylize(muted)
         return line.truncate(max(1, width - rest.cell_length), ellipsis=True) + rest
 
     def _foreseen(self, width: int) -> Content:

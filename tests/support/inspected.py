@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompts import note
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.state import AgentRecord, Tally
-from swecli.core.llm.types import ModelInfo, ModelRequest
+from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     AgentStarted,
@@ -57,11 +57,12 @@ class Inspected:
     window: int = 64_000
     said: Said = field(default_factory=Said)
     price: Callable[[str, Usage], str | None] = price
+    tools: Sequence[ToolSchema] = ()
 
     def __post_init__(self) -> None:
         self.info = ModelInfo("fake", "model", self.window, 4_000)
         self.client = SimpleNamespace(info=self.info)
-        self.context = ContextManager((), monitor=TokenMonitor(CharCounter()))
+        self.context = ContextManager(self.tools, monitor=TokenMonitor(CharCounter()))
         self.timeline = Timeline()
         self.agents: dict[str, AgentRecord] = {}
         state = SimpleNamespace(mode="default", todos=(), effort=None, agents=self.agents)

@@ -64,7 +64,7 @@ async def test_a_compaction_that_was_made_is_taken_back_and_brought_back_by_a_ke
         await it.until(lambda: it.session.sent(UndoCompaction) == [UndoCompaction("k1")])
         assert it.text == ""
         it.session.emit(CompactionUndone("k1"))
-        await it.shows("Compaction of 90,000 tokens, undone since")
+        await it.shows("Compaction of 90,000 tokens (undone)")
         await it.press("u")
         await it.until(lambda: it.session.sent(RedoCompaction) == [RedoCompaction("k1")])
 

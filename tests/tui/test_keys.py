@@ -270,6 +270,26 @@ async def test_control_c_interrupts_a_turn_and_a_second_one_quits_even_if_it_han
         await until(lambda: it.session.closed)
 
 
+async def test_over_a_turn_esc_closes_a_screen_and_says_only_that() -> None:
+    async with running(session=Session(WAITS)) as it:
+        await it.say("begin")
+        await it.shows("esc to interrupt")
+        it.app.actions.show_help()
+        await it.until(lambda: it.app.main.list_view is not None)
+        await it.until(lambda: "esc to interrupt" not in it.screen())
+        await it.press("escape")
+        await it.shows("esc to interrupt")
+
+
+async def test_what_control_c_clears_comes_back() -> None:
+    async with running() as it:
+        await it.type("a draft")
+        await it.press("ctrl+c")
+        await it.shows("Cleared; Ctrl+Y restores the text")
+        await it.press("ctrl+y")
+        assert it.text == "a draft"
+
+
 async def test_control_d_quits_on_an_empty_prompt_and_deletes_otherwise() -> None:
     async with running() as it:
         await it.type("abc")

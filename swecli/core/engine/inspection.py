@@ -204,7 +204,7 @@ class Inspection:
         request = prepared.request
         if is_tools(component):
             tools = (tool for tool in request.tools if tools_of(tool.source) == component)
-            return "\n\n".join(f"{tool.name}\n{tool.description}\n{dict(tool.parameters)}" for tool in tools)
+            return "\n\n".join(f"{tool.name}\n{tool.description}\n{compact(dict(tool.parameters))}" for tool in tools)
         names = context.component_names(client.info)
         texts = [block.text for block in request.system if names.get(block.text, "system prompt") == component]
         return "\n\n".join(texts) or (request.tail if component != TOOLS else "")

@@ -216,6 +216,11 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
             raise BadModelReference(
                 f"unknown model {reference!r}: write provider/name, for example openai/{model or name or 'NAME'}"
             )
+        if "://" in reference:
+            raise UnknownProvider(
+                f"{reference.strip()} is an address, not a model: for an OpenAI-compatible server, start "
+                f"swecli with --base-url {reference.strip()}"
+            )
         near = difflib.get_close_matches(name.lower(), providers, 1)
         meant = f" Did you mean {near[0]}/{model}?" if near else ""
         raise UnknownProvider(

@@ -155,7 +155,7 @@ class Library:
 
     def unknown(self, wanted: str, instead: str = "using the default") -> str:
         """A sentence about an unknown theme name; ``instead`` is the consequence."""
-        near = get_close_matches(wanted, [AUTO, *self.names], 1, 0.4)
+        near = get_close_matches(wanted, [AUTO, *self.names], 1)
         hint = f" Did you mean {near[0]}?" if near else " /theme lists them."
         return f"Unknown theme {wanted}; {instead}.{hint}"
 

@@ -293,7 +293,7 @@ def _compaction(block: CompactionBlock, width: int, palette: Palette, *, expande
         "running": (f"Compacting the context: {block.words} …", palette.accent),
         "done": (block.words, palette.dim if block.clearing else palette.text),
         "redone": (block.words, palette.text),
-        "undone": (f"{name} of {block.tokens_before:,} tokens, undone since", palette.warning),
+        "undone": (f"{name} of {block.tokens_before:,} tokens (undone)", palette.warning),
         "failed": (f"Could not compact: {block.reason}", palette.error),
     }[block.status]
     mark: Gutter = (segment(SafeText("⇣ "), palette.accent),)
@@ -305,8 +305,9 @@ def _compaction(block: CompactionBlock, width: int, palette: Palette, *, expande
 
 def _turn_end(block: TurnEndBlock, width: int, palette: Palette) -> list[Row]:
     words = [_OUTCOMES[block.outcome]]
+    when = "after" if block.outcome == "interrupted" else "in"
     if block.duration and block.outcome != "blocked":
-        words[0] += f" in {duration(block.duration - block.waited)}"
+        words[0] += f" {when} {duration(block.duration - block.waited)}"
     if block.waited >= _WAITED:
         words[0] += f" (waited {duration(block.waited)} for you)"
     if tokens := usage_words(block.usage, estimated=block.estimated):

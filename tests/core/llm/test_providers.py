@@ -137,6 +137,10 @@ class TestMistakes:
         with pytest.raises(UnknownProvider, match="Did you mean anthropic/x"):
             resolve("antropic/x", {})
 
+    def test_an_address_is_no_model(self) -> None:
+        with pytest.raises(UnknownProvider, match=r"start swecli with --base-url http://127\.0\.0\.1:8000/v1$"):
+            resolve("http://127.0.0.1:8000/v1", {})
+
     @pytest.mark.parametrize("reference", ["gpt-5", "", "openai", "openai/", "/x"])
     def test_no_reference(self, reference: str) -> None:
         with pytest.raises((BadModelReference, MissingKey, UnknownProvider)):

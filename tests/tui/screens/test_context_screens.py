@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -11,7 +12,8 @@ from textual import events
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.inspection import Inspection
-from swecli.core.llm.types import ModelRequest
+from swecli.core.llm.types import ModelRequest, ToolSchema
+from swecli.core.protocol.budget import TOOLS
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, ContextChange, ContextEdited, ViewEntry
 from swecli.core.protocol.messages import Usage
@@ -776,3 +778,12 @@ def test_each_component_has_its_own_colour_in_the_bar_and_in_the_list() -> None:
         styles = colours(palette_of(scheme), names)
         assert len({styles[name] for name in names}) == len(names), scheme.name
         assert all(styles[name] == colours(palette_of(scheme), ())[name] for name in own), scheme.name
+
+
+def test_descriptions_of_tools_are_shown_as_json() -> None:
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}}
+    inspection = Inspected(tools=(ToolSchema("peek", "Looks at a path.", schema),)).inspection
+    picture = inspection.picture()
+    assert picture is not None
+    (item,) = [item for item in picture.items if item.state == "fixed" and item.source == TOOLS]
+    assert inspection.text(item) == (f"peek\nLooks at a path.\n{json.dumps(schema, separators=(',', ':'))}", "")

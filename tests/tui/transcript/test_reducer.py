@@ -360,7 +360,7 @@ def test_an_interrupt_is_told_once_and_waiting_is_no_work() -> None:
     page = shown(Reducer().reduce(stream(*user("u1", "go"), *begun, end)))
     text = "\n".join(row.text for number in range(len(page.blocks)) for row in page.rows(number))
     assert text.count("interrupted") == 1
-    assert "⊘ interrupted in 24 s (waited 2m45s for you)" in text
+    assert "⊘ interrupted after 24 s (waited 2m45s for you)" in text
 
 
 def test_the_time_of_a_step_is_counted_while_it_runs() -> None:
