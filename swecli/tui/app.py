@@ -507,6 +507,12 @@ class SwecliApp(App[int], inherit_bindings=False):
         actions[where]()
 
     async def on_event(self, event: events.Event) -> None:
+        kept = self.main.prompt.editor.kept
+        if kept is not None and isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
+            first = isinstance(event, events.Key) and self.keymap.before_others(event.key)
+            if not first:
+                kept.append(event)
+                return
         if isinstance(event, events.Key) and not event.is_forwarded:  # forwarded ones bubble up here again
             main = self.main
             types = event.is_printable and main.dock.panel is None and main.list_view is None
@@ -567,7 +573,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         if not self.main.transcript.following:  # show the message and its answer
             self.main.transcript.follow()
         opens = await self.input.submit_message(message, self._preferences.large_message)
-        self.main.prompt.editor.let_go(opens=opens)
+        self.main.prompt.editor.let_go(message, opens=opens)
 
     @on(Prompt.Recall)
     def _recalled(self, message: Prompt.Recall) -> None:

@@ -50,6 +50,10 @@ class Keymap:
             return "newline"
         return self._actions.get(place, {}).get(key)
 
+    def before_others(self, key: str) -> bool:
+        """Whether the key acts before the focused widget gets it."""
+        return (self.action("everywhere", key) or "close") not in _AFTER_OTHERS
+
     def freed(self, place: Place, key: str) -> bool:
         """Whether the key had an action in this place until the user unbound it."""
         return self.action(place, key) is None and any(

@@ -59,6 +59,8 @@ class Dock(Vertical):
             prompt.receive_paste,
             lambda: prompt.editor.text,
             above,
+            prompt.editor.hold,
+            prompt.editor.pass_on,
         )
         self._request: str | None = None
         self._asked: set[str] = set()

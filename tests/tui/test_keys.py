@@ -41,7 +41,7 @@ from swecli.core.protocol.messages import TextPart
 from swecli.tui import session_controller
 from swecli.tui.backend import Preferences
 from swecli.tui.external import Ran
-from swecli.tui.prompt import completion
+from swecli.tui.prompt import completion, editor
 from swecli.tui.transcript.blocks import ShownBlock
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.support.waiting import PATIENCE
@@ -778,6 +778,13 @@ async def test_mode_and_model_are_picked_from_a_list() -> None:
         await it.until(lambda: it.editor.has_focus)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command opens may take as long as a busy machine needs."""
+    monkeypatch.setattr(editor, "OPENING", PATIENCE)
+
+
+@pytest.mark.usefixtures("patient")
 async def test_keys_right_behind_a_command_go_to_what_it_opens() -> None:
     async with running(models=lambda: ["openai/gpt", "anthropic/sonnet"]) as it:
         it.post(*"/mode", "enter", *"plan", "enter", *"/model", "enter", "down", "enter", *"next")
@@ -794,6 +801,36 @@ async def test_what_is_typed_behind_a_command_that_opens_nothing_stays_in_order(
         await it.until(lambda: [sent.text for sent in it.session.sent(Submit)] == ["abcde"])
         await it.until(lambda: it.text == "f")
         assert "context got []" in it.screen()
+
+
+@pytest.mark.usefixtures("patient")
+async def test_keys_that_come_while_others_wait_do_not_overtake_them() -> None:
+    async with running(models=lambda: ["openai/gpt", "anthropic/sonnet"]) as it:
+
+        async def one_by_one(keys: str, passes: int) -> None:
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            for key in keys:
+                it.post(key)
+                await asyncio.sleep(0)
+
+        for passes in range(16):  # of the loop, until the rest comes
+            it.post(*"/context", "enter", *"ab")
+            await one_by_one("cdefgh", passes)
+            await it.until(lambda: len(it.text) == 8)
+            assert it.text == "abcdefgh"
+            it.editor.clear()
+            await it.settled()
+        for passes in range(0, 40, 4):
+            it.post(*"/model", "enter", *"so")
+            await one_by_one("nnet", passes)
+            it.post("enter", *"ab")
+            await one_by_one("cdefgh", passes)
+            await it.until(lambda: len(it.text) == 8)
+            assert it.text == "abcdefgh"
+            assert set(it.session.sent(SetModel)) == {SetModel("anthropic/sonnet")}
+            it.editor.clear()
+            await it.settled()
 
 
 async def test_a_command_that_takes_long_does_not_keep_what_is_typed() -> None:

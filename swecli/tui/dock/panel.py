@@ -394,6 +394,10 @@ class PanelContext(Struct, frozen=True):
     """The prompt's text."""
     above: Callable[[], int] = lambda: 0
     """Lines above a panel that other parts of the dock take."""
+    hold: Callable[[], None] = lambda: None
+    """Keeps the keys that come while a panel leaves."""
+    pass_on: Callable[[Sequence[events.Key]], None] = lambda keys: None
+    """Passes on those that still came to the panel, and then those that were kept."""
 
 
 class DockPanel(Vertical, can_focus=True):

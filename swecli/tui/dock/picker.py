@@ -131,8 +131,8 @@ class Picker(DockPanel):
     def on_unmount(self) -> None:
         if self._gone is not None:
             self._gone()
-        for key in self._behind:
-            self.app.post_message(events.Key(key.key, key.character))
+        if self._picked:
+            self.prompt_context.pass_on(self._behind)
 
     def fit(self) -> None:
         """Make room for the question and its choices."""
@@ -308,6 +308,7 @@ class Picker(DockPanel):
     def _finish(self, value: str) -> None:
         if not self._picked:
             self._picked = True
+            self.prompt_context.hold()
             self.post_message(self.Finished(self))
             runs = self._prompted is not None and value.startswith(("/", "!"))
             (self._prompted.run if self._prompted is not None and runs else self._pick)(value)

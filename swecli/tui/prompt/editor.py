@@ -24,6 +24,7 @@ from swecli.tui.prompt.attachments import Attachments, image_paths
 if TYPE_CHECKING:
     from textual.document._document import EditResult, Location
     from textual.timer import Timer
+    from textual.widget import Widget
 
     from swecli.core.protocol.messages import ImagePart
 
@@ -324,7 +325,7 @@ _OWN = {
 
 
 OPENING = 0.25
-"""Seconds that keys wait for what a slash command opens, which then gets them."""
+"""Seconds that keys wait for what a slash command opens, which then gets them, or for a list to be gone."""
 
 
 class PromptEditor(ShrinkingTextArea):
@@ -371,8 +372,12 @@ class PromptEditor(ShrinkingTextArea):
         """Called when the draft was taken and the next one begins."""
         self._held: list[events.Key | events.Paste] | None = None
         """What came behind a slash command that has just been sent; None if nothing waits."""
+        self.kept: list[events.Key | events.Paste] | None = None
+        """What the app has not yet given to any widget meanwhile."""
+        self._before: PromptEditor.Submitted | None = None
+        """That command."""
         self._opens = False
-        """Whether that command has run and opens something."""
+        """Whether it has run and opens something."""
         self._longest: Timer | None = None
         self._ring = KillRing(self)
         self._keymap = keymap or Keymap()
@@ -436,31 +441,59 @@ class PromptEditor(ShrinkingTextArea):
             if self.taken is not None:
                 self.taken()
             images = self.attachments.sent(text) if self.attachments.images else ()
-            self.post_message(self.Submitted(text, typed, images, queue, pastes))
+            message = self.Submitted(text, typed, images, queue, pastes)
+            self.post_message(message)
             if text.lstrip().startswith("/") and self._held is None:
-                self._held, self._opens = [], False
-                self._longest = self.set_timer(OPENING, self._release)
+                self._held, self._before, self._opens = [], message, False
+                self.hold()
 
-    def let_go(self, *, opens: bool = False) -> None:
+    def let_go(self, message: Submitted, *, opens: bool = False) -> None:
         """A slash command has run. What came behind it is typed here, or goes to what the command ``opens`` as soon as
         that has the focus."""
-        self._opens = opens
-        if self._held is not None and not (opens and self.has_focus):
-            self._release()
+        if message is self._before:
+            self._opens = opens
+            if not (opens and self.has_focus):
+                self.call_later(self._release)
 
     def on_blur(self) -> None:
-        self._release()
+        if self._before is not None:
+            self._release()
+
+    def hold(self) -> None:
+        """Let the app keep what comes from now on, until it is clear which widget gets it."""
+        if self.kept is None:
+            self.kept = []
+            self._longest = self.set_timer(OPENING, self._release)
 
     def _release(self) -> None:
-        held, self._held = self._held, None
+        """All keys that were on their way to the editor have come."""
+        self._before = None
+        if self._held is None:
+            self.pass_on(())
+        else:
+            self.pass_on(self._held, None if self._opens else self)
+
+    def pass_on(self, held: Sequence[events.Key | events.Paste], target: Widget | None = None) -> None:
+        """Give ``target``, or else what has the focus then, what was held, and the app what it has kept. It is the
+        app's own turn: all that is on its way to the app comes before it, so that nothing overtakes anything."""
         if self._longest is not None:
             self._longest.stop()
-        target = self.app if self._opens else self
-        for event in held or ():
-            again = (
-                events.Key(event.key, event.character) if isinstance(event, events.Key) else events.Paste(event.text)
-            )
-            target.post_message(again)
+            self._longest = None
+
+        async def give() -> None:
+            if held is self._held:
+                self._held = None
+            kept, self.kept = self.kept or (), None
+            receiver = target or self.app.focused or self.screen
+            for event in held:
+                if isinstance(event, events.Key):
+                    receiver._forward_event(events.Key(event.key, event.character))
+                else:
+                    receiver._forward_event(events.Paste(event.text))
+            for event in kept:
+                await self.app.on_event(event)
+
+        self.app.call_later(give)
 
     def restore(self, typed: str, pastes: Sequence[tuple[str, str]]) -> None:
         """Put a returned message with its pastes before the text typed since. Undo begins there."""
