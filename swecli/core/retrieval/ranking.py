@@ -226,9 +226,9 @@ class Query(Struct, frozen=True):
 _TRAILER = lazy_pattern(
     r"^(?:[\w-]+-by|co-authored-by|change-id|git-svn-id|fixes|closes|refs?): .*$", re.IGNORECASE | re.MULTILINE
 )
-_ADDRESS = lazy_pattern(r"https?://\S+|(?<!\S)\S+@\S+\.\w+|\b[0-9a-f]{7,40}\b|#\d+")
-"""Web and mail addresses, hashes and numbers of issues. A mail address begins after a blank: to look for one from each
-character on takes a second for 20,000 without a blank."""
+_ADDRESS = lazy_pattern(r"https?://\S+|(?<!\S)\S[^\s@]*@\S+\.\w+|\b[0-9a-f]{7,40}\b|#\d+")
+"""Web and mail addresses, hashes and numbers of issues. A mail address begins after a blank and is looked for
+behind the first @: from each character, or each @, on it takes up to a second for 20,000 without a blank."""
 _QUOTED = lazy_pattern(r"`([^`\n]{2,80})`")
 _LONGEST: Final = 20_000
 """Characters of a text searched for words."""

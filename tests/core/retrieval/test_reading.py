@@ -105,7 +105,11 @@ def test_words_of_the_title_count_most_and_names_in_output_are_no_names() -> Non
 
 
 @pytest.mark.parametrize(
-    "address", ["ann@voucher.org", "<ann@voucher.org>", "(see:ann@voucher.org", "https://voucher.org/basket", "#4711"]
+    "address",
+    [
+        *("ann@voucher.org", "<ann@voucher.org>", "(see:ann@voucher.org", "ann@voucher@basket.org", "@@voucher.org"),
+        *("https://voucher.org/basket", "#4711"),
+    ],
 )
 def test_an_address_says_nothing(address: str) -> None:
     assert query_of(f"Tax is wrong\n\nAsk {address} about it.").terms == query_of("Tax is wrong\n\nAsk about it.").terms
