@@ -84,14 +84,19 @@ class Prices:
         self._pricer = pricer or Pricer()
         self._own = own if own is not None else {}
         self._addresses: dict[str, str] = {}
+        self._meant: dict[str, str] = {}
+        """Models by the names without a provider that they were made by."""
 
-    def note(self, config: ClientConfig) -> None:
+    def note(self, config: ClientConfig, name: str = "") -> None:
         self._addresses[config.info.ref] = config.base_url
+        if name and "/" not in name:
+            self._meant[name] = config.info.ref
 
     def __call__(self, model_ref: str, usage: Usage) -> str | None:
         """US dollars as a decimal number for a response; None if the price is unknown."""
         if usage.cost is not None:
             return cost_text(usage.cost)
+        model_ref = self._meant.get(model_ref, model_ref)
         if model_ref in self._own:
             cost = cost_of(self._own[model_ref], usage, utc_now())
             return cost_text(cost) if cost is not None else None
@@ -426,7 +431,7 @@ class ModelSupply:
         """
         if self._options.script is not None:
             return _scripted(self._options)
-        name = expand(model, self._settings)
+        name = wanted = expand(model, self._settings)
         if not self._is_reference(name):
             found = find_model(name, self._known())
             if found.ref or "/" not in name:
@@ -437,7 +442,7 @@ class ModelSupply:
             client = self.windows.client(partial(self._resolve, name))
         except (ProviderSetupError, KeyStoreError) as error:
             raise ModelUnavailable(str(error)) from error
-        self._prices.note(client.config)
+        self._prices.note(client.config, wanted)
         return client
 
     def renewed(self, client: ModelClient) -> ModelClient | None:

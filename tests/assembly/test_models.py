@@ -20,6 +20,7 @@ from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.offers import Account, KeyState
 from swecli.core.llm.providers import known_providers
 from swecli.core.llm.windows import SECONDS, ModelList
+from swecli.core.protocol.messages import Usage
 from swecli.core.validation import validated
 from swecli.launch import LaunchOptions, StartError
 
@@ -169,6 +170,8 @@ def test_the_settings_may_name_a_model_without_its_provider() -> None:
     assert models.remarks == (f"opus is {chosen}.",)
     small = models.make(side_models(settings(model={"small": "haiku"}))["small"])
     assert small.info.ref.startswith("anthropic/claude-haiku-")
+    usage = Usage(input_total=1_000, output_total=1_000)
+    assert models._prices("haiku", usage) == models._prices(small.info.ref, usage) is not None
     with pytest.raises(StartError, match="unknown model 'nonsense'"):
         supply(settings(model={"name": "nonsense"}), headless, anthropic).chosen()
 
