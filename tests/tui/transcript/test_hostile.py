@@ -24,7 +24,7 @@ from swecli.core.protocol.blocks import (
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.palette import DARK, LIGHT
 from swecli.tui.transcript.rows import Row, cells
-from swecli.tui.transcript.tool_rows import render_display
+from swecli.tui.transcript.tool_rows import MAX_LINE, render_display
 from tests.support.thorough import examples
 from tests.tui.transcript.samples import DISPLAYS, HOSTILE, blocks
 
@@ -102,9 +102,10 @@ def test_display_blocks(trap: str, width: int) -> None:
 
 @pytest.mark.parametrize("trap", TRAPS)
 def test_blocks(trap: str) -> None:
+    length = MAX_LINE + 2_000 if trap == "one_line" else LENGTH
     for block in blocks().values():
         for expanded in (False, True):
-            check(render_block(put(block, TRAPS[trap][:LENGTH]), 60, LIGHT, expanded=expanded), 60)
+            check(render_block(put(block, TRAPS[trap][:length]), 60, LIGHT, expanded=expanded), 60)
 
 
 def test_entities_of_markdown_pass_the_door_after_decoding() -> None:
