@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from rich.color import Color, blend_rgb
+from rich.color import Color, ColorSystem, blend_rgb
 from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
@@ -69,9 +69,8 @@ def colours(palette: Palette, names: tuple[str, ...]) -> Mapping[str, Style]:
         USER_INSTRUCTIONS: palette.inline_code,
     }
     hues = [style + _PLAIN if style.color else style for style in usual.values()]
-    ends = (_BLACK, _WHITE) if palette.dark else (_WHITE, _BLACK)
-    mixed = dict.fromkeys(_mixed(hue, end) for end in ends for hue in hues[1:])
-    left = deque(style for style in mixed if style not in hues)
+    ends = (_WHITE, _BLACK) if palette.dark else (_BLACK, _WHITE)
+    left = deque(_apart(hues, [_mixed(hue, end, share) for share in _SHARES for end in ends for hue in hues[1:]]))
     found: dict[str, Style] = {}
     for name, style in zip(usual, hues, strict=True):
         found[name] = style if style not in found.values() or not left else left.popleft()
@@ -91,11 +90,29 @@ _BLACK: Final = ColorTriplet(0, 0, 0)
 _WHITE: Final = ColorTriplet(255, 255, 255)
 
 
-def _mixed(hue: Style, end: ColorTriplet) -> Style:
-    """The colour almost half-way to ``end``; the terminal's own colours can't be mixed."""
+_SHARES: Final = (0.45, 0.3, 0.6)
+
+
+def _mixed(hue: Style, end: ColorTriplet, share: float) -> Style:
+    """The colour with this share of ``end``; the terminal's own colours can't be mixed."""
     if hue.color is None or hue.color.triplet is None:
         return hue
-    return Style.from_color(Color.from_triplet(blend_rgb(hue.color.triplet, end, 0.45))) + _PLAIN
+    return Style.from_color(Color.from_triplet(blend_rgb(hue.color.triplet, end, share))) + _PLAIN
+
+
+def _apart(taken: Sequence[Style], others: Sequence[Style]) -> list[Style]:
+    """Those of ``others`` that differ from all before them with 256 colours too."""
+    seen = {_of_256(style) for style in taken}
+    found: list[Style] = []
+    for style in others:
+        if _of_256(style) not in seen:
+            seen.add(_of_256(style))
+            found.append(style)
+    return found
+
+
+def _of_256(style: Style) -> int | None:
+    return style.color.downgrade(ColorSystem.EIGHT_BIT).number if style.color is not None else None
 
 
 def names_of(budget: Budget) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from swecli.tui.screens.context_chart import colours
 from swecli.tui.screens.inspector import Inspector
 from swecli.tui.screens.wire import WireBoard
 from swecli.tui.themes.files import known
-from swecli.tui.transcript.palette import TERMINAL, palette_of
+from swecli.tui.transcript.palette import DARK, LIGHT, TERMINAL, palette_of
 from tests.support.inspected import Inspected, cache_history, price, tell_requests
 from tests.tui.golden import check
 from tests.tui.support import Running, Session, running
@@ -774,10 +774,10 @@ def test_each_component_has_its_own_colour_in_the_bar_and_in_the_list() -> None:
         "tail",
     )
     names = (*own[:7], "tool descriptions of maps", *own[7:])
-    for scheme in known():
-        styles = colours(palette_of(scheme), names)
-        assert len({styles[name] for name in names}) == len(names), scheme.name
-        assert all(styles[name] == colours(palette_of(scheme), ())[name] for name in own), scheme.name
+    for palette in (DARK, LIGHT, *map(palette_of, known())):
+        styles = colours(palette, names)
+        assert len({styles[name] for name in names}) == len(names), palette.name
+        assert all(styles[name] == colours(palette, ())[name] for name in own), palette.name
 
 
 def test_descriptions_of_tools_are_shown_as_json() -> None:
