@@ -506,13 +506,19 @@ class SwecliApp(App[int], inherit_bindings=False):
         }
         actions[where]()
 
-    async def on_event(self, event: events.Event) -> None:
+    def _waits(self, event: events.Event) -> bool:
+        """Keep a key or a paste behind those for which it is not yet clear which widget gets them."""
         kept = self.main.prompt.editor.kept
-        if kept is not None and isinstance(event, (events.Key, events.Paste)) and not event.is_forwarded:
-            first = isinstance(event, events.Key) and self.keymap.before_others(event.key)
-            if not first:
-                kept.append(event)
-                return
+        if kept is None or not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
+            return False
+        if isinstance(event, events.Key) and self.keymap.before_others(event.key):
+            return False
+        kept.append(event)
+        return True
+
+    async def on_event(self, event: events.Event) -> None:
+        if self._waits(event):
+            return
         if isinstance(event, events.Key) and not event.is_forwarded:  # forwarded ones bubble up here again
             main = self.main
             types = event.is_printable and main.dock.panel is None and main.list_view is None

@@ -52,7 +52,8 @@ class Keymap:
 
     def before_others(self, key: str) -> bool:
         """Whether the key acts before the focused widget gets it."""
-        return (self.action("everywhere", key) or "close") not in _AFTER_OTHERS
+        action = self.action("everywhere", key)
+        return action is not None and action not in _AFTER_OTHERS
 
     def freed(self, place: Place, key: str) -> bool:
         """Whether the key had an action in this place until the user unbound it."""

@@ -217,9 +217,10 @@ def _split(reference: str, custom: Sequence[ProviderConfig]) -> tuple[ProviderCo
                 f"unknown model {reference!r}: write provider/name, for example openai/{model or name or 'NAME'}"
             )
         if "://" in reference:
+            address = reference.strip()
             raise UnknownProvider(
-                f"{reference.strip()} is an address, not a model: for an OpenAI-compatible server, start "
-                f"swecli with --base-url {reference.strip()}"
+                f"{address} is an address, not a model: for an OpenAI-compatible server, start swecli with "
+                f"--base-url {address}"
             )
         near = difflib.get_close_matches(name.lower(), providers, 1)
         meant = f" Did you mean {near[0]}/{model}?" if near else ""

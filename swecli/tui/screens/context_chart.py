@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from rich.color import Color, ColorSystem, blend_rgb
-from rich.color_triplet import ColorTriplet
 from rich.style import Style
 
 from swecli.core.context_management.forecast import Mark, TurnPoint
@@ -34,6 +31,7 @@ from swecli.core.protocol.budget import (
 from swecli.figures import percent
 from swecli.figures import tokens as short
 from swecli.tui.screens.board import Line, text_line
+from swecli.tui.themes.scheme import BLACK, WHITE, mix, of_256
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import cells
 
@@ -69,50 +67,32 @@ def colours(palette: Palette, names: tuple[str, ...]) -> Mapping[str, Style]:
         USER_INSTRUCTIONS: palette.inline_code,
     }
     hues = [style + _PLAIN if style.color else style for style in usual.values()]
-    ends = (_WHITE, _BLACK) if palette.dark else (_BLACK, _WHITE)
-    left = deque(_apart(hues, [_mixed(hue, end, share) for share in _SHARES for end in ends for hue in hues[1:]]))
+    left = iter(_shades(hues, dark=palette.dark))
     found: dict[str, Style] = {}
     for name, style in zip(usual, hues, strict=True):
-        found[name] = style if style not in found.values() or not left else left.popleft()
+        found[name] = next(left, style) if style in found.values() else style
     for name in dict.fromkeys((MEMORY, PLAYBOOK, SKILLS, RETRIEVED, TAIL, *names)):
-        if name not in found and left:
-            left.rotate(-1)
-            found[name] = left[-1]
-        elif name not in found:
-            found[name] = hues[len(found) % len(hues)]
+        if name not in found:
+            found[name] = next(left, hues[len(found) % len(hues)])
     return found
 
 
 _PLAIN: Final = Style(italic=False, bold=False, underline=False, dim=False)
-
-
-_BLACK: Final = ColorTriplet(0, 0, 0)
-_WHITE: Final = ColorTriplet(255, 255, 255)
-
-
 _SHARES: Final = (0.45, 0.3, 0.6)
 
 
-def _mixed(hue: Style, end: ColorTriplet, share: float) -> Style:
-    """The colour with this share of ``end``; the terminal's own colours can't be mixed."""
-    if hue.color is None or hue.color.triplet is None:
-        return hue
-    return Style.from_color(Color.from_triplet(blend_rgb(hue.color.triplet, end, share))) + _PLAIN
-
-
-def _apart(taken: Sequence[Style], others: Sequence[Style]) -> list[Style]:
-    """Those of ``others`` that differ from all before them with 256 colours too."""
-    seen = {_of_256(style) for style in taken}
+def _shades(hues: Sequence[Style], *, dark: bool) -> list[Style]:
+    """Mixtures with white and black of all ``hues`` but the first, which is grey. They differ from each other and from
+    ``hues`` with 256 colours too. The terminal's own colours can't be mixed."""
+    exact = [hue.color.triplet.hex for hue in hues if hue.color is not None and hue.color.triplet is not None]
+    ends = (WHITE, BLACK) if dark else (BLACK, WHITE)
+    seen = {of_256(colour) for colour in exact}
     found: list[Style] = []
-    for style in others:
-        if _of_256(style) not in seen:
-            seen.add(_of_256(style))
-            found.append(style)
+    for colour in [mix(colour, end, share) for share in _SHARES for end in ends for colour in exact[1:]]:
+        if of_256(colour) not in seen:
+            seen.add(of_256(colour))
+            found.append(Style.parse(colour) + _PLAIN)
     return found
-
-
-def _of_256(style: Style) -> int | None:
-    return style.color.downgrade(ColorSystem.EIGHT_BIT).number if style.color is not None else None
 
 
 def names_of(budget: Budget) -> tuple[str, ...]:
@@ -147,14 +127,19 @@ def bar_lines(budget: Budget, width: int, palette: Palette) -> list[Line]:
         bar += text_line((fill_of(number, palette) * size, styles[name]))
         end = at + size
     bar += text_line(("·" * (width - end), palette.rule))
-    return [bar, _ticks(budget, places, width, palette)]
+    return [bar, _ticks(budget, places, styles, width, palette)]
 
 
-def _ticks(budget: Budget, places: Sequence[tuple[str, int, int]], width: int, palette: Palette) -> Line:
+def _ticks(
+    budget: Budget,
+    places: Sequence[tuple[str, int, int]],
+    styles: Mapping[str, Style],
+    width: int,
+    palette: Palette,
+) -> Line:
     total = max(budget.effective, budget.used, 1)
     marks: dict[int, tuple[str, Style]] = {}
     limits = {part.name: part for part in budget.components if part.limit is not None}
-    styles = colours(palette, names_of(budget))
     for name, at, _ in places:
         part = limits.get(name)
         if part is None or part.limit is None:

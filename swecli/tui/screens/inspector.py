@@ -350,9 +350,10 @@ class Inspector(Board):
         self._rows = max(1, height - len(head) - 1 - len(foot))
         self.list.follow(self._rows)
         rows = self.list.rows[self.list.top : self.list.top + self._rows]
+        styles = colours(palette, names_of(self._picture.budget))
         body: list[Line] = []
         for number, item in enumerate(rows, self.list.top):
-            body += self._row(item, number == self.list.at, width, palette)
+            body += self._row(item, number == self.list.at, styles.get(item.component, palette.dim), width, palette)
         if not rows:
             body = [text_line(("  No item matches.", palette.dim))]
         body += [[] for _ in range(self._rows - len(body))]
@@ -422,13 +423,11 @@ class Inspector(Board):
             text_line((left, style), (" " + "─" * max(0, gap - 2) + " ", palette.rule), (right, palette.dim)), width
         )
 
-    def _row(self, item: ContextItem, chosen: bool, width: int, palette: Palette) -> list[Line]:
+    def _row(self, item: ContextItem, chosen: bool, mark: Style, width: int, palette: Palette) -> list[Line]:
         now, staged = self._clock(), self.list.staged.get(item.id)
         age = _age(now - item.created) if item.created else ""
         used = _age(now - item.used) if item.used > item.created else ""
         times = f"{age:>7}{used:>7}"
-        assert self._picture is not None
-        mark = colours(palette, names_of(self._picture.budget)).get(item.component, palette.dim)
         key = (item, chosen, staged, times, mark)
         return self.once(key, lambda: [self._item(item, chosen, staged, times, mark, width, palette)])
 
