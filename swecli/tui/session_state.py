@@ -219,8 +219,8 @@ def _keep(state: UiState, left: list[Request], at: float) -> None:
 
 def _complete(state: UiState, body: ItemCompleted, at: float) -> None:
     item = state.running.pop(body.item, None)
-    if item is not None and item.kind == "user":
-        state.interrupting = False  # a user's command ends no turn
+    if item is not None and item.kind == "user" and not state.busy:
+        state.interrupting = False  # a user's command outside a turn, whose end does it otherwise
     _keep(state, [request for request in state.requests if request.item != body.item], at)
     if item is not None and item.kind == "text" and body.parts:
         text = getattr(body.parts[0], "text", "")

@@ -114,6 +114,16 @@ async def test_a_message_that_is_interrupted_before_an_answer_returns_to_the_pro
         await it.shows("Interrupted before an answer; your message is back in the prompt")
 
 
+async def test_a_message_that_is_interrupted_while_it_is_still_told_returns_to_the_prompt() -> None:
+    started, completed = ASKED
+    async with running((started, WAIT_FOR_INTERRUPT)) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.session.state.unanswered)
+        it.app.session.interrupt()
+        it.session.emit(completed)  # before the end of the turn
+        await it.until(lambda: it.session.sent(Rewind) == [Rewind("u1")])
+
+
 @pytest.mark.parametrize(("answered", "draft"), [(True, ""), (False, "more")])
 async def test_an_interrupted_message_stays_with_an_answer_or_another_draft(answered: bool, draft: str) -> None:
     begun = (ItemStarted("a1", "text"), ItemDelta("a1", "Well")) if answered else ()
