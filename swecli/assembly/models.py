@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from swecli.assembly.accounts import Accounts
 from swecli.assembly.startup import startup_of
+from swecli.core.config.consistency import window_setting
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.load import ConfigError
 from swecli.core.config.settings import (
@@ -134,6 +135,8 @@ class _Known(Struct):
     stated: int | None = None
     settled: bool = False
     """Asking (again) would bring nothing new."""
+    setting: str = ""
+    """Name of the setting for this model's window, if it is set."""
 
 
 class Windows:
@@ -153,12 +156,15 @@ class Windows:
         self._today = today
         self._known: WeakKeyDictionary[ModelClient, _Known] = WeakKeyDictionary()
 
-    def client(self, resolve: Resolve) -> HttpModelClient:
+    def client(self, resolve: Resolve, setting: str = "") -> HttpModelClient:
+        """``setting`` is the name of the setting for the model's window, if it is set."""
         plain = resolve(None, None)
         learned = self._store.find(host_key(plain.base_url), plain.target.origin.model)
-        client = HttpModelClient(resolve(None, learned) if learned is not None else plain, self._dump)
-        # A window set by the user needs no query.
-        self._known[client] = _Known(resolve, learned=learned, settled=plain.info.window_source == "user")
+        config = resolve(None, learned) if learned is not None else plain
+        client = HttpModelClient(config, self._dump)
+        # A window set by the user needs no query, unless the server has refused it.
+        settled = config.info.window_source == "user"
+        self._known[client] = _Known(resolve, learned=learned, settled=settled, setting=setting)
         return client
 
     def may_tell(self, client: ModelClient) -> bool:
@@ -192,13 +198,15 @@ class Windows:
         stated, before = error.window, client.info.window
         if known is None or stated is None or stated == before or not isinstance(client, HttpModelClient):
             return ""
-        today = self._today()
         server, model = host_key(client.config.base_url), client.config.target.origin.model
-        trouble = await asyncio.to_thread(self._store.learn, server, model, stated, today)
-        known.stated, known.learned = stated, LearnedWindow(stated, today.isoformat())
+        set_by_user = before if client.info.window_source == "user" else known.learned and known.learned.refuted
+        refuted = set_by_user if set_by_user is not None and set_by_user > stated else None
+        known.stated, known.learned = stated, LearnedWindow(stated, self._today().isoformat(), refuted)
+        trouble = await asyncio.to_thread(self._store.learn, server, model, known.learned)
         if not self._update(client, known):
             return trouble
-        return f"{server} reports a context window of {stated:,} tokens for {model}. {trouble}".strip()
+        instead = f", so the {refuted:,} of {known.setting} no longer count" if refuted and known.setting else ""
+        return f"{server} reports a context window of {stated:,} tokens for {model}{instead}. {trouble}".strip()
 
     def _update(self, client: HttpModelClient, known: _Known) -> bool:
         before = client.info
@@ -439,7 +447,8 @@ class ModelSupply:
             if not name:
                 raise ModelUnavailable(found.problem)
         try:
-            client = self.windows.client(partial(self._resolve, name))
+            setting, key = window_setting(self._settings, name)
+            client = self.windows.client(partial(self._resolve, name), ".".join(key) if setting is not None else "")
         except (ProviderSetupError, KeyStoreError) as error:
             raise ModelUnavailable(str(error)) from error
         self._prices.note(client.config, wanted)
@@ -588,6 +597,7 @@ class ModelSupply:
         overrides = Overrides(
             base_url=options.base_url if options.base_url and name == self._main else self._pinned.get(name, ""),
             window=settings.models.window.get(name),
+            refuted_window=learned.refuted if learned is not None else None,
             first_timeout=settings.model.first_token_timeout,
             idle_timeout=settings.model.stall_timeout,
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from swecli.assembly.models import ModelSupply
@@ -85,6 +87,38 @@ async def test_what_an_error_states_counts_at_once_and_in_the_next_session(tmp_p
         assert window(supply(tmp_path, server).make("vllm/other")) == (32_000, "assumed")
         set_by_user = supply(tmp_path, server, providers={"vllm": {"window": 16_000}}).make("vllm/qwen")
         assert window(set_by_user) == (16_000, "user")
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        ({"models": {"window": {"vllm/qwen": 16_000}}}, "models.window"),
+        ({"providers": {"vllm": {"window": 16_000}}}, "providers.vllm.window"),
+    ],
+)
+async def test_a_setting_that_the_server_refuted_does_not_count_again(
+    tmp_path: Path, setting: dict[str, Any], name: str
+) -> None:
+    async with serve_json({}) as server:
+        models = supply(tmp_path, server, **setting)
+        client = models.make("vllm/qwen")
+        text = await models.windows.learn(client, ProviderError("context_overflow", "too long", window=8192))
+        assert "8,192" in text
+        assert f"16,000 of {name}" in text
+        later = supply(tmp_path, server, **setting)
+        client = later.make("vllm/qwen")
+        assert window(client) == (8192, "learned")
+        await later.windows.ask(client)  # the server may have been started anew
+        server.routes["/v1/models"] = {"object": "list", "data": [{"id": "qwen", "max_model_len": 12_000}]}
+        await later.windows.ask(client)
+        assert window(client) == (12_000, "endpoint")
+        server.routes["/v1/models"] = {"object": "list", "data": [{"id": "qwen", "max_model_len": 64_000}]}
+        fresh = supply(tmp_path, server, **setting)
+        client = fresh.make("vllm/qwen")
+        await fresh.windows.ask(client)
+        assert window(client) == (16_000, "user")
+        changed = supply(tmp_path, server, models={"window": {"vllm/qwen": 12_000}}).make("vllm/qwen")
+        assert window(changed) == (12_000, "user")
 
 
 async def test_an_error_is_right_even_against_the_server_and_the_user(tmp_path: Path) -> None:
@@ -190,3 +224,34 @@ async def test_a_session_learns_from_an_overflow(tmp_path: Path) -> None:
             assert session.view.model.window == 9000
             assert any("9,000" in event.body.text for event in events if isinstance(event.body, Notice))
         assert window(supply(tmp_path, server).make("vllm/qwen")) == (9000, "learned")
+
+
+ANSWER = Reply(
+    b'data: {"id": "1", "choices": [{"index": 0, "delta": {"content": "Hello."}, "finish_reason": "stop"}]}\n\n'
+    b"data: [DONE]\n\n",
+    content_type="text/event-stream",
+)
+
+
+@pytest.mark.parametrize("setting", [{}, {"models": {"window": {"vllm/qwen": 32_768}}}])
+async def test_a_turn_goes_on_with_the_window_that_a_refusal_names(tmp_path: Path, setting: dict[str, Any]) -> None:
+    routes = {"/v1/chat/completions": (Reply(OVERFLOW, 400), ANSWER)}
+    async with serve_json(routes) as server, session_with(supply(tmp_path, server, **setting), tmp_path) as opened:
+        session, events = opened
+        session.send(Submit("hi"))
+        await until(lambda: any(isinstance(event.body, TurnEnded) for event in events))
+        ended = next(event.body for event in events if isinstance(event.body, TurnEnded))
+        assert (ended.outcome, ended.error_kind) == ("done", "")
+        refused, accepted = [json.loads(request.body) for request in server.asked if "completions" in request.path]
+        assert len(json.dumps(accepted)) < len(json.dumps(refused))  # short prompt and few tools
+        assert session.view.messages[-1].text == "Hello."
+
+
+async def test_a_second_refusal_ends_the_turn(tmp_path: Path) -> None:
+    routes = {"/v1/chat/completions": Reply(OVERFLOW, 400)}
+    async with serve_json(routes) as server, session_with(supply(tmp_path, server), tmp_path) as (session, events):
+        session.send(Submit("hi"))
+        await until(lambda: any(isinstance(event.body, TurnEnded) for event in events))
+        ended = next(event.body for event in events if isinstance(event.body, TurnEnded))
+        assert (ended.outcome, ended.error_kind) == ("blocked", "context_overflow")
+        assert server.paths.count("/v1/chat/completions") == 2

@@ -34,7 +34,8 @@ class Asked:
 
 @dataclass(slots=True)
 class JsonServer:
-    """``routes`` maps a path, without its query, to a ``Reply`` or to a JSON value."""
+    """``routes`` maps a path, without its query, to a ``Reply`` or to a JSON value; a tuple of replies is given in
+    turn, the last one from then on."""
 
     routes: dict[str, Any]
     port: int = 0
@@ -65,7 +66,12 @@ async def serve_json(routes: Mapping[str, Any]) -> AsyncIterator[JsonServer]:
             while (request := await read_request(reader)) is not None:
                 server.asked.append(request)
                 server.reached.set()
-                reply = _reply(server.routes.get(request.path.partition("?")[0]))
+                path = request.path.partition("?")[0]
+                route = server.routes.get(path)
+                if isinstance(route, tuple):
+                    earlier = sum(before.partition("?")[0] == path for before in server.paths) - 1
+                    route = route[min(earlier, len(route) - 1)]
+                reply = _reply(route)
                 if reply.drop:
                     return
                 if reply.stall:

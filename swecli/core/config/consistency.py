@@ -53,7 +53,8 @@ def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
 
 def _sizes(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
     agent, context = settings.agent, settings.context
-    window, where = _window(settings)
+    main = expand(settings.model.name, settings) if settings.model.name else ""
+    window, where = window_setting(settings, main)
     budget, budget_key = agent.context_budget, ("agent", "context_budget")
     if budget is not None and window is not None and budget > window:
         yield (
@@ -73,9 +74,8 @@ def _sizes(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
             yield (name, key), f"{size:,} leaves no space in {'.'.join(key)} {total:,}"
 
 
-def _window(settings: Settings) -> tuple[int | None, Key]:
-    """The main model's window, if the settings name it, and the key."""
-    name = expand(settings.model.name, settings) if settings.model.name else ""
+def window_setting(settings: Settings, name: str) -> tuple[int | None, Key]:
+    """The window that the settings name for ``provider/name``, and its key."""
     if name in settings.models.window:
         return settings.models.window[name], ("models", "window")
     provider = name.partition("/")[0]

@@ -68,6 +68,11 @@ class PreparedRequest(Struct, frozen=True):
     def blocked(self) -> bool:
         return self.budget.level == "block"
 
+    @property
+    def fits(self) -> bool:
+        """Whether it may be sent without a compaction before."""
+        return self.budget.level in ("ok", "warn")
+
 
 class ContextManager:
     """Measures and builds one session's context. Its initial tools are frozen for the session; ``added_tools`` follow

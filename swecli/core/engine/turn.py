@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import REQUEST_NOT_SENT, over_cap
@@ -43,7 +43,7 @@ from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.spending_limits import BUDGET_KIND, SpendingGate
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import absorb_steering, edit_queue
-from swecli.core.llm.types import ModelClient, ProviderError
+from swecli.core.llm.types import ModelClient, ModelRequest, ProviderError
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import (
     ItemCompleted,
@@ -150,7 +150,8 @@ class Turn:
         self._repeats = RepeatGuard(recorder, services.tools, asker)
         self._step = 0
         self._cuts = 0
-        self._overflows = 0
+        self._tried: set[Literal["rebuilt", "compacted"]] = set()
+        """Remedies tried since the newest answer for requests that the provider refused as too long."""
         self._empty = 0
         self._unmeasured = False
         """Whether the newest measure is a request's, which includes a tail; the step's end measures without it."""
@@ -387,7 +388,8 @@ class Turn:
             if not has_content(message):
                 full = silent_overflow(message, prepared.request.max_output_tokens, prepared.budget, self._client.info)
             if full is None:
-                self._cuts = self._overflows = 0
+                self._cuts = 0
+                self._tried.clear()
                 return result
             self._account.end()
             result = AnswerFailed(full)
@@ -405,9 +407,7 @@ class Turn:
         error = result.error
         silent = isinstance(result, AnswerFailed) and error.kind == "truncated" and is_nearly_full(prepared.budget)
         if error.kind == "context_overflow" or silent:
-            await self._models.learn(error)
-            self._overflows += 1
-            return self._overflows == 1 and await self._compactions.after_overflow(self._prepare(), self._client)
+            return await self._makes_fit(prepared, error)
         if isinstance(result, AnswerInterrupted):
             self._cuts += 1
             if await self._asking.wait(error, self._client.info, self._cuts, CUT_LIMIT):
@@ -416,6 +416,22 @@ class Turn:
             return False
         await self._models.ready()
         return True
+
+    async def _makes_fit(self, refused: PreparedRequest, error: ProviderError) -> bool:
+        """Learn from the refusal of a too long request, and make the next one fit: built anew for the stated window, if
+        that is enough, else after a compaction. Each is tried once. False if no request can fit."""
+        await self._models.learn(error)
+        rebuilt = self._prepare()
+        if "rebuilt" not in self._tried and rebuilt.fits and _asks_less(rebuilt.request, refused.request):
+            # The provider may count more than swecli does.
+            counted = self._services.context.weigh(refused.request, self._client.info).used
+            if (error.prompt_tokens or 0) * rebuilt.budget.used < rebuilt.budget.block_at * max(1, counted):
+                self._tried.add("rebuilt")
+                return True
+        if "compacted" in self._tried:
+            return False
+        self._tried.add("compacted")
+        return await self._compactions.after_overflow(rebuilt, self._client)
 
     def _failure(self, error: ProviderError) -> TurnStopped:
         go_on = GO_ON_LATER if error.unreached else ""
@@ -470,6 +486,14 @@ class Turn:
             raise TurnStopped("error", f"the model gave two empty answers in a row. {advice}", "empty")
         self._recorder.emit(Notice("The model gave an empty answer; asking again.", "warning", "model"))
         return True
+
+
+def _asks_less(request: ModelRequest, refused: ModelRequest) -> bool:
+    """Whether a request with the same messages has another profile, or leaves less room for its answer."""
+    if (request.system, request.tools) != (refused.system, refused.tools):
+        return True
+    most = refused.max_output_tokens
+    return request.max_output_tokens is not None and (most is None or request.max_output_tokens < most)
 
 
 def _last_word(message: Message) -> str:

@@ -93,6 +93,8 @@ class Overrides(Struct, frozen=True):
     base_url: str = ""
     protocol: str = ""
     window: int | None = None
+    refuted_window: int | None = None
+    """A window of the settings that the server has refused: it counts only up to the window known otherwise."""
     max_output: int | None = None
     timeouts: Timeouts | None = None
     first_timeout: float | None = None
@@ -131,7 +133,8 @@ def resolve(
     headers = _checked_headers(provider, {**_key_header(protocol, key), **provider.headers})
     info = look_up(provider.name, model)
     window = chosen.window or provider.window
-    if window is not None:
+    refuted = window == chosen.refuted_window and (info.window or 0) < (window or 0)
+    if window is not None and not refuted:
         info = replace(info, window=window, window_source="user")
     max_output = chosen.max_output or provider.max_output
     if max_output is not None:

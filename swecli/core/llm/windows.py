@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from datetime import date
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlsplit
@@ -78,10 +77,12 @@ _VERSION = 1
 
 
 class LearnedWindow(Struct, frozen=True):
-    """A window reported by a server: ``tokens``, on ``day`` (ISO date)."""
+    """A window reported by a server: ``tokens``, on ``day`` (ISO date). ``refuted`` is the larger window of the user's
+    settings that the server refused then; the same setting does not count again."""
 
     tokens: int
     day: str
+    refuted: int | None = None
 
 
 class LearnedWindows:
@@ -99,18 +100,21 @@ class LearnedWindows:
         tokens = as_int(item.get("tokens"))
         if tokens is None or not SMALLEST <= tokens <= LARGEST:
             return None
-        return LearnedWindow(tokens, as_text(item.get("day")))
+        return LearnedWindow(tokens, as_text(item.get("day")), as_int(item.get("refuted")))
 
-    def learn(self, host: str, model: str, tokens: int, day: date) -> str:
+    def learn(self, host: str, model: str, window: LearnedWindow) -> str:
         """Store a window. Returns a sentence for the user if that failed, else the empty string."""
-        if not SMALLEST <= tokens <= LARGEST:
+        if not SMALLEST <= window.tokens <= LARGEST:
             return ""
+        entry: JsonObject = {"tokens": window.tokens, "day": window.day}
+        if window.refuted is not None:
+            entry["refuted"] = window.refuted
         try:
             make_private(self._path.parent)
             with alone_in(self._path.parent):
                 aside = self._put_aside_if_broken()
                 windows = self._read()
-                models = {**as_object(windows.get(host)), model: {"tokens": tokens, "day": day.isoformat()}}
+                models = {**as_object(windows.get(host)), model: entry}
                 self._write(_newest({**windows, host: models}))
         except OSError as error:
             reason = error.strerror or type(error).__name__

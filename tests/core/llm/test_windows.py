@@ -161,6 +161,10 @@ def test_no_catalogue_knows_the_window_of_a_local_server(provider: str) -> None:
     assert look_up_model("my-own", "openai/gpt-oss-20b").window_source == "catalogue"
 
 
+def window(tokens: int, day: date = DAY) -> LearnedWindow:
+    return LearnedWindow(tokens, day.isoformat())
+
+
 # --- learned windows -----------------------------------------------------------------------------------------------
 
 
@@ -171,10 +175,10 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_was_learned_is_found_again(path: Path) -> None:
     assert LearnedWindows(path).find("h:1", "m") is None
-    assert LearnedWindows(path).learn("h:1", "m", 8192, DAY) == ""
-    assert LearnedWindows(path).learn("h:1", "other", 4096, DAY) == ""
-    assert LearnedWindows(path).learn("h:2", "m", 2048, DAY) == ""
-    assert LearnedWindows(path).learn("h:1", "m", 16384, date(2026, 11, 22)) == ""
+    assert LearnedWindows(path).learn("h:1", "m", window(8192)) == ""
+    assert LearnedWindows(path).learn("h:1", "other", window(4096)) == ""
+    assert LearnedWindows(path).learn("h:2", "m", window(2048)) == ""
+    assert LearnedWindows(path).learn("h:1", "m", window(16384, date(2026, 11, 22))) == ""
     store = LearnedWindows(path)
     assert store.find("h:1", "m") == LearnedWindow(16384, "2026-11-22")
     assert store.find("h:1", "other") == LearnedWindow(4096, "2026-11-21")
@@ -188,13 +192,13 @@ def test_the_number_of_a_real_error_is_learned(path: Path) -> None:
     error = classify(400, {}, body)
     assert error.kind == "context_overflow"
     assert error.window is not None
-    LearnedWindows(path).learn(host_key("https://api.example.com/v1"), "m", error.window, DAY)
+    LearnedWindows(path).learn(host_key("https://api.example.com/v1"), "m", window(error.window))
     assert LearnedWindows(path).find("api.example.com", "m") == LearnedWindow(200_000, "2026-11-21")
 
 
 @pytest.mark.parametrize("tokens", [0, -1, 255, 10**12])
 def test_a_number_that_is_no_window_is_not_kept(path: Path, tokens: int) -> None:
-    assert LearnedWindows(path).learn("h", "m", tokens, DAY) == ""
+    assert LearnedWindows(path).learn("h", "m", window(tokens)) == ""
     assert not path.exists()
 
 
@@ -217,7 +221,7 @@ def test_a_broken_file_is_put_aside_and_not_lost(path: Path, content: bytes) -> 
     store = LearnedWindows(path)
     assert store.find("h", "m") is None
     assert path.read_bytes() == content
-    told = store.learn("h", "m", 8192, DAY)
+    told = store.learn("h", "m", window(8192))
     (aside,) = path.parent.glob(f"{path.name}.corrupt-*")
     assert aside.read_bytes() == content
     assert str(aside) in told
@@ -228,7 +232,7 @@ def test_a_second_broken_file_does_not_replace_the_first(path: Path) -> None:
     path.parent.mkdir()
     for content in (b"one", b"two"):
         path.write_bytes(content)
-        LearnedWindows(path).learn("h", "m", 8192, DAY)
+        LearnedWindows(path).learn("h", "m", window(8192))
     kept = sorted(path.parent.glob(f"{path.name}.corrupt-*"))
     assert [each.read_bytes() for each in kept] == [b"one", b"two"]
 
@@ -250,7 +254,7 @@ def test_entries_that_make_no_sense_are_not_used(path: Path, windows: Any) -> No
     path.write_text(json.dumps({"version": 1, "windows": windows}))
     store = LearnedWindows(path)
     assert store.find("h", "m") is None
-    assert store.learn("h", "n", 8192, DAY) == ""
+    assert store.learn("h", "n", window(8192)) == ""
     assert store.find("h", "n") is not None
 
 
@@ -258,7 +262,7 @@ def test_the_file_stays_small_and_keeps_the_newest(path: Path) -> None:
     old = {f"h{number}": {"m": {"tokens": 8192, "day": "2020-01-01"}} for number in range(600)}
     path.parent.mkdir()
     path.write_text(json.dumps({"version": 1, "windows": old}))
-    LearnedWindows(path).learn("new", "m", 4096, DAY)
+    LearnedWindows(path).learn("new", "m", window(4096))
     kept = json.loads(path.read_text())["windows"]
     assert len(kept) == 500
     assert LearnedWindows(path).find("new", "m") == LearnedWindow(4096, "2026-11-21")
@@ -267,7 +271,7 @@ def test_the_file_stays_small_and_keeps_the_newest(path: Path) -> None:
 def test_where_nothing_can_be_written_it_says_so(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("x")
-    told = LearnedWindows(blocked / "learned.json").learn("h", "m", 8192, DAY)
+    told = LearnedWindows(blocked / "learned.json").learn("h", "m", window(8192))
     assert "Could not store" in told
     assert LearnedWindows(blocked / "learned.json").find("h", "m") is None
     assert LearnedWindows(tmp_path).find("h", "m") is None
@@ -275,14 +279,14 @@ def test_where_nothing_can_be_written_it_says_so(tmp_path: Path) -> None:
 
 def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LearnedWindows(path)
-    store.learn("h", "m", 8192, DAY)
+    store.learn("h", "m", window(8192))
     before = path.read_bytes()
 
     def fail(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    assert "No space left" in store.learn("h", "m", 4096, DAY)
+    assert "No space left" in store.learn("h", "m", window(4096))
     assert path.read_bytes() == before
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
@@ -290,7 +294,7 @@ def test_a_failed_write_leaves_the_old_file(path: Path, monkeypatch: pytest.Monk
 def test_another_session_waits_between_the_reading_and_the_writing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = LearnedWindows(path)
     locked = locked_while_writing(monkeypatch, "swecli.core.llm.windows")
-    assert store.learn("h", "m", 4096, DAY) == ""
+    assert store.learn("h", "m", window(4096)) == ""
     assert locked == [True]
 
 
@@ -298,7 +302,7 @@ def test_another_session_waits_between_the_reading_and_the_writing(path: Path, m
 @settings(deadline=None, max_examples=40)
 def test_any_name_can_be_learned(tmp_path_factory: pytest.TempPathFactory, host: str, model: str, tokens: int) -> None:
     store = LearnedWindows(tmp_path_factory.mktemp("learned") / "windows.json")
-    assert store.learn(host, model, tokens, DAY) == ""
+    assert store.learn(host, model, window(tokens)) == ""
     assert store.find(host, model) == LearnedWindow(tokens, "2026-11-21")
 
 
