@@ -331,6 +331,13 @@ class Calibration:
         self._answer = None
         return ""
 
+    def adopt_answers(self, reports: Mapping[MessageSize, Usage]) -> None:
+        """Adopt the sizes that were reported for answers in an earlier run, before the first report in this one. Only
+        what they do not explain is then spread over the rest of the request."""
+        for size, usage in reports.items():
+            if usage.output_total is not None and size.total and size not in self._factors:
+                self._factors[size] = self._of_answer(size, usage.output_total, usage.reasoning or 0)
+
     def rejected(self, sent: Sent, prompt: int, window: int) -> None:
         """Learn from the size that a provider stated when it rejected a request as too long: for servers without usage
         reports the only one. It counts only where the request is larger than predicted, because it may include the
@@ -416,10 +423,14 @@ class Calibration:
         answer = messages[0]
         if answer.role != "assistant" or anchor.output is None or not answer.total:
             return None
+        factors[0] = self._of_answer(answer, anchor.output, anchor.reasoning)
+        return answer
+
+    def _of_answer(self, answer: MessageSize, output: int, reasoning: int) -> float:
+        """Factor of an answer of ``output`` tokens, ``reasoning`` among them."""
         has_reasoning = any(component == REASONING for component, _ in answer.counts)
         kept = has_reasoning and self._sends_reasoning_back
-        factors[0] = max(1, anchor.output - (0 if kept else anchor.reasoning)) / answer.total
-        return answer
+        return max(1, output - (0 if kept else reasoning)) / answer.total
 
     def _settle_answer(self, messages: tuple[MessageSize, ...], anchor: _Anchor) -> None:
         """Remember the answer after the anchor, in case earlier messages change."""
@@ -438,9 +449,7 @@ class Calibration:
             if abs(other - expected) < abs(rest - expected):
                 self._sends_reasoning_back = not self._sends_reasoning_back
                 rest = other
-        kept = has_reasoning and self._sends_reasoning_back
-        output = anchor.output or 0
-        self._factors[answer] = max(1, output - (0 if kept else anchor.reasoning)) / answer.total
+        self._factors[answer] = self._of_answer(answer, anchor.output or 0, anchor.reasoning)
         return rest
 
     def _extends_anchor(self, sent: Sent) -> bool:

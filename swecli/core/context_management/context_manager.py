@@ -277,7 +277,9 @@ class ContextManager:
         return now if now > before else 0
 
     def adopt_size(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
-        """Adopt the known size of an earlier request with these messages, without its tail."""
+        """Adopt the known size of an earlier request with these messages, without its tail. The sizes of its answers
+        are known as well, so the difference to our count belongs to the other parts."""
+        self.monitor.adopt_answers(messages, info)
         self.monitor.observe(replace(self._request(messages, info), tail=""), usage, info)
 
     def _request(

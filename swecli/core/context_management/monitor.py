@@ -227,6 +227,18 @@ class TokenMonitor:
         sent = self._sent(request, sum(self._fixed_components(request, {}).values()))
         return self._calibration(info).observe(sent, usage, info.window or ASSUMED_WINDOW)
 
+    def adopt_answers(self, messages: Sequence[Message], info: ModelInfo) -> None:
+        """Adopt what this model reported for its answers in an earlier run. Only before its first report in this
+        one."""
+        answers = {
+            self._sizes.message(message): message.response.usage
+            for message in messages
+            if message.response is not None
+            and message.response.usage is not None
+            and message.response.origin.model == info.name
+        }
+        self._calibration(info).adopt_answers(answers)
+
     def rejected(self, request: ModelRequest, prompt: int, info: ModelInfo) -> None:
         """Learn from the size, in tokens, that the provider stated when it rejected ``request`` as too long."""
         beside = self._fixed is None or self._fixed[0] != (request.system, request.tools)

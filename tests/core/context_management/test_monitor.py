@@ -19,6 +19,8 @@ from swecli.core.protocol.messages import (
     OpaquePart,
     Origin,
     ReasoningPart,
+    Response,
+    Stop,
     TextPart,
     ToolCallPart,
     ToolResultPart,
@@ -299,3 +301,26 @@ def test_the_upper_edge_is_never_below_the_truth_once_anchored(
         assert budget.source == "measured"
         assert budget.upper >= truth.tokens(sent)
         assert sum(component.tokens for component in budget.components) == budget.used
+
+
+def test_a_runaway_answer_of_an_earlier_run_does_not_enlarge_the_fixed_part() -> None:
+    runaway = Message(
+        "assistant",
+        (TextPart("ab" * 200),),
+        "a1",
+        Response(Origin("openai-chat", "local", "tiny"), Stop("length"), Usage(700, output_total=1_400)),
+    )
+    first, second = request(user("u1")), request(user("u1"), runaway)
+    before = TokenMonitor()
+    before.observe(first, Usage(700, output_total=1_400), SMALL)
+    known = before.measure(second, LIMITS, SMALL)
+    assert known.used == 2_100
+
+    after = TokenMonitor()
+    after.adopt_answers(second.messages, SMALL)
+    after.observe(second, Usage(known.used), SMALL)
+    again = after.measure(second, LIMITS, SMALL)
+    assert again.used == known.used
+    for part in known.components:
+        now = next(other.tokens for other in again.components if other.name == part.name)
+        assert now == pytest.approx(part.tokens, abs=2)

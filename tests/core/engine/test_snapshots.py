@@ -14,6 +14,7 @@ from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
+from swecli.core.protocol.budget import SYSTEM, is_tools
 from swecli.core.protocol.commands import UndoCompaction
 from swecli.core.protocol.events import (
     CompactionCompleted,
@@ -289,3 +290,26 @@ async def test_the_meter_is_the_same_before_and_after_a_turn_that_did_not_end_we
         await told(b)
         assert before is not None
         assert await measured(b) == before.used
+
+
+def fixed(b: Bench) -> dict[str, int]:
+    budget = b.session.view.budget
+    assert budget is not None
+    return {part.name: part.tokens for part in budget.components if part.name == SYSTEM or is_tools(part.name)}
+
+
+@pytest.mark.parametrize("with_snapshot", [True, False])
+async def test_a_runaway_answer_leaves_the_fixed_part_as_it_is(tmp_path: Path, with_snapshot: bool) -> None:
+    kept = Kept() if with_snapshot else None
+    runaway = f'window = 8192\n[[step]]\ntext = "{"ab" * 300}"\nstop = "length"\nusage = {{ output = 3000 }}\n'
+    async with bench(runaway, tmp_path, snapshots=kept) as b:
+        await b.say("Count to a thousand.")
+        before, facts = fixed(b), b.facts
+    async with bench(
+        script('[[step]]\ntext = "Still here."', window=8_192), tmp_path, history=list(facts), snapshots=kept
+    ) as b:
+        await until(lambda: b.session.view.budget is not None)
+        now = fixed(b)
+        assert now.keys() == before.keys()
+        assert all(abs(now[name] - tokens) <= 0.03 * tokens + 2 for name, tokens in before.items())
+        assert (await b.say("Go on.")).outcome == "done"
