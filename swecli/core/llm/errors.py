@@ -24,7 +24,7 @@ from swecli.core.llm.json_values import (
     is_object,
     parse_event,
 )
-from swecli.core.llm.remedies import ErrorContext, hint
+from swecli.core.llm.remedies import NO_MEMORY, TEMPLATE, ErrorContext, hint
 from swecli.core.llm.retry_hints import delay_of, details_of, reset_of, retry_after
 from swecli.core.llm.types import ErrorKind, ProviderError
 from swecli.lazy_pattern import lazy_pattern
@@ -192,13 +192,17 @@ def is_routed(value: object) -> bool:
     return any("provider_name" in item and "raw" in item for item in metadata)
 
 
-def is_per_minute(value: object) -> bool:
-    """Whether Google's per-minute quota is used up, which refills by itself."""
-    return any(
-        "PerMinute" in as_text(as_object(violation).get("quotaId"))
+def used_up(value: object) -> ErrorKind | None:
+    """What a quota of Google that is used up means; None if none is named. One per minute refills by itself, one per
+    day not in time, whatever delay comes with it."""
+    quotas = [
+        as_text(as_object(violation).get("quotaId"))
         for detail in details_of(layers(value))
         for violation in as_list(detail.get("violations"))
-    )
+    ]
+    if any("PerDay" in quota for quota in quotas):
+        return "quota"
+    return "rate_limit" if any("PerMinute" in quota for quota in quotas) else None
 
 
 _SMALLEST, _LARGEST = 256, 100_000_000
@@ -515,7 +519,7 @@ _BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
             r"|extra usage is required|usage_limit_reached|usage limit has been reached"
             r"|(?:exceeded|reached) your monthly included credits|spending limit|arrearage|overdue ?(?:balance|error)"
             r"|budget[_ ](?:has been )?exceeded|exceededbudget|free tier of the model has been exhausted"
-            r"|exceeded_current_quota|key limit exceeded"
+            r"|exceeded_current_quota|key limit exceeded|usage_not_included"
             r"|额度不足|余额不足|欠费|余额已用完",
             re.I,
         ),
@@ -661,12 +665,14 @@ def read_error(
         code,
         "rate_limit"
         if refusal == 429 and ("openrouter" in host or is_routed(value))
-        else _kind(refusal, evidence, overflow, own, is_per_minute(value)),
+        else _kind(refusal, evidence, overflow, own, used_up(value)),
         prompt,
         window,
         next((seconds for seconds in hints[: 3 if refusal == 429 else 2] if seconds is not None), None),
         True
         if code == "tool_use_failed"  # Groq: the next answer may have a readable call
+        else False
+        if refusal == 507 or NO_MEMORY.search(evidence)
         else {"true": True, "false": False}.get((headers or {}).get("x-should-retry", "").strip().lower()),
         as_text(inner.get("param")),
         _MODERATED.search(evidence) is not None,
@@ -712,18 +718,22 @@ def readable(message: str) -> str:
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + " ..."
 
 
-def _kind(status: int | None, evidence: str, overflow: bool, own: ErrorKind | None, per_minute: bool) -> WireKind:
+def _kind(
+    status: int | None, evidence: str, overflow: bool, own: ErrorKind | None, used_up: ErrorKind | None
+) -> WireKind:
     if overflow and status != 429:
         return "context_overflow"
     word: ErrorKind | None = own or next((kind for kind, pattern in _BY_WORD if pattern.search(evidence)), None)
-    if word == "quota" and per_minute:
-        word = "rate_limit"
+    if used_up is not None and word in ("quota", "rate_limit"):
+        word = used_up
     if status == 429 and word in ("quota", "too_large", "overloaded"):
         return word
     if word == "quota" and status != 404:
         return "quota"
     if word == "not_found" and status is not None and status >= 500:
         return word
+    if TEMPLATE.search(evidence) and (status is None or status >= 500):
+        return "bad_request"
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if word is not None and (status is None or word != "bad_request"):

@@ -16,6 +16,7 @@ PROXY_LOGIN_HINT = (
 )
 ADDRESS_LOGIN = "the name and password in its base URL"
 OTHER_MODEL = "choose another model with /model or -m"
+LOAD_MODEL = "The server could not load the model: load it there, or choose a smaller one with /model or -m."
 
 
 KeySource = Literal["environment", "stored", "address", "none"]
@@ -34,7 +35,56 @@ class ErrorContext(Struct, frozen=True):
     key: KeySource = "environment"
 
 
+TEMPLATE = lazy_pattern(
+    r"jinja|(?:chat|prompt)[ _]template|template ?(?:syntax ?)?error| at row \d+, column \d+", re.IGNORECASE
+)
+"""The template with which the server turns the conversation into a prompt fails: it would fail again."""
+NO_MEMORY = lazy_pattern(
+    r"(?:cannot|can't|could not|unable to) free enough memory|requires more (?:system |gpu )?memory"
+    r"|(?:insufficient|not enough) (?:system |gpu |free )?(?:resources|memory) to load"
+    r"|loading (?:was )?(?:aborted|stopped) due to insufficient",
+    re.IGNORECASE,
+)
+"""The server has no memory for the model, and waiting frees none."""
 _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        lazy_pattern(r"requires? (?:the )?--\w|--enable-auto-tool-choice", re.IGNORECASE),
+        f"Start the server with the option that it names, or {OTHER_MODEL}.",
+    ),
+    (TEMPLATE, f"The chat template of the model fails on the server: update it there, or {OTHER_MODEL}."),
+    (
+        lazy_pattern(
+            r"alternate between|roles? must (?:strictly )?alternate|unexpected role|role ['\"`]?tool['\"`]? must"
+            r"|must be followed by tool|did not have response messages|without tool_result|tool_use_id"
+            r"|tool_(?:use|result)[`'\"]? (?:ids?|blocks?)|no tool (?:output|call) found"
+            r"|number of function|function (?:call|response) turn|response parts|tool[ _]call[ _]?ids?\b"
+            r"|thought_?signature|thinking[`'\"]? blocks?|encrypted[ _]content|invalid signature"
+            r"|failed to parse tool[ _]call arguments|tool_calls?\b[^\n]{0,40}\barguments|last message must"
+            r"|first message must|final (?:message|assistant)|(?:text content|content) blocks? must|must be non-?empty"
+            r"|can only get item pairs",
+            re.IGNORECASE,
+        ),
+        f"The server rejects a part of the earlier conversation: /rewind or /compact removes it, or {OTHER_MODEL}.",
+    ),
+    (
+        lazy_pattern(
+            r"input_schema|(?:tools|functions|function_declarations)['\"`]?[.\[]\[?\d|function\.(?:name|parameters)"
+            r"|invalid (?:json )?schema|schema for (?:function|tool)|tool names? must|duplicate (?:tool|function)"
+            r"|too many (?:tools|functions)|(?:number|length|array)[^\n]{0,40}\b(?:tools|functions)\b"
+            r"|(?:tools|functions)\b[^\n]{0,40}(?:too long|at most|maximum)",
+            re.IGNORECASE,
+        ),
+        f"The server rejects the description of a tool: leave out the tool or MCP server that it names, or "
+        f"{OTHER_MODEL}.",
+    ),
+    (
+        lazy_pattern(
+            r"\bimages?\b[^\n]{0,80}(?:exceed|too (?:large|small|big|many)|dimension|maximum|size|decod|process|corrupt"
+            r"|media[ _]type|pixels)|(?:exceed|too (?:large|many)|invalid|decod|process|corrupt)[^\n]{0,40}\bimages?\b",
+            re.IGNORECASE,
+        ),
+        "The server rejects an image: use a smaller PNG or JPEG file; /rewind removes the message with the image.",
+    ),
     (
         lazy_pattern(
             r"(?:country|region|territory|location)[^\n]{0,40} not (?:supported|available)"
@@ -57,8 +107,9 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
             r"|requires more system memory|insufficient system resources",
             re.IGNORECASE,
         ),
-        "The server could not load the model: load it there, or choose a smaller one with /model or -m.",
+        LOAD_MODEL,
     ),
+    (NO_MEMORY, LOAD_MODEL),
     (
         lazy_pattern(
             r"only supported in v1/\w+|not a chat model|chatcompletion operation does not work", re.IGNORECASE
@@ -71,9 +122,13 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
 )
 """Causes that a server names in words and that its status does not tell."""
+_PLAN = lazy_pattern(r"usage_not_included|\bplan\b[^\n]{0,40}upgrade|upgrade[^\n]{0,40}\bplan\b", re.IGNORECASE)
 _LATER = lazy_pattern(r"(?:try|retry)( your request)?( again)? (?:later|after|in )|please (?:re)?try", re.IGNORECASE)
 """The server itself advises to try again."""
-_FORM = lazy_pattern(r"tool|function|image|vision|multi-?modal", re.IGNORECASE)
+_ABILITY = r"tool|function|image|vision|multi-?modal"
+_NO = r"\bnot?\b|n't\b|unsupported|only|at most 0|disabled|unknown|unrecognized|not permitted"
+_FORM = lazy_pattern(rf"(?:{_NO})[^\n]{{0,60}}(?:{_ABILITY})|(?:{_ABILITY})[^\n]{{0,60}}(?:{_NO})", re.IGNORECASE)
+"""The model lacks an ability that the request needs."""
 
 
 def hint(kind: ErrorKind, status: int, message: str, context: ErrorContext, *, moderated: bool = False) -> str:
@@ -102,6 +157,8 @@ def _by_kind(kind: ErrorKind, message: str, context: ErrorContext, server: str) 
             f"Check the model name {context.model!r} (/model or -m {context.provider or 'provider'}/NAME) and the base "
             f"URL {context.base_url!r}: the server does not recognise one of them."
         )
+    if kind == "quota" and _PLAN.search(message):
+        return f"The plan of this account does not include the model: change the plan, or {OTHER_MODEL}."
     if kind == "quota":
         return f"The account at {server} has no credit or quota left: add some, wait until it resets, or {OTHER_MODEL}."
     if kind == "context_overflow":

@@ -193,7 +193,36 @@ def test_a_request_that_is_refused_for_what_it_says_is_marked() -> None:
         (500, "model requires more system memory (17.6 GiB) than is available (7.1 GiB)", "choose a smaller one"),
         (404, "This model is only supported in v1/responses and not in v1/chat/completions.", "another protocol"),
         (400, "temperature: 3 is greater than the maximum of 2", "change what the server names"),
-        (400, "tools.0.name: String should match pattern", "may not support tools or images"),
+        (400, "tools.0.name: String should match pattern", "description of a tool"),
+        (400, "Invalid 'tools': array too long. Expected an array with maximum length 128", "description of a tool"),
+        (
+            400,
+            "Invalid schema for function 'x': schema must be a JSON Schema of 'type: object'",
+            "description of a tool",
+        ),
+        (400, "tools: Tool names must be unique.", "description of a tool"),
+        (400, "m does not support tools", "may not support tools or images"),
+        (400, "Unrecognized request argument supplied: functions", "may not support tools or images"),
+        (
+            400,
+            "Invalid content type. image_url is only supported by certain models.",
+            "may not support tools or images",
+        ),
+        (400, "This model does not support image input.", "may not support tools or images"),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser', "with the option"),
+        (500, "tools param requires --jinja flag", "with the option"),
+        (500, "Error rendering prompt with jinja template: Cannot call something that is not a function", "template"),
+        (400, "Conversation roles must alternate user/assistant/user/assistant/...", "earlier conversation"),
+        (400, "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.", "earlier"),
+        (400, "An assistant message with 'tool_calls' must be followed by tool messages", "earlier conversation"),
+        (400, "messages.2: `tool_use` ids were found without `tool_result` blocks immediately after", "earlier"),
+        (400, "No tool output found for function call call_x.", "earlier conversation"),
+        (400, "Please ensure that the number of function response parts is equal to the number of calls", "earlier"),
+        (400, "Function call is missing a thought_signature in functionCall parts.", "earlier conversation"),
+        (400, "Tool call id was x but must be a-z, A-Z, 0-9, with a length of 9.", "earlier conversation"),
+        (400, "messages.0.content.1.image.source.base64: image exceeds 5 MB maximum", "rejects an image"),
+        (400, "The image dimensions exceed max allowed size: 8000 pixels", "rejects an image"),
+        (507, "cannot free enough memory to load the model", "choose a smaller one"),
         (400, "Content Exists Risk", "rephrase it"),
         (403, "<html><title>Just a moment...</title></html>", "proxy or firewall"),
     ],
@@ -268,3 +297,45 @@ def test_a_call_that_its_own_server_cannot_read_is_tried_again() -> None:
     error = classify(400, {}, json.dumps(body).encode())
     assert error.retryable
     assert "could not read" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (500, err("Error rendering prompt with jinja template: Cannot call something that is not a function")),
+        (500, err("Value is not callable: null at row 62, column 114:\n{{ x }}", code=500, type="server_error")),
+        (200, err("Failed to apply the chat template: only user and assistant roles are supported")),
+        (429, err("To use this with your plan, upgrade to Plus.", type="usage_not_included")),
+        (507, {"detail": "cannot free enough memory"}),
+        (500, err("model requires more system memory (17.6 GiB) than is available (7.1 GiB)")),
+        (500, err("Model loading was aborted due to insufficient system resources.")),
+    ],
+)
+def test_what_waiting_does_not_mend_is_not_tried_again(status: int, body: Any) -> None:
+    assert not classify(status, {}, json.dumps(body).encode()).retryable
+
+
+@pytest.mark.parametrize(
+    ("quotas", "kind"),
+    [
+        (["GenerateRequestsPerDayPerProjectPerModel-FreeTier"], "quota"),
+        (["GenerateRequestsPerMinutePerProjectPerModel-FreeTier"], "rate_limit"),
+        (["GenerateRequestsPerMinutePerProject-FreeTier", "GenerateRequestsPerDayPerProject-FreeTier"], "quota"),
+    ],
+)
+@pytest.mark.parametrize("message", ["You exceeded your current quota.", "Resource has been exhausted."])
+def test_a_quota_of_a_day_does_not_refill_in_time(quotas: list[str], kind: ErrorKind, message: str) -> None:
+    details = [
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": one} for one in quotas]},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "26s"},
+    ]
+    body = err(message, code=429, status="RESOURCE_EXHAUSTED", details=details)
+    error = classify(429, {}, json.dumps(body).encode())
+    assert (error.kind, error.retryable) == (kind, kind == "rate_limit")
+
+
+def test_a_plan_without_the_model_is_named() -> None:
+    body = err("To use this with your plan, upgrade to Plus.", type="usage_not_included")
+    error = classify(429, {}, json.dumps(body).encode())
+    assert error.kind == "quota"
+    assert "does not include the model" in error.hint
