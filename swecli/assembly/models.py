@@ -10,6 +10,7 @@ from contextlib import aclosing
 from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -31,6 +32,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, without_password
+from swecli.core.llm.capabilities import CapabilitySource, capability_sources
 from swecli.core.llm.catalog import PriceList, Pricer, cost_of, cost_text, load_catalog, read_prices, utc_now
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.errors import EndpointModel
@@ -567,6 +569,15 @@ class ModelSupply:
             self._offered = self._ordered(offers(load_catalog(), self.accounts.all(), (), utc_now()))
         return self._offered
 
+    def capabilities(self, ref: str) -> Mapping[str, CapabilitySource]:
+        """What a model can do at the provider's present address, with sources; needs no key."""
+        provider, _, model = ref.partition("/")
+        account = next((item for item in self.accounts.all() if item.provider.name == provider), None)
+        if account is None:
+            return {}
+        own = _own_capabilities(self._settings, ref)
+        return capability_sources(account.protocol, host_of(account.address), model, provider, own)
+
     async def offered_by(self, account: Account) -> tuple[tuple[ModelOffer, ...], str]:
         """The models of one server, or the reason for none as a sentence."""
         provider = account.provider.name
@@ -600,6 +611,7 @@ class ModelSupply:
             refuted_window=learned.refuted if learned is not None else None,
             first_timeout=settings.model.first_token_timeout,
             idle_timeout=settings.model.stall_timeout,
+            capabilities=_own_capabilities(settings, name),
         )
         provider = name.partition("/")[0]
         custom = self.accounts.custom
@@ -650,6 +662,11 @@ def why_unlisted(account: Account, answer: ModelList) -> str:
 
 def _port(address: str) -> int | None:
     return urlsplit(address).port
+
+
+def _own_capabilities(settings: Settings, model: str) -> Mapping[str, Any]:
+    own = settings.models.capabilities.get(model)
+    return {name: value for name, value in fields_of(own) if value is not None} if own is not None else {}
 
 
 def effort_of(settings: Settings, main: str | None, model: str) -> str | None:

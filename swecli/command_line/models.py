@@ -111,11 +111,12 @@ def models(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="swecli models",
         description="List the models your keys and servers offer; with WORDS, every known model whose name "
-        "contains them. Queries local servers and those at your own addresses.",
+        "contains them; with a whole name, also what that model can do. Queries local servers and those at your own "
+        "addresses.",
     )
     parser.add_argument("words", metavar="WORDS", nargs="*")
     words = parser.parse_args(arguments).words
-    from swecli.commands.models import matching, model_table, omitted
+    from swecli.commands.models import capability_table, matching, model_table, named, omitted
 
     options = LaunchOptions(cwd=Path.cwd(), store=False)
     startup = read_startup(options.cwd, dict(os.environ), {})
@@ -132,7 +133,12 @@ def models(arguments: Sequence[str]) -> int:
         said = f"no known model matches {' '.join(words)!r}" if words else supply.nothing_chosen
         raise StartError(said, ExitCode.CONFIG)
     left_out = omitted(supply.omitted)
-    return _show((model_table(found), *((TextBlock(left_out, "dim"),) if left_out and not words else ())))
+    blocks: list[DisplayBlock] = [model_table(found)]
+    if left_out and not words:
+        blocks.append(TextBlock(left_out, "dim"))
+    for offer in named(found, " ".join(words)) if words else ():
+        blocks += (TextBlock(""), capability_table(offer.ref, supply.capabilities(offer.ref)))
+    return _show(blocks)
 
 
 def login(arguments: Sequence[str]) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand, Word
 from swecli.core.config.key_store import KeyStore, KeyStoreError, StoredKey
 from swecli.core.config.paths import user_paths
+from swecli.core.llm.capabilities import CapabilitySource
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
@@ -25,6 +26,38 @@ def model_table(offers: Sequence[ModelOffer], title: str = "") -> TableBlock:
     """One row for each model: its long name, and all else in one cell, so that both fit on a screen."""
     rows = tuple((offer.ref, known(offer)) for offer in offers)
     return TableBlock(("Model", "Window · $ per million in / out · can · key"), rows, title)
+
+
+_ABOUT: Mapping[str, str] = {
+    "binding": "thoughts are valid only behind the unchanged conversation",
+    "display": "shows thoughts only if asked",
+    "system_messages": "system messages within the conversation",
+    "clear_at": "system messages for one turn only",
+    "tool_changes": "changes of tools within the conversation",
+    "effort_changes": "changes of effort within the conversation",
+    "cache_ttl": "lifetimes of the prompt cache",
+    "diagnosis": "says why a prompt missed the cache",
+    "server_compaction": "summarises the conversation itself",
+    "configuration_update": "configuration_update items",
+    "prompt_cache_options": "prompt_cache_options",
+    "web_search": "web search",
+    "output_format": "answers by a JSON schema",
+    "documents": "PDF files",
+}
+"""What each capability means, in the words of the settings' names and of a table."""
+
+
+def capability_table(ref: str, sources: Mapping[str, CapabilitySource]) -> TableBlock:
+    """What a model can do, as the names of ``models.capabilities``, and where that is known from."""
+    rows: list[tuple[str, ...]] = []
+    for name, about in _ABOUT.items():
+        entry = sources.get(name)
+        if entry is None:
+            rows.append((name, "no", about, ""))
+            continue
+        value = ", ".join(entry.value) if isinstance(entry.value, tuple) else "yes" if entry.value else ""
+        rows.append((name, value or "no", about, entry.source))
+    return TableBlock(("Capability", "", "Meaning", "Source"), tuple(rows), ref)
 
 
 def known(offer: ModelOffer) -> str:
@@ -48,6 +81,14 @@ def matching(offers: Sequence[ModelOffer], words: str) -> tuple[ModelOffer, ...]
     """Offers with all of the words in their names."""
     wanted = words.lower().split()
     return tuple(offer for offer in offers if all(word in offer.ref.lower() for word in wanted))
+
+
+def named(offers: Sequence[ModelOffer], words: str) -> tuple[ModelOffer, ...]:
+    """The offers that ``words`` name as a whole: by reference, or by their last name; or the only one."""
+    name = words.lower()
+    if len(offers) == 1:
+        return tuple(offers)
+    return tuple(offer for offer in offers if name in (offer.ref.lower(), offer.ref.lower().rpartition("/")[2]))
 
 
 def omitted(count: int) -> str:

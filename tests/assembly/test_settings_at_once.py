@@ -40,6 +40,7 @@ OTHER: dict[str, Any] = {
     "models.effort": {MODEL: "high"},
     "models.window": {MODEL: 50_000},
     "models.price": {MODEL: {"input": 1.0, "output": 2.0}},
+    "models.capabilities": {MODEL: {"binding": True}},
     "providers.mine": {"base_url": "http://127.0.0.1:9/v1"},
     "mcp.mine": {"command": "true"},
     "context.retention": [{"keep_turns": 3}],

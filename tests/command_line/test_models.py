@@ -64,3 +64,20 @@ def test_an_end_of_input_in_place_of_a_key_stores_nothing(
     monkeypatch.setattr("swecli.command_line.models.is_terminal", lambda stream: True)
     assert main(["login", "openai"]) == ExitCode.BAD_INPUT
     assert "nothing was stored" in capsys.readouterr().err
+
+
+def test_a_whole_name_shows_what_the_model_can_do_and_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = tmp_path / "home" / "config.toml"
+    settings.parent.mkdir()
+    settings.write_text('[models.capabilities]\n"anthropic/claude-opus-5-5" = { web_search = false }\n')
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-none")
+    assert main(["models", "anthropic/claude-opus-5-5"]) == ExitCode.OK
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    rows = {line[0]: line for line in lines if line}
+    assert rows["binding"][1] == "yes"
+    assert "preserved-thinking/prefix-checks" in rows["binding"]
+    assert rows["cache_ttl"][1:3] == ["5m,", "1h"]
+    assert rows["web_search"][1] == "no"
+    assert rows["web_search"][-2:] == ["your", "settings"]

@@ -276,6 +276,39 @@ class PriceSettings(Section):
     cache_write: Dollars | None = None
 
 
+class CapabilitySettings(Section):
+    """What a model can do, where that differs from swecli's table (``swecli models NAME``)."""
+
+    binding: bool | None = None
+    """Its thoughts are valid only behind the unchanged conversation."""
+    display: bool | None = None
+    """It shows its thoughts only if asked."""
+    system_messages: bool | None = None
+    """It reads system messages within the conversation."""
+    clear_at: bool | None = None
+    """It reads system messages for one turn only."""
+    tool_changes: bool | None = None
+    """It reads changes of its tools within the conversation."""
+    effort_changes: bool | None = None
+    """It reads changes of its effort within the conversation."""
+    cache_ttl: tuple[Word, ...] | None = None
+    """Selectable lifetimes of its prompt cache, the default first."""
+    diagnosis: bool | None = None
+    """Its server says why a prompt missed the cache."""
+    server_compaction: bool | None = None
+    """Its server can summarise the conversation."""
+    configuration_update: bool | None = None
+    """It reads configuration_update items."""
+    prompt_cache_options: bool | None = None
+    """It reads prompt_cache_options."""
+    web_search: bool | None = None
+    """Its server can search the web."""
+    output_format: bool | None = None
+    """It answers in the format of a JSON schema."""
+    documents: bool | None = None
+    """It reads PDF files."""
+
+
 class ModelsSettings(Section):
     """Details of single models."""
 
@@ -288,6 +321,8 @@ class ModelsSettings(Section):
     price: dict[Model, PriceSettings] = {}
     """Prices of single models in US dollars per million tokens; override the catalogue, but not costs that a provider
     reports."""
+    capabilities: dict[Model, CapabilitySettings] = {}
+    """What single models can do; overrides swecli's table."""
 
 
 class DialectSettings(Section):
@@ -767,7 +802,8 @@ def named_models(settings: Settings) -> tuple[str, ...]:
     """Every ``provider/model`` that the settings name, the roles first."""
     model, models = settings.model, settings.models
     roles = [expand(name, settings) for name in (model.name, model.summary, model.small, *model.fallback) if name]
-    return tuple(dict.fromkeys([*roles, *models.aliases.values(), *models.price, *models.window, *models.effort]))
+    details = (models.price, models.window, models.effort, models.capabilities)
+    return tuple(dict.fromkeys([*roles, *models.aliases.values(), *(name for detail in details for name in detail)]))
 
 
 def fallback_models(settings: Settings) -> tuple[str, ...]:

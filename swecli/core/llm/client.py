@@ -421,7 +421,9 @@ class HttpModelClient:
 
     def know(self, info: ModelInfo) -> None:
         """Update the model's data, from the next request on."""
-        target = replace(self._config.target, window=info.window, max_output=info.max_output)
+        target = replace(
+            self._config.target, window=info.window, max_output=info.max_output, capabilities=info.capabilities
+        )
         self._config = replace(self._config, info=info, target=target)
 
     async def close(self) -> None:

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.llm.addresses import host_of, is_local, normalise, origin_of, without_password
+from swecli.core.llm.capabilities import find_capabilities
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect, offered
 from swecli.core.llm.protocols.base import USUAL_OUTPUT, Target
@@ -100,6 +101,8 @@ class Overrides(Struct, frozen=True):
     first_timeout: float | None = None
     idle_timeout: float | None = None
     """Seconds to the first and between two meaningful events; override ``timeouts``."""
+    capabilities: Mapping[str, Any] = field(default_factory=lambda: {})
+    """Fields of ``Capabilities`` that differ from the tables."""
 
 
 StoredKeys = Callable[[str, str], str]
@@ -146,8 +149,14 @@ def resolve(
     dialect = replace(dialect, **provider.quirks)
     elsewhere = "" if _is_own(provider, address, protocol) else without_password(address)
     usual_output = dialect.default_max_tokens or USUAL_OUTPUT.get(protocol)
-    info = replace(info, efforts=offered(dialect.effort, info.efforts), address=elsewhere, usual_output=usual_output)
-    target = Target(origin, dialect, provider.name, info.window, info.max_output)
+    info = replace(
+        info,
+        efforts=offered(dialect.effort, info.efforts),
+        address=elsewhere,
+        usual_output=usual_output,
+        capabilities=find_capabilities(protocol, origin.host, model, provider.name, chosen.capabilities),
+    )
+    target = Target(origin, dialect, provider.name, info.window, info.max_output, info.capabilities)
     usual = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())
     timeouts = replace(
         usual,

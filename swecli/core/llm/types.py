@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from swecli.core.llm.capabilities import Capabilities
 from swecli.core.protocol.messages import Message, ToolCallPart, Usage
 
 ErrorKind = Literal[
@@ -213,6 +214,8 @@ class ModelInfo(Struct, frozen=True, eq=False):
     """Base URL without a password; empty for the provider's own."""
     usual_output: int | None = None
     """Requested answer limit if the longest answer is unknown; None = the provider decides."""
+    capabilities: Capabilities = Capabilities()
+    """Features of the model that requests may use at this address."""
 
     @property
     def ref(self) -> str:
@@ -230,7 +233,7 @@ class ModelInfo(Struct, frozen=True, eq=False):
 
     @property
     def _identity(self) -> tuple[object, ...]:
-        """All except how it is reached and asked: efforts, address, usual length of an answer."""
+        """All except how it is reached and asked: efforts, address, usual length of an answer, capabilities."""
         return (
             *(self.provider, self.name, self.window, self.max_output),
             *(self.window_source, self.images, self.tools),

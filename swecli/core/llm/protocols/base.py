@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct, field, structs
 
+from swecli.core.llm.capabilities import Capabilities
 from swecli.core.llm.dialects import Dialect
 from swecli.core.llm.errors import WireError, message_of, read_error, readable, to_provider_error
 from swecli.core.llm.framing import BodyParser, WireEvent
@@ -434,6 +435,7 @@ class Target(Struct, frozen=True):
     provider: str = ""
     window: int | None = None
     max_output: int | None = None
+    capabilities: Capabilities = Capabilities()
 
     def echo(self, opaque: Opaque | None) -> JsonObject | None:
         """The provider data of a part, if it came from this very model; else None: another one must not see it."""
