@@ -21,10 +21,10 @@ from msgspec import Struct
 from swecli.commands.base import SlashCommand
 from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, parse
 from swecli.core.context_management.prompts import harmless
+from swecli.core.images import image_type, prepared, too_large
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import readable_size
-from swecli.core.tools.read_file import MAX_IMAGE, image_type
 from swecli.core.workspace.mentions import mentioned
 from swecli.lazy_pattern import lazy_pattern
 
@@ -135,10 +135,13 @@ def _picture(data: str, name: str, *, refuse: bool) -> ImagePart | None:
     except (binascii.Error, ValueError):
         raw = b""
     media = image_type(raw[:32])
-    if media is not None and len(raw) <= MAX_IMAGE:
-        return ImagePart(media, data, name.rpartition("/")[2] or "image")
+    if media is None:
+        if not refuse:
+            return None
+        raise BadPrompt(f"{name} is not a base64-encoded PNG, JPEG, GIF or WebP image")
+    picture = too_large(len(raw)) or prepared(raw, media)
+    if not isinstance(picture, str):
+        return ImagePart(picture.media, picture.data, name.rpartition("/")[2] or "image")
     if not refuse:
         return None
-    if media is None:
-        raise BadPrompt(f"{name} is not a base64-encoded PNG, JPEG, GIF or WebP image")
-    raise BadPrompt(f"{name} is {readable_size(len(raw))}; the limit for images is {readable_size(MAX_IMAGE)}")
+    raise BadPrompt(f"{name} is {readable_size(len(raw))}; {picture}")

@@ -79,6 +79,8 @@ class Manners:
     strict: bool = True
     window: int = 0
     """Context window that it names for its model, in tokens; 0 = it names none."""
+    image_characters: int = 0
+    """Base64 characters of an image, and bytes of any other string, from which on it refuses a request; 0 = any."""
 
 
 @dataclass(slots=True)
@@ -216,6 +218,12 @@ class LoopbackServer(ServerThread):
             return Fault("auth", message="invalid x-api-key")
         if not wire.streams(received.body):
             return Fault("bad_request", message="this server only streams")
+        most = self.manners.image_characters
+        if most and (size := _longest(received.body)) > most:
+            path = "messages.6.content.0.tool_result.content.1.image.source.base64"
+            return Fault(
+                "bad_request", message=f"{path}: image exceeds {most} bytes maximum: {size} bytes > {most} bytes"
+            )
         objection = wire.objection(received.body) if self.manners.strict else ""
         if objection:
             self.failures.append(f"request {len(self.requests)}: {objection}")
@@ -281,6 +289,14 @@ class _Stream:
             self.writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
             await self.writer.drain()
             await asyncio.sleep(self.manners.delay)
+
+
+def _longest(value: Any) -> int:
+    """Length of the longest string in a body."""
+    if isinstance(value, str):
+        return len(value)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max(map(_longest, inner), default=0)
 
 
 def _serves(wire: Wire | type[Wire], path: str) -> bool:

@@ -28,6 +28,7 @@ from swecli.core.engine.results import display_name
 from swecli.core.engine.services import Mentionable, Services
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import Work
+from swecli.core.images import image_type, too_large
 from swecli.core.llm.types import ModelInfo
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.commands import Steer, Submit
@@ -42,7 +43,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.base import readable_size
 from swecli.core.tools.editor import as_in_editor
-from swecli.core.tools.read_file import MAX_IMAGE, ReadFile, binary_kind, image_type, is_binary
+from swecli.core.tools.read_file import ReadFile, binary_kind, is_binary
 from swecli.core.tools.search import ListFiles
 from swecli.core.workspace.mentions import MOST, Mention, mentioned, resolve
 from swecli.core.workspace.text_file import open_regular, read_all, read_bytes
@@ -378,6 +379,6 @@ def _examined(mention: Mention, model: ModelInfo | None) -> Mention:
             problem = f"it is a binary file ({binary_kind(head)}, {readable_size(status.st_size)})"
     elif model is not None and model.images is False:
         problem = f"{model.ref} does not support images"
-    elif status.st_size > MAX_IMAGE:
-        problem = f"the image is {readable_size(status.st_size)}, more than {readable_size(MAX_IMAGE)}"
+    elif limit := too_large(status.st_size):
+        problem = f"the image is {readable_size(status.st_size)}; {limit}"
     return Mention(mention.word, mention.path, problem=problem) if problem else mention

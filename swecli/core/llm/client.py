@@ -12,6 +12,7 @@ from typing import TypeVar
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
+from swecli.core.images import REDUCER, reduces
 from swecli.core.llm.addresses import without_password
 from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
@@ -21,39 +22,44 @@ from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, Wire
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.refused_parts import (
     ARGUMENTS,
-    IMAGES,
     THOUGHTS,
     Build,
+    Place,
     has_thoughts,
     name_of,
     parts_at,
     place_of,
     replacement,
     unread_calls,
-    unread_images,
-    without_image,
     without_thoughts,
 )
 from swecli.core.llm.remedies import ErrorContext, KeySource
 from swecli.core.llm.role_complaints import suitable_dialect
 from swecli.core.llm.secrets import Masker, key_values
+from swecli.core.llm.sent_images import (
+    NOTICE,
+    REJECTED,
+    ImageFit,
+    has_images,
+    images_of,
+    is_about_images,
+    named,
+    newest_images,
+    refuses_images,
+    without_images,
+)
 from swecli.core.llm.text import clean
 from swecli.core.llm.transport import ENCODING_HINT, HttpResponse, Timeouts, Transport
 from swecli.core.llm.types import (
     Failed,
+    Finished,
     ModelInfo,
     ModelRequest,
     ProviderError,
     StreamEvent,
     StreamNotice,
 )
-from swecli.core.protocol.messages import (
-    ImagePart,
-    Message,
-    Part,
-    TextPart,
-    ToolResultPart,
-)
+from swecli.core.protocol.messages import ImagePart, Message, Part
 from swecli.lazy_pattern import lazy_pattern
 
 _REFUSED = lazy_pattern(
@@ -243,8 +249,14 @@ class Quarantine:
 
     def __init__(self) -> None:
         self._parts: list[Part] = []
-        self._images: list[Part] = []
-        """Images and results with images that the server could not read."""
+        self._images: set[str] = set()
+        """Data of the images that the server refused."""
+        self._suspects: list[ImagePart] = []
+        """Images that may be the cause of a complaint that does not name them."""
+        self._accepted: set[str] = set()
+        """Data of the images that the server has answered."""
+        self._is_repeated = False
+        """Whether the request is already a repetition without some of its images."""
         self._thoughtless: set[str] = set()
         self._read_arguments = False
         """Whether the server has already complained about arguments."""
@@ -265,21 +277,53 @@ class Quarantine:
         if error.kind in ("bad_request", "not_found") and thinking and THOUGHTS.search(text):
             self._thoughtless |= thinking
             return "The server rejected the model's earlier reasoning; swecli no longer sends it."
+        place = place_of(text)
+        if is_about_images(error) and (images := self._refused_images(place, request, build)):
+            self._images.update(image.data for image in images)
+            self._is_repeated = True
+            return f"The server rejected {named(images)} of this conversation; swecli {_unsent(images)}: {_why(error)}"
         if error.kind != "bad_request" or error.status not in _COMPLAINTS:
             return ""
-        place = place_of(text)
-        if place is None and IMAGES.search(error.words) and (images := unread_images(request)):
-            self._images += images
-            return f"The server cannot read an image; swecli no longer sends the newest: {error.message[:200]}"
         refused = parts_at(place, request, build) if place is not None else []
         if not refused:
             return ""
         self._parts += refused
         what = " and ".join(dict.fromkeys(name_of(part) for part in refused))
-        return f"The server rejected {what} of this conversation; swecli no longer sends it: {error.message[:200]}"
+        return f"The server rejected {what} of this conversation; swecli no longer sends it: {_why(error)}"
+
+    def _refused_images(self, place: Place | None, request: ModelRequest, build: Build) -> list[ImagePart]:
+        """The images that a complaint about images means: the ones at the place that it names, else the newest; on a
+        second complaint of that kind all, so that images never keep a session from going on."""
+        there = images_of(parts_at(place, request, build)) if place is not None else []
+        if there:
+            return there
+        if self._is_repeated:
+            return images_of(part for message in request.messages for part in message.parts)
+        return newest_images(request)
+
+    def suspect(self, error: WireError, request: ModelRequest) -> str:
+        """Leave out the images that the server has never accepted, if it refuses a request without naming the cause:
+        some servers say no more of an image. ``request`` is as sent. Returns a sentence for the user; empty without
+        such images."""
+        if error.kind != "bad_request" or error.status not in _COMPLAINTS or self._suspects:
+            return ""
+        self._suspects = [image for image in newest_images(request) if image.data not in self._accepted]
+        if not self._suspects:
+            return ""
+        return f"The server rejected the request; swecli repeats it without {named(self._suspects)}: {_why(error)}"
+
+    def settle(self, request: ModelRequest, *, answered: bool) -> None:
+        """Note the end of a request, as sent: suspects were the cause if it was answered without them."""
+        if answered:
+            self._images.update(image.data for image in self._suspects)
+            self._accepted.update(image.data for message in request.messages for image in images_of(message.parts))
+        self._suspects, self._is_repeated = [], False
 
     def apply(self, request: ModelRequest) -> ModelRequest:
-        if not self._parts and not self._images and not self._thoughtless:
+        refused = self._images.union(image.data for image in self._suspects)
+        if refused:
+            request = without_images(request, lambda image: REJECTED if image.data in refused else "")
+        if not self._parts and not self._thoughtless:
             return request
         return replace(request, messages=tuple(self._cleared(message) for message in request.messages))
 
@@ -287,61 +331,16 @@ class Quarantine:
         parts: Sequence[Part] = message.parts
         if message.id in self._thoughtless:
             parts = [bare for part in parts if (bare := without_thoughts(part)) is not None]
-        parts = [without_image(part) if part in self._images else part for part in parts]
         kept = [made for part in parts if (made := replacement(part) if part in self._parts else part) is not None]
         return structs.replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
 
 
-_NO_IMAGES = lazy_pattern(
-    r"(?:does not|doesn't|do not|cannot|can't) (?:support|accept|process|handle|take) (?:the use of )?(?:an? )?"
-    r"(?:image|vision|visual|multi-?modal)"
-    r"|(?:image|vision)[a-z_ ]{0,30} (?:is|are) not (?:supported|available|enabled|allowed)"
-    r"|support (?:image input|function .?function_image_chat)|image input is not supported|no vision"
-    r"|not a (?:vision|multi-?modal) model"
-    r"|at most 0 image|missing data required for image input"
-    r"|unknown variant `?image_url|unsupported content type:? .?image|must be a string"
-    r"|mmproj",
-    re.IGNORECASE,
-)
-NOTICE = "The model does not support images; swecli sends a sentence in place of each."
+def _unsent(images: Sequence[ImagePart]) -> str:
+    return f"no longer sends {'it' if len(images) == 1 else 'them'}"
 
 
-def refuses_images(error: WireError) -> bool:
-    return error.kind in ("bad_request", "not_found", "server") and _NO_IMAGES.search(error.words) is not None
-
-
-def has_images(request: ModelRequest) -> bool:
-    return any(
-        isinstance(part, ImagePart) or (isinstance(part, ToolResultPart) and part.images)
-        for message in request.messages
-        for part in message.parts
-    )
-
-
-def without_images(request: ModelRequest) -> ModelRequest:
-    """The request with a sentence for each image; the request itself without images."""
-    if not has_images(request):
-        return request
-    return replace(request, messages=tuple(_without_images(message) for message in request.messages))
-
-
-def _without_images(message: Message) -> Message:
-    parts = tuple(_part(part) for part in message.parts)
-    return message if parts == message.parts else structs.replace(message, parts=parts)
-
-
-def _part(part: Part) -> Part:
-    if isinstance(part, ImagePart):
-        return TextPart(_sentence(part))
-    if isinstance(part, ToolResultPart) and part.images:
-        text = "\n".join([part.text, *map(_sentence, part.images)])
-        return structs.replace(part, text=text.lstrip("\n"), images=())
-    return part
-
-
-def _sentence(image: ImagePart) -> str:
-    name = f" {image.name}" if image.name else ""
-    return f"[The image{name} ({image.media_type}) was left out: this model does not support images.]"
+def _why(error: WireError) -> str:
+    return error.message[:200]
 
 
 _T = TypeVar("_T")
@@ -400,6 +399,8 @@ class HttpModelClient:
         self._transport = Transport(config.base_url, config.timeouts)
         self._adjustments: list[Adjustment] = []
         self._quarantine = Quarantine()
+        self._image_fit = ImageFit(config.target.dialect.images)
+        self._told_images: set[str] = set()
         self._no_tools = False
         self._no_images = False
         self._told_blind = False
@@ -448,9 +449,12 @@ class HttpModelClient:
             from swecli.core.llm.text_tools import as_text
 
             request = as_text(request)
+        if not has_images(request):
+            return self._quarantine.apply(request)
         if self._is_blind:
-            request = without_images(request)
-        return self._quarantine.apply(request)
+            return self._quarantine.apply(without_images(request))
+        reasons = self._image_fit.reasons(request)
+        return self._quarantine.apply(without_images(request, lambda image: reasons.get(image.data, "")))
 
     @property
     def _tools_as_text(self) -> bool:
@@ -469,6 +473,8 @@ class HttpModelClient:
         if self._is_blind and not self._told_blind and has_images(request):
             self._told_blind = True
             yield StreamNotice(NOTICE)
+        for sentence in self._unfit_images(request):
+            yield StreamNotice(sentence)
         if request.server_clearing is not None and not self._told_clearing:
             self._told_clearing = True
             if self._config.target.origin.protocol != CLEARS:
@@ -486,10 +492,29 @@ class HttpModelClient:
                         change = self._adapt(event.error, wire, request) if change_number < _MAX_CHANGES else ""
                         error = to_provider_error(event.error, self._context)
                         event = StreamNotice(self._masker.mask_cut(change)) if change else Failed(error)
+                    if isinstance(event, Finished | Failed):
+                        self._quarantine.settle(self._acceptable(request), answered=isinstance(event, Finished))
                     for made in calls.feed(event) if calls is not None else (event,):
                         yield self._without_keys(made) if isinstance(made, Failed) else made
             if not change:
                 return
+
+    def _unfit_images(self, request: ModelRequest) -> list[str]:
+        """A sentence for each image that exceeds the server's limits, once."""
+        if self._is_blind or not has_images(request):
+            return []
+        reasons = self._image_fit.reasons(request)
+        new = [
+            image
+            for image in images_of(part for message in request.messages for part in message.parts)
+            if image.data in reasons and image.data not in self._told_images
+        ]
+        self._told_images.update(image.data for image in new)
+        by_reason: dict[str, list[ImagePart]] = {}
+        for image in new:
+            by_reason.setdefault(reasons[image.data], []).append(image)
+        remedy = "" if reduces() else f" ({REDUCER} scales large images down)"
+        return [f"Not sent: {named(images)}: {reason}{remedy}." for reason, images in by_reason.items()]
 
     def _without_keys(self, failed: Failed) -> Failed:
         """Mask keys in an error: some servers quote a refused key, and errors are shown and stored."""
@@ -517,9 +542,10 @@ class HttpModelClient:
         if (adjustment := find_adjustment(error, wire)) is not None:
             self._adjustments.append(adjustment)
             return adjustment.notice
+        sent = self._acceptable(request)
         return self._quarantine.take(
-            error, self._acceptable(request), lambda part: self._build(part, self._config.target).body
-        )
+            error, sent, lambda part: self._build(part, self._config.target).body
+        ) or self._quarantine.suspect(error, sent)
 
     def _change_roles(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
         """Send messages in the roles that the server accepts. A remedy that leaves this request as it was is no reason

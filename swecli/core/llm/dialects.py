@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from swecli.core.images import ImageLimits
 from swecli.core.llm.json_values import JsonObject
 from swecli.core.llm.protocols.arguments import IdAlphabet
 from swecli.core.llm.text import ThinkTags
@@ -67,6 +68,8 @@ class Dialect(Struct, frozen=True):
     """Ask for readable thoughts."""
     body: JsonObject = field(default_factory=lambda: {})
     """Sent with every request."""
+    images: ImageLimits = ImageLimits()
+    """Images that the host accepts."""
 
 
 class _Rule(Struct, frozen=True):

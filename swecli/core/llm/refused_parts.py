@@ -45,13 +45,6 @@ ARGUMENTS = lazy_pattern(
     re.IGNORECASE,
 )
 """The server fails to read the arguments of earlier calls."""
-IMAGES = lazy_pattern(
-    r"(?:could not|couldn't|cannot|can't|unable to|failed to) (?:load|process|identify|decode|read|parse)[^\n]{0,20}"
-    r"\bimage|(?:invalid|unsupported|corrupt(?:ed)?|not a valid|not represent a valid)(?: \w+)? image"
-    r"|image_parse_error",
-    re.IGNORECASE,
-)
-"""The server fails to read an image, and does not say which."""
 _DOUBTFUL = lazy_pattern(r"\\u[dD][89a-fA-F]|\d{19}|[eE][+-]?\d{3}")
 """JSON that only some parsers accept: lone surrogates, and numbers beyond 64 bits."""
 _NOT_IN_NAMES = lazy_pattern(r"[^A-Za-z0-9_-]")
@@ -109,28 +102,6 @@ def unread_calls(request: ModelRequest, *, everything: bool) -> list[ToolCallPar
     newest = next((group for group in reversed(known) if group), list[ToolCallPart]())
     calls = [call for group in known for call in group]
     return [call for call in calls if everything or call in newest or _DOUBTFUL.search(call.arguments)]
-
-
-def unread_images(request: ModelRequest) -> list[Part]:
-    """Images and results with some that the server may fail to read, if it does not say which: those of the newest
-    message with any, because earlier requests with the rest were accepted."""
-    for message in reversed(request.messages):
-        found: list[Part] = [part for part in message.parts if _shows(part)]
-        if found:
-            return found
-    return []
-
-
-def _shows(part: Part) -> bool:
-    return isinstance(part, ImagePart) or (isinstance(part, ToolResultPart) and bool(part.images))
-
-
-def without_image(part: Part) -> Part:
-    """An image replaced by a sentence, or a result with one in place of its images."""
-    left_out = "[An image was left out because the server could not read it.]"
-    if isinstance(part, ToolResultPart):
-        return structs.replace(part, text=f"{part.text}\n{left_out}".lstrip("\n"), images=())
-    return TextPart(left_out)
 
 
 def replacement(part: Part) -> Part | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
@@ -12,13 +13,13 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from swecli.core.engine.services import PromptError, PromptTemplate
+from swecli.core.images import image_type, prepared, too_large
 from swecli.core.mcp.connection import Connection, ServerError
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.core.tools.dynamic import DynamicTool, RawParams, portable_schema
-from swecli.core.tools.read_file import MAX_IMAGE, image_type
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import without_sequences
 
@@ -119,7 +120,7 @@ class McpTool(DynamicTool):
                 result = await connection.ask(call, tell=ctx.output)
         except ServerError as error:
             raise ToolError(f"MCP server {self.source}: {error}.") from error
-        return outcome_of(result, self.source, notes)
+        return await asyncio.to_thread(outcome_of, result, self.source, notes)  # large images are scaled down
 
 
 def _progress(done: float, total: float | None, message: str | None) -> str:
@@ -224,9 +225,10 @@ def _image(data: str, kind: str) -> tuple[str, ImagePart | None]:
             f"[Binary data ({kind}, {readable_size(len(raw))}) was left out: models cannot see it as an image.]",
             None,
         )
-    if len(raw) > MAX_IMAGE:
-        return f"[An image of {readable_size(len(raw))} was left out: the limit is {readable_size(MAX_IMAGE)}.]", None
-    return "", ImagePart(media, data)
+    picture = too_large(len(raw)) or prepared(raw, media)
+    if isinstance(picture, str):
+        return f"[An image of {readable_size(len(raw))} was left out: {picture}.]", None
+    return (f"[Image {picture.note}]" if picture.note else ""), ImagePart(picture.media, picture.data)
 
 
 def _size(data: str) -> str:
@@ -327,7 +329,7 @@ class ResourceTool(DynamicTool):
         texts: list[str] = []
         images: list[ImagePart] = []
         for contents in result.contents:
-            text, image = resource_text(contents)
+            text, image = await asyncio.to_thread(resource_text, contents)
             texts += [text] if text else []
             images += [image] if image is not None else []
         whole = "\n".join(texts) or ("" if images else "(empty)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -13,6 +12,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from swecli.core.images import image_type, prepared, too_large
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import ImageBlock, TextBlock
@@ -148,12 +148,6 @@ class _LineReader:
         return True
 
 
-_IMAGES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
 _KINDS = (
     (b"\x7fELF", "an ELF program or library"),
     (b"MZ", "a Windows program"),
@@ -175,13 +169,6 @@ _KINDS = (
     (b"MM\x00*", "a TIFF image"),
     (b"wOF2", "a web font"),
 )
-
-
-def image_type(head: bytes) -> str | None:
-    """Media type of an image that models can see; None for anything else."""
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return next((media for magic, media in _IMAGES if head.startswith(magic)), None)
 
 
 def binary_kind(head: bytes) -> str:
@@ -215,7 +202,6 @@ MAX_LINES = 2_000
 MAX_CHARACTERS = 28_000
 """About 8,000 tokens of code."""
 MAX_COLUMNS = 2_000
-MAX_IMAGE = 5_000_000
 _WHOLE = 10_000_000
 """Largest file, in bytes, that is read completely, so that its encoding is detected as for an edit."""
 _SECONDS = 10.0
@@ -366,9 +352,10 @@ def _form(file: TextFile) -> tuple[str, ...]:
 
 def _image(path: Path, descriptor: int, size: int, media: str) -> ToolOutcome:
     block = ImageBlock(path.name, media, size)
-    if size > MAX_IMAGE:
-        text = f"{path.name} is an image ({media}, {readable_size(size)}), too large to show: the limit is 5 MB."
+    picture = too_large(size) or prepared(read_all(descriptor, size), media)
+    if isinstance(picture, str):
+        text = f"{path.name} is an image ({media}, {readable_size(size)}), too large to show: {picture}."
         return ToolOutcome(text, (block,), f"image, {readable_size(size)}")
-    data = base64.b64encode(read_all(descriptor, size)).decode("ascii")
-    text = f"{path.name}: {media}, {readable_size(size)}"
-    return ToolOutcome(text, (block,), f"image, {readable_size(size)}", images=(ImagePart(media, data, path.name),))
+    text = f"{path.name}: {media}, {readable_size(size)}{f', {picture.note}' if picture.note else ''}"
+    image = ImagePart(picture.media, picture.data, path.name)
+    return ToolOutcome(text, (block,), f"image, {readable_size(size)}", images=(image,))

@@ -18,8 +18,6 @@ from swecli.safe_text import safe_line
 if TYPE_CHECKING:
     from swecli.core.protocol.messages import ImagePart
 
-MAX_BYTES = 5_000_000
-"""Largest image that providers accept, in bytes."""
 MAX_IMAGES = 20
 """Images that one paste may contain."""
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
@@ -50,22 +48,22 @@ class Attachments:
 
     def add(self, name: str, data: bytes, failure: str = "") -> tuple[str, str]:
         """Editor text for an image of these bytes, and a sentence why it can't be attached; one of them is empty."""
-        import base64
-
+        from swecli.core.images import image_type, prepared, too_large
         from swecli.core.protocol.messages import ImagePart
-        from swecli.core.tools.read_file import image_type
 
         media = image_type(data)
         if failure:
             return "", failure
         if media is None:
             return "", f"{name} is not a PNG, JPEG, GIF or WebP image"
-        if len(data) > MAX_BYTES:
-            return "", f"{name} is larger than {MAX_BYTES // 1_000_000} MB and was not attached"
+        picture = too_large(len(data)) or prepared(data, media)
+        if isinstance(picture, str):
+            return "", f"{name} was not attached: {picture}"
         number = max(self.images, default=0) + 1
-        self.images[number] = ImagePart(media, base64.b64encode(data).decode("ascii"), name)
+        self.images[number] = ImagePart(picture.media, picture.data, name)
         weight = self.weigh("", 1)
-        return f"[Image #{number}: {_label(name)}, {_size(len(data))}{', ' if weight else ''}{weight}]", ""
+        size = f"{_size(len(data))}{f', {picture.note}' if picture.note else ''}"
+        return f"[Image #{number}: {_label(name)}, {size}{', ' if weight else ''}{weight}]", ""
 
     def used(self, text: str) -> tuple[ImagePart, ...]:
         """Images whose placeholders are in the text, in its order."""
@@ -137,9 +135,11 @@ def _path(word: str) -> Path | None:
 
 def _read(path: Path) -> tuple[str, bytes, str]:
     """Name and content of a file, and why it can't be read."""
+    from swecli.core.images import largest_file
+
     try:
         with path.open("rb") as file:
-            return path.name, file.read(MAX_BYTES + 1), ""
+            return path.name, file.read(largest_file() + 1), ""
     except OSError as error:
         return path.name, b"", f"Cannot read {path.name}: {error.strerror or error}"
 

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from swecli.core.llm.client import NOTICE, without_images
+from swecli.core.llm.sent_images import NOTICE, without_images
 from swecli.core.llm.types import ModelInfo, ModelRequest, StreamNotice
+from swecli.core.protocol.messages import ImagePart
 from tests.core.llm.histories import IMAGE, assistant, call, request, result, user
 from tests.core.llm.raw_server import serve
 from tests.core.llm.test_text_tools_client import ask, chat, client_of, refusal
@@ -67,9 +68,13 @@ async def test_a_server_that_refuses_images_gets_none_from_then_on(message: str)
         await client.close()
 
 
-async def test_other_complaints_leave_the_images_in() -> None:
-    async with serve(refusal("the image is too large"), chat("ok")) as server:
+async def test_other_complaints_leave_the_older_images_in() -> None:
+    other = ImagePart("image/png", "b3RoZXI=", "new.png")
+    seen = request(user("what is this?", IMAGE), assistant("a dog"), user("and this?", other))
+    async with serve(refusal("the image format is not supported"), chat("ok")) as server:
         client = client_of(server)
-        assert not any(isinstance(event, StreamNotice) for event in await ask(client, SEEN))
-        assert len(server.requests) == 1
+        notices = [event.text for event in await ask(client, seen) if isinstance(event, StreamNotice)]
+        assert len(notices) == 1
+        assert notices[0].startswith("The server rejected the image new.png of this conversation")
+        assert [json.dumps(received.body).count("data:image") for received in server.requests] == [2, 1]
         await client.close()

@@ -82,7 +82,7 @@ def test_calls_keep_their_results_and_the_model_knows_that_something_is_missing(
     assert messages[3].tool_results[0].call_id == "c2"
     messages, _ = refuse("anthropic-messages", "messages.0.content.1.image: could not process image")
     assert messages[0].parts[0] == TextPart("first")
-    assert messages[0].text.startswith("first[An image was left out")
+    assert messages[0].text.startswith("first[The image (image/png) was left out: the server rejected it.]")
 
 
 @pytest.mark.parametrize(
@@ -145,14 +145,14 @@ def test_an_image_that_a_server_cannot_read_is_left_out_newest_first(message: st
     other = ImagePart("image/png", "b3RoZXI=")
     asked = request(user("first", IMAGE), assistant(call("a")), result("a", "a picture", other), user("next"))
     quarantine = Quarantine()
-    assert "cannot read an image" in quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body)
+    assert "rejected an image" in quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body)
     left = quarantine.apply(asked).messages
     assert changed(left, asked.messages) == [2]
     said = left[2].tool_results[0]
     assert (said.text.split("\n")[0], said.images) == ("a picture", ())
     assert "left out" in said.text
     assert quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body)
-    assert quarantine.apply(asked).messages[0].text.startswith("first[An image was left out")
+    assert quarantine.apply(asked).messages[0].text.startswith("first[The image (image/png) was left out")
     assert quarantine.take(error, quarantine.apply(asked), lambda r: build(r, to).body) == ""
 
 

@@ -9,10 +9,11 @@ import pytest
 from msgspec.structs import replace
 from textual import events
 
+from swecli.core.images import MAX_BYTES
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import TurnEnded
 from swecli.core.protocol.messages import ImagePart
-from swecli.tui.prompt.attachments import MAX_BYTES, Attachments, image_paths
+from swecli.tui.prompt.attachments import Attachments, image_paths
 from tests.tui.support import Session, running
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
@@ -56,7 +57,7 @@ def test_everything_else_is_text(image: Path) -> None:
 
 
 def test_no_images_and_large_ones_are_refused_with_a_sentence(tmp_path: Path) -> None:
-    for content, words in ((b"text", "is not a PNG"), (PNG + bytes(MAX_BYTES), "larger than 5 MB")):
+    for content, words in ((b"text", "is not a PNG"), (PNG + bytes(MAX_BYTES), "was not attached: ")):
         path = tmp_path / "x.png"
         path.write_bytes(content)
         label, refusal = Attachments().take(str(path))
