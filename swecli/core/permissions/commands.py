@@ -29,6 +29,7 @@ from swecli.core.permissions.shell.offers import NoOffer, Offered, offered_words
 from swecli.core.permissions.shell.proof import Part, prove
 from swecli.core.permissions.shell.scan import ScanError, ScanWord
 from swecli.core.permissions.shell.started import Started, started
+from swecli.core.permissions.shell.subcommands import may_match, mentions
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.types import Call, Policy, Rule, restores_nothing
 from swecli.lazy_pattern import lazy_pattern
@@ -74,7 +75,13 @@ class Judgement(Struct, frozen=True):
         return self.computed or self.unproven is not None or any(part.fixed and part.reason for part in self.parts)
 
     @property
+    def has_computed_words(self) -> bool:
+        """Whether a word of a command is known only when it runs."""
+        return self.computed or any(not word.known for item in self.started for word in item.words)
+
+    @property
     def computed(self) -> bool:
+        """Whether it runs something whose name or text is computed."""
         return self.unread is not None or any(not item.name or item.computed for item in self.started)
 
 
@@ -126,16 +133,38 @@ def forbids(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> boo
 
 
 def words_match(pattern: Pattern, item: Started) -> bool:
-    """Whether a deny or ask rule matches a simple command."""
+    """Whether a deny or ask rule matches a simple command, as far as its words are known."""
     # A computed word may expand to nothing.
     words = [word.text for word in item.words if word.known or word.text]
-    forms = [words, [item.name, *words[1:]]]
-    if item.name == "git":
-        rest = list(words[1:])
-        while rest and rest[0].startswith("-"):
-            del rest[: 2 if rest[0] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else 1]
-        forms.append(["git", *rest])
-    return any(pattern.matches_words(form, wide=True) for form in forms)
+    if any(pattern.matches_words(form, wide=True) for form in (words, [item.name, *words[1:]])):
+        return True
+    argv = [word.text if word.known or word.text else None for word in item.words[1:]]
+    return may_match(pattern, item.name, argv)
+
+
+def hides(rule: Rule, policy: Policy, call: Call, judgement: Judgement) -> bool:
+    """Whether a deny rule about commands may match a part of the command that is computed, or that only bash can
+    follow and that has the rule's words."""
+    try:
+        pattern = parse_rule(rule.text).at_home(policy.home)
+    except RuleError:
+        return False
+    if pattern.kind != "command" or not pattern.matches_tool(call.tool):
+        return False
+    if judgement.computed or any(_may_become(pattern, item) for item in judgement.started):
+        return True
+    return judgement.opaque and mentions(pattern, call.effects.command or "")
+
+
+def _may_become(pattern: Pattern, item: Started) -> bool:
+    """Whether a rule may match a simple command once its computed words are known."""
+    if all(word.known and not word.glob for word in item.words):
+        return False
+    argv: list[str | None] = []
+    for word in item.words[1:]:
+        is_setting = word.text.startswith("-") and "=" in word.text
+        argv.append(word.text if is_setting or (word.known and not word.glob) else None)
+    return may_match(pattern, item.name, argv, computed=True)
 
 
 def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:

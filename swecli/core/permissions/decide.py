@@ -18,6 +18,7 @@ from swecli.core.permissions.commands import (
     allowed_by,
     beyond_landlock,
     forbids,
+    hides,
     judge,
     lifted,
     named_secret,
@@ -100,7 +101,7 @@ def _decided(policy: Policy, call: Call) -> Decision:
     rule = _matching_rule(policy, call, "deny", judgement)
     if rule is not None:
         return _by_rule(rule)
-    hidden = _may_hide_denied(policy, judgement) if judgement is not None else None
+    hidden = _may_hide_denied(policy, call, judgement) if judgement is not None else None
     if hidden is not None:
         return hidden
     rule = None if policy.yolo else _matching_rule(policy, call, "ask", judgement)
@@ -359,16 +360,18 @@ def _refused_command(command: str, judgement: Judgement) -> Decision | None:
     return None
 
 
-def _may_hide_denied(policy: Policy, judgement: Judgement) -> Decision | None:
+def _may_hide_denied(policy: Policy, call: Call, judgement: Judgement) -> Decision | None:
     """Ask if a deny rule about commands may match a hidden part of this one."""
-    if judgement.proven or not judgement.opaque:
+    if judgement.proven:
         return None
-    for rule in active_rules(policy, "deny"):
-        if is_valid(rule) and parse_rule(rule.text).kind == "command":
-            return Decision(
-                "ask", f"The rule {rule.text} may forbid this, because part of it is computed when it runs."
-            )
-    return None
+    rules = [rule for rule in active_rules(policy, "deny") if hides(rule, policy, call, judgement)]
+    if not rules:
+        return None
+    which = f"The rule {rules[0].text}" if len(rules) == 1 else f"A deny rule such as {rules[0].text}"
+    computed = (
+        "part of it is computed when it runs" if judgement.has_computed_words else "swecli cannot follow all of it"
+    )
+    return Decision("ask", f"{which} may forbid this, because {computed}.")
 
 
 def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:

@@ -57,7 +57,7 @@ _NAMES = {name.casefold(): name for name in ALIASES} | {
 _SHAPE = lazy_pattern(r"([A-Za-z][A-Za-z0-9_.-]*(?:__\*)?)(?:\((.*)\))?", re.DOTALL)
 _HOST = lazy_pattern(r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*")
 _MCP = lazy_pattern(r"mcp__[A-Za-z0-9_.-]+(?:__\*)?")
-_ANY = "\0"
+ANY_WORDS = "\0"
 """``*`` in a parsed command: neither a command's words nor a rule's text can contain it."""
 _OPERATORS = lazy_pattern(r"[|&;<>`()]|\$[({]")
 _OTHER_GRAMMAR = lazy_pattern(r"\^|\.\0|/.*/$|[a-z]+:")
@@ -111,7 +111,7 @@ class Pattern(Struct, frozen=True):
     kind: Kind
     words: tuple[str, ...] = ()
     rest: bool = False
-    """Whether further words may follow ``words``; there ``_ANY`` is a wildcard."""
+    """Whether further words may follow ``words``; there ``ANY_WORDS`` is a wildcard."""
     path: PathPattern | None = None
     domain: str = ""
 
@@ -120,7 +120,7 @@ class Pattern(Struct, frozen=True):
         wildcard also matches blanks, and a name alone matches all calls of the program."""
         if self.kind != "command":
             return False
-        if _words_match((*self.words, _ANY) if self.rest else self.words, argv):
+        if _words_match((*self.words, ANY_WORDS) if self.rest else self.words, argv):
             return True
         if not wide:
             return False
@@ -128,7 +128,9 @@ class Pattern(Struct, frozen=True):
             return True
         text = " ".join(argv)
         wanted = " ".join(self.words)
-        return _ANY in wanted and any(_like(text, form) for form in (wanted, f"{wanted} {_ANY}")[: 1 + self.rest])
+        return ANY_WORDS in wanted and any(
+            word_matches(text, form) for form in (wanted, f"{wanted} {ANY_WORDS}")[: 1 + self.rest]
+        )
 
     @property
     def only_program(self) -> bool:
@@ -149,22 +151,22 @@ def _words_match(wanted: Sequence[str], argv: Sequence[str]) -> bool:
     at = word = mark = 0
     star = -1
     while word < len(argv):
-        if at < len(wanted) and wanted[at] == _ANY:
+        if at < len(wanted) and wanted[at] == ANY_WORDS:
             star, mark, at = at, word, at + 1
-        elif at < len(wanted) and _like(argv[word], wanted[at]):
+        elif at < len(wanted) and word_matches(argv[word], wanted[at]):
             at, word = at + 1, word + 1
         elif star >= 0:
             mark += 1
             at, word = star + 1, mark
         else:
             return False
-    return all(one == _ANY for one in wanted[at:])
+    return all(one == ANY_WORDS for one in wanted[at:])
 
 
-def _like(text: str, wanted: str) -> bool:
-    if _ANY not in wanted:
+def word_matches(text: str, wanted: str) -> bool:
+    if ANY_WORDS not in wanted:
         return text == wanted
-    return fnmatchcase(text, re.sub(r"[\[?*]", r"[\g<0>]", wanted).replace(_ANY, "*"))
+    return fnmatchcase(text, re.sub(r"[\[?*]", r"[\g<0>]", wanted).replace(ANY_WORDS, "*"))
 
 
 @lru_cache(maxsize=512)
@@ -216,7 +218,7 @@ def rule_pattern(rule: Rule) -> Pattern:
         RuleError: the rule is invalid, or an allow rule without a program name.
     """
     pattern = parse_rule(rule.text)
-    if rule.effect == "allow" and pattern.words and pattern.words[0].startswith(_ANY):
+    if rule.effect == "allow" and pattern.words and pattern.words[0].startswith(ANY_WORDS):
         raise RuleError("the first word of a rule that allows must name the program")
     return pattern
 
@@ -251,10 +253,10 @@ def _command(tools: tuple[str, ...], pattern: str) -> Pattern:
         words = shlex.split(marked)
     except ValueError as error:
         raise RuleError(f"cannot split the command into words: {str(error).lower()}") from error
-    words = [re.sub(f"{_ANY}+", _ANY, word) for word in words]
+    words = [re.sub(f"{ANY_WORDS}+", ANY_WORDS, word) for word in words]
     last = words[-1] if words else ""
-    rest = last.endswith(_ANY) and "/" not in last
-    while words and words[-1] == _ANY:
+    rest = last.endswith(ANY_WORDS) and "/" not in last
+    while words and words[-1] == ANY_WORDS:
         words.pop()
     if not words:
         return Pattern(tools, "command", rest=True)
@@ -263,13 +265,13 @@ def _command(tools: tuple[str, ...], pattern: str) -> Pattern:
 
 
 def _marked(text: str) -> tuple[str, str]:
-    """The text with each unquoted ``*`` as ``_ANY``, and its unquoted part."""
+    """The text with each unquoted ``*`` as ``ANY_WORDS``, and its unquoted part."""
     out: list[str] = []
     bare: list[str] = []
     quote, escaped = "", False
     for char in text:
         plain = not quote and not escaped
-        out.append(_ANY if plain and char == "*" else char)
+        out.append(ANY_WORDS if plain and char == "*" else char)
         if escaped:
             escaped = False
         elif char == "\\" and quote != "'":
@@ -298,7 +300,7 @@ def _check_words(words: Sequence[str], bare: str) -> None:
         raise RuleError("the program must be written out; the only wildcard is *")
     if " " in name and "/" not in name:
         raise RuleError("the program's name contains a space; leave out the quotes")
-    if any(_OTHER_GRAMMAR.match(word) for word in (name, *(word for word in words if word == f".{_ANY}"))):
+    if any(_OTHER_GRAMMAR.match(word) for word in (name, *(word for word in words if word == f".{ANY_WORDS}"))):
         raise RuleError("a command rule lists words, with * for any; this looks like another syntax")
 
 

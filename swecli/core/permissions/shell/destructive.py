@@ -20,6 +20,7 @@ from swecli.core.permissions.shell.outputs import Output, copied, counts, in_pla
 from swecli.core.permissions.shell.programs import PROGRAMS
 from swecli.core.permissions.shell.scan import ScanWord, is_long_option
 from swecli.core.permissions.shell.started import Started
+from swecli.core.permissions.shell.subcommands import program, without_global_options
 from swecli.core.permissions.shell.tables import tables
 from swecli.core.permissions.shell.unpacking import unpacking
 from swecli.figures import plural
@@ -61,7 +62,6 @@ def _summary(total: BlastRadius, anything: bool) -> str:
 _DEVICES = lazy_pattern(r"/dev/(null|stdout|stderr|stdin|tty|fd/\d+)")
 _CONNECTION = lazy_pattern(r"/dev/(?:tcp|udp)/([^/]+)/")
 _IN_PLACE = frozenset(("sed", "perl", "ruby"))
-_GIT_GLOBAL_WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"))
 
 _GIT_RUNS = lazy_pattern(
     r"core\.(fsmonitor|pager|editor|sshcommand|askpass|hookspath|gitproxy|alternaterefscommand)|pager\..+|alias\..+"
@@ -298,9 +298,7 @@ def _without_globals(item: Started) -> list[ScanWord]:
     words = list(item.words[1:])
     if item.name != "git":
         return words
-    while words and words[0].text.startswith("-"):
-        del words[: 2 if words[0].text in _GIT_GLOBAL_WITH_VALUE else 1]
-    return words
+    return words[without_global_options(item.name, [word.text for word in words]) :]
 
 
 def _git_settings(item: Started) -> Iterable[Danger]:
@@ -310,7 +308,7 @@ def _git_settings(item: Started) -> Iterable[Danger]:
         option = words.pop(0).text
         if option.startswith(("--exec-path=", "--config-env")):
             yield Danger(f"git {option.partition('=')[0]} can make git run another program.")
-        value = words.pop(0) if option in _GIT_GLOBAL_WITH_VALUE and words else None
+        value = words.pop(0) if option in program("git").options.valued and words else None
         if option != "-c" or value is None:
             continue
         key, _, setting = value.text.partition("=")
