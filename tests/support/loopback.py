@@ -195,7 +195,8 @@ class LoopbackServer(ServerThread):
             return
         ids = (f"{wire.id_prefix}{facts.calls + number}" for number in range(1, len(step.calls) + 1))
         usage = self._usage.measure(wire.prefix(received.body), "", step)
-        answering = Answering(received.body, str(received.body.get("model", "")), len(self.asked), usage)
+        model = str(received.body.get("model", "")) or model_of(received.path)
+        answering = Answering(received.body, model, len(self.asked), usage, received.headers)
         await asyncio.sleep(step.wait if self.manners.play_delays else 0)
         fault = step.fault
         if fault is not None and fault.after is None and fault.kind in STATUS:
@@ -297,6 +298,11 @@ def _longest(value: Any) -> int:
         return len(value)
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return max(map(_longest, inner), default=0)
+
+
+def model_of(path: str) -> str:
+    """The model in a path of Gemini's API."""
+    return path.rpartition("/")[2].partition(":")[0]
 
 
 def _serves(wire: Wire | type[Wire], path: str) -> bool:

@@ -23,6 +23,8 @@ class Answering:
     number: int
     """Of the request, from 1."""
     usage: Usage | None
+    headers: Mapping[str, str] = field(default_factory=lambda: {})
+    """Of the request, names in lower case."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ class AnthropicMessages:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {**_input_usage(answering), "output_tokens": 1},
+            "usage": {**self._input(answering), "output_tokens": 1},
         }
         return [_event({"type": "message_start", "message": message}), _event({"type": "ping"})]
 
@@ -126,7 +126,7 @@ class AnthropicMessages:
     def closing(self, stop: StopKind, answering: Answering) -> list[bytes]:
         output = answering.usage.output_total if answering.usage else 0
         delta = {"stop_reason": _STOP.get(stop, stop), "stop_sequence": None}
-        usage = {**_input_usage(answering), "output_tokens": output}
+        usage = {**self._input(answering), "output_tokens": output}
         return [
             *self._close(),
             _event({"type": "message_delta", "delta": delta, "usage": usage}),
@@ -144,6 +144,19 @@ class AnthropicMessages:
 
     def keep_alive(self) -> bytes:
         return _event({"type": "ping"})
+
+    def _input(self, answering: Answering) -> dict[str, Any]:
+        """The usage of the prompt."""
+        usage = answering.usage
+        if usage is None:
+            return {}
+        cached = (usage.cache_read or 0) if '"cache_control"' in json.dumps(answering.body) else 0
+        written = usage.cache_write or 0
+        return {
+            "input_tokens": max(0, (usage.input_total or 0) - cached - written),
+            "cache_read_input_tokens": cached,
+            "cache_creation_input_tokens": written,
+        }
 
     def _start(self, piece: Piece) -> bytes:
         block: dict[str, Any] = {
@@ -168,19 +181,6 @@ def _event(data: Mapping[str, Any]) -> bytes:
 
 def _error(fault: Fault) -> dict[str, Any]:
     return {"type": "error", "error": {"type": _ERRORS.get(fault.kind, "api_error"), "message": sentence_of(fault)}}
-
-
-def _input_usage(answering: Answering) -> dict[str, Any]:
-    usage = answering.usage
-    if usage is None:
-        return {}
-    cached = (usage.cache_read or 0) if '"cache_control"' in json.dumps(answering.body) else 0
-    written = usage.cache_write or 0
-    return {
-        "input_tokens": max(0, (usage.input_total or 0) - cached - written),
-        "cache_read_input_tokens": cached,
-        "cache_creation_input_tokens": written,
-    }
 
 
 def _blocks(message: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:

@@ -1,0 +1,349 @@
+"""Anthropic Messages with the rules of preserved thinking: thoughts signed over their prefix, refused or dropped
+where it changed; system messages and their places; readable thoughts only on demand; the diagnosis of cache misses.
+
+Sources: platform.claude.com, preserved-thinking and its pages, mid-conversation-system-messages, cache-diagnostics;
+the types of anthropic 2.14.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from swecli.core.llm.scripted import Piece
+from swecli.core.protocol.messages import StopKind
+from tests.support.loopback import ProtocolName, Received
+from tests.support.prompt_caches import AnthropicCache, Charged, canonical, size
+from tests.support.strict_server import Lost
+from tests.support.wire import Answering, Body, without_cache_marks
+from tests.support.wire_anthropic import AnthropicMessages
+
+BINDING = "thinking-binding-controls-2026-08-01"
+CLEAR_AT = "mid-conversation-system-clear-at-2026-08-21"
+EFFORT = "mid-conversation-output-config-2026-07-01"
+TOOL_CHANGES = "mid-conversation-tool-changes-2026-07-01"
+FIELDS = frozenset(("display", "block_binding", "ttl", "diagnostics", "system", "clear_at", "effort", "tool_changes"))
+"""What a server of the vendor knows."""
+THOUGHTS = ("thinking", "redacted_thinking")
+PREFIX, MODEL = "prefix_binding_mismatch", "model_binding_mismatch"
+DIFFERENT = (
+    "messages.{at}.content.{place}: Invalid `signature` in `thinking` block. The block is bound to a different "
+    'conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+)
+
+
+@dataclass
+class AnthropicRules:
+    """``enforced``: the account is younger than the rule, so that the check needs no control. ``fields`` are those that
+    the server knows. ``readers``: the models whose thoughts a model reads besides its own. ``omits``: thoughts arrive
+    without text unless asked for. ``redacted`` and ``empty_text`` are numbers of requests (from 1) whose answers have
+    their thought redacted, or begin with an empty text block. ``rewrite`` is what a proxy makes of requests."""
+
+    enforced: bool = True
+    fields: Collection[str] = FIELDS
+    readers: Mapping[str, Collection[str]] = field(default_factory=lambda: {})
+    omits: bool = True
+    redacted: Collection[int] = ()
+    empty_text: Collection[int] = ()
+    rewrite: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    cache: AnthropicCache = field(default_factory=AnthropicCache)
+    protocol: ProtocolName = "anthropic"
+    lost: list[Lost] = field(default_factory=list)
+    """Thoughts that the server dropped, and those that the client left out of an answer that it sent back."""
+    thoughts: int = 0
+    """All thoughts that came back in requests which were not refused."""
+    dropping: list[int] = field(default_factory=list)
+    """Numbers of the requests with ``drop_block``."""
+    answers: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Signatures of an answer's thoughts, by the rest of its content."""
+    prompts: dict[str, Body] = field(default_factory=dict)
+    """Requests with ``diagnostics``, by the id of their answer."""
+
+    def wire(self) -> StrictMessages:
+        return StrictMessages(self)
+
+    def seen(self, body: Body) -> Body:
+        return self.rewrite(json.loads(json.dumps(body))) if self.rewrite is not None else body
+
+    def refusal(self, number: int, received: Received) -> str:
+        body = self.seen(received.body)
+        betas = received.headers.get("anthropic-beta", "")
+        if wrong := self._unknown(body, betas) or _misplaced(body.get("messages", [])):
+            return wrong
+        drops = _drops(body)
+        dropped, allowed = self.examine(body)
+        mismatch = [path for path, reason in dropped if reason == PREFIX]
+        if mismatch and not drops and self.enforced:
+            _, at, _, place = mismatch[0].split(".")
+            return DIFFERENT.format(at=at, place=place)
+        if drops:
+            self.dropping.append(number)
+        checked = drops or self.enforced
+        self.lost += [Lost(number, reason, path) for path, reason in dropped if checked or reason == MODEL]
+        self.lost += [Lost(number, "left out") for _ in range(self._left_out(body))]
+        self.thoughts += allowed + len(dropped)
+        return ""
+
+    def examine(self, body: Body) -> tuple[list[tuple[str, str]], int]:
+        """Invalid thoughts as path and reason, and the number of valid ones."""
+        model, wrong, valid = str(body.get("model")), list[tuple[str, str]](), 0
+        messages: list[dict[str, Any]] = body.get("messages", [])
+        for at, message in enumerate(messages):
+            content = _content(message)
+            for place, block in enumerate(content):
+                if block.get("type") not in THOUGHTS:
+                    continue
+                maker, _, digest = str(block.get("signature") or block.get("data")).rpartition(".")
+                if maker != model and maker not in self.readers.get(model, ()):
+                    wrong.append((f"messages.{at}.content.{place}", MODEL))
+                elif digest != prefix_digest(body, messages[:at], content[:place]):
+                    wrong.append((f"messages.{at}.content.{place}", PREFIX))
+                else:
+                    valid += 1
+        return wrong, valid
+
+    def _left_out(self, body: Body) -> int:
+        """Thoughts of answers in the request without which they came back."""
+        model, missing = str(body.get("model")), 0
+        for message in body.get("messages", []):
+            if message.get("role") != "assistant":
+                continue
+            content = _content(message)
+            there = {str(block.get("signature") or block.get("data")) for block in content}
+            rest = canonical(without_cache_marks([block for block in content if block.get("type") not in THOUGHTS]))
+            signed = [name for name in self.answers.get(rest, ()) if name.rpartition(".")[0] == model]
+            missing += sum(name not in there for name in signed)
+        return missing
+
+    def _unknown(self, body: Body, betas: str) -> str:
+        thinking: Mapping[str, Any] = body.get("thinking") or {}
+        extra = "Extra inputs are not permitted"
+        for name, beta in (("display", ""), ("block_binding", BINDING)):
+            if name in thinking and (name not in self.fields or beta not in betas):
+                return f"thinking.{thinking.get('type')}.{name}: {extra}"
+        if "block_binding" in thinking and thinking.get("type") == "disabled":
+            return f"thinking.disabled.block_binding: {extra}"
+        if "diagnostics" in body and "diagnostics" not in self.fields:
+            return f"diagnostics: {extra}"
+        if "ttl" not in self.fields and '"ttl"' in json.dumps(body):
+            return f"system.0.cache_control.ephemeral.ttl: {extra}"
+        for at, message in enumerate(body.get("messages", [])):
+            if message.get("role") == "system" and "system" not in self.fields:
+                return f"messages.{at}: role 'system' is not supported on this model"
+            for name, key, beta in (("clear_at", "clear_at", CLEAR_AT), ("effort", "output_config", EFFORT)):
+                if key in message and (name not in self.fields or beta not in betas):
+                    return f"messages.{at}.{key}: {extra}"
+            changes = [block for block in _content(message) if str(block.get("type", "")).startswith("tool_addition")]
+            if changes and ("tool_changes" not in self.fields or TOOL_CHANGES not in betas):
+                return f"messages.{at}.content.0: Input tag 'tool_addition' found using 'type' does not match"
+        return ""
+
+    def diagnosed(self, body: Body) -> dict[str, Any] | None:
+        """The answer to ``diagnostics``; None if it was not asked."""
+        asked = body.get("diagnostics")
+        if not isinstance(asked, dict):
+            return None
+        before = asked.get("previous_message_id")
+        if before is None:
+            return {"cache_miss_reason": None}
+        previous = self.prompts.get(before)
+        if previous is None:
+            return {"cache_miss_reason": {"type": "previous_message_not_found"}}
+        return {"cache_miss_reason": _difference(previous, body)}
+
+
+def _difference(previous: Body, body: Body) -> dict[str, Any] | None:
+    plain, known = without_cache_marks(dict(body)), without_cache_marks(dict(previous))
+    for name in ("model", "system", "tools"):
+        if plain.get(name) != known.get(name):
+            return {"type": f"{name}_changed", "cache_missed_input_tokens": size(known)}
+    earlier = known["messages"]
+    if plain["messages"][: len(earlier)] != earlier:
+        return {"type": "messages_changed", "cache_missed_input_tokens": size(earlier)}
+    others = ("thinking", "tool_choice", "output_config")
+    return {"type": "unavailable"} if any(plain.get(name) != known.get(name) for name in others) else None
+
+
+def prefix_digest(body: Body, messages: Sequence[Mapping[str, Any]], content: Sequence[Any]) -> str:
+    """Of all before a block: system prompt, tools that are not deferred, messages, and the blocks before it."""
+    tools = [tool for tool in body.get("tools", []) if not tool.get("defer_loading")]
+    earlier = [{**message, "content": _content(message)} for message in messages]
+    whole = [_content({"content": body.get("system", [])}), tools, earlier, content]
+    return sha256(canonical(without_cache_marks(whole)).encode()).hexdigest()[:32]
+
+
+def _content(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content", [])
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _drops(body: Body) -> bool:
+    binding = (body.get("thinking") or {}).get("block_binding") or {}
+    return binding.get("prefix_mismatch_behavior") == "drop_block"
+
+
+def _misplaced(messages: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with the places of system messages; one that only changes the effort may be anywhere."""
+    for at, message in enumerate(messages):
+        content = _content(message)
+        if message.get("role") != "system" or (not content and message.get("output_config")):
+            continue
+        if not content:
+            return f"messages.{at}: system message has neither content nor output_config"
+        if at == 0 or messages[at - 1].get("role") != "user":
+            return f"messages.{at}: a system message must follow a user message"
+        if at + 1 < len(messages) and messages[at + 1].get("role") != "assistant":
+            return f"messages.{at}: a system message must be last or precede an assistant message"
+        if message.get("clear_at", "never") != "never" and any(
+            block.get("type") != "text" or "cache_control" in block for block in content
+        ):
+            return f"messages.{at}: a message with clear_at has only text"
+    return ""
+
+
+class StrictMessages(AnthropicMessages):
+    """One answer under the rules."""
+
+    def __init__(self, rules: AnthropicRules) -> None:
+        super().__init__()
+        self._rules = rules
+        self._content: list[dict[str, Any]] = []
+        self._signature = ""
+        self._shown = True
+        self._offset = 0
+        self._charged = Charged(0, 0, 0)
+
+    def objection(self, body: Body) -> str:
+        messages = [message for message in body.get("messages", []) if message.get("role") != "system"]
+        empty = {"type": "text", "text": ""}
+        sent_back = [
+            {**message, "content": [block for block in _content(message) if without_cache_marks(block) != empty]}
+            if message.get("role") == "assistant"
+            else message
+            for message in messages
+        ]
+        return super().objection({**body, "messages": sent_back})
+
+    def opening(self, answering: Answering) -> list[bytes]:
+        rules, body = self._rules, self._rules.seen(answering.body)
+        thinking: Mapping[str, Any] = body.get("thinking") or {}
+        self._charged = rules.cache.charge(body)
+        self._shown = not rules.omits or thinking.get("display") == "summarized"
+        self._signature = f"{answering.model}.{prefix_digest(body, body.get('messages', []), [])}"
+        message = {
+            "id": f"msg_{answering.number}",
+            "type": "message",
+            "role": "assistant",
+            "model": answering.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {**self._input(answering), "output_tokens": 1},
+            **self._reports(answering, body),
+        }
+        if "diagnostics" in body:
+            rules.prompts[str(message["id"])] = body
+        return [event({"type": "message_start", "message": message}), event({"type": "ping"})]
+
+    def piece(self, piece: Piece, answering: Answering) -> list[bytes]:
+        number = answering.number
+        if piece.kind == "reasoning" and number in self._rules.redacted:
+            return self._redacted()
+        events: list[bytes] = []
+        if piece.kind != "reasoning" and number in self._rules.empty_text and not self._offset:
+            self._offset = 1
+            at = piece.part
+            events = [*self._close(), *_whole(at, {"type": "text", "text": ""})]
+            self._content.append({"type": "text", "text": ""})
+        self._note(piece)
+        shifted = Piece(piece.kind, piece.part + self._offset, piece.text, piece.name, piece.call_id)
+        if piece.kind == "reasoning" and not self._shown:
+            opened = [self._start(shifted)] if self._open is None else []
+            return [*events, *opened]
+        return [*events, *super().piece(shifted, answering)]
+
+    def closing(self, stop: StopKind, answering: Answering) -> list[bytes]:
+        rest = [block for block in self._content if block["type"] not in THOUGHTS]
+        for block in rest:
+            if block["type"] == "tool_use":
+                block["input"] = json.loads(block["input"] or "{}")
+        if any(block["type"] in THOUGHTS for block in self._content):
+            self._rules.answers[canonical(rest)] = (self._signature,)
+        return super().closing(stop, answering)
+
+    def _redacted(self) -> list[bytes]:
+        if self._content:
+            return []
+        block = {"type": "redacted_thinking", "data": self._signature}
+        self._content.append(block)
+        return _whole(0, block)
+
+    def _note(self, piece: Piece) -> None:
+        last = self._content[-1] if self._content else {}
+        match piece.kind:
+            case "reasoning":
+                if last.get("type") != "thinking":
+                    self._content.append({"type": "thinking"})
+            case "text":
+                if last.get("type") != "text" or not last["text"]:
+                    last = {"type": "text", "text": ""}
+                    self._content.append(last)
+                last["text"] += piece.text
+            case "start":
+                self._content.append({"type": "tool_use", "id": piece.call_id, "name": piece.name, "input": ""})
+            case "arguments":
+                last["input"] += piece.text
+            case _:
+                pass
+
+    def _close(self) -> list[bytes]:
+        if self._open is None:
+            return []
+        (index, kind), self._open = self._open, None
+        signature = {"type": "signature_delta", "signature": self._signature}
+        signed = [event({"type": "content_block_delta", "index": index, "delta": signature})]
+        return [*(signed if kind == "reasoning" else []), event({"type": "content_block_stop", "index": index})]
+
+    def _input(self, answering: Answering) -> dict[str, Any]:
+        charged = self._charged
+        return {
+            "input_tokens": charged.plain,
+            "cache_read_input_tokens": charged.read,
+            "cache_creation_input_tokens": charged.written,
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": charged.written - charged.hour,
+                "ephemeral_1h_input_tokens": charged.hour,
+            },
+        }
+
+    def _reports(self, answering: Answering, body: Body) -> dict[str, Any]:
+        """What the answer says about the request: dropped thoughts, and why the cache missed."""
+        reports: dict[str, Any] = {}
+        if BINDING in answering.headers.get("anthropic-beta", ""):
+            wrong, _ = self._rules.examine(body)
+            checked = self._rules.enforced or _drops(body)
+            reports["input_transformations"] = [
+                {
+                    "type": "thinking_dropped" if checked or reason == MODEL else "thinking_mismatch_allowed",
+                    "path": path,
+                    "reason": reason,
+                }
+                for path, reason in wrong
+            ]
+        diagnosed = self._rules.diagnosed(body)
+        return reports if diagnosed is None else {**reports, "diagnostics": diagnosed}
+
+
+def event(data: Mapping[str, Any]) -> bytes:
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    return f"event: {data['type']}\ndata: {text}\n\n".encode()
+
+
+def _whole(index: int, block: Mapping[str, Any]) -> list[bytes]:
+    return [
+        event({"type": "content_block_start", "index": index, "content_block": block}),
+        event({"type": "content_block_stop", "index": index}),
+    ]
