@@ -241,16 +241,21 @@ class Client:
             return await self._answered(prompt)
         wanted = AnswerSchema(schema if isinstance(schema, Mapping) else schema.model_json_schema())
         wanted.check()
-        result = await self._answered(f"{prompt}\n\n{wanted.instruction}")
+        self._open().require_answers(wanted.schema)
         try:
-            return await _with_value(result, wanted, schema)
-        except Mismatch as error:
-            first = error
-        corrected = await self._answered(wanted.repair(first))
-        try:
+            result = await self._answered(f"{prompt}\n\n{wanted.instruction}")
+            try:
+                return await _with_value(result, wanted, schema)
+            except Mismatch as error:
+                first = error
+            self._open().require_answers(wanted.schema, last=True)
+            corrected = await self._answered(wanted.repair(first))
             return await _with_value(corrected, wanted, schema)
         except Mismatch as error:
             raise AgentError(f"the answer does not match the schema: {error}") from error
+        finally:
+            if not self._left:
+                self._open().require_answers(None)
 
     async def _apart(self, prompt: str, schema: type[BaseModel] | Mapping[str, Any] | None) -> Result:
         """Do a task in a conversation of its own, whose history can be read afterwards."""

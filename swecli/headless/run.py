@@ -335,6 +335,8 @@ class HeadlessRun:
         self._writer.changed = self._look_at_output
         with self._stop_wish.calling(self._signalled):
             if self._stop_wish.code is None:
+                if self._request.schema is not None:
+                    self._session.require_answers(self._request.schema.schema)
                 self._begin(self._request.prompt)
                 if self._request.commands is not None:
                     CommandInput(self._request.commands, self._receive).start()
@@ -481,6 +483,7 @@ class HeadlessRun:
         if mismatch is None or self._repaired:
             return False
         self._repaired = True
+        self._session.require_answers(schema.schema, last=True)
         self._session.send(Submit(schema.repair(mismatch), mentions=()))
         return True
 

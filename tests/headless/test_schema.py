@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -72,3 +73,40 @@ def test_what_is_no_schema_is_refused_before_anything_is_sent(
         assert ended.code == code
         assert said in ended.stderr
         assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("protocol", "model", "field"),
+    [
+        ("anthropic", "anthropic/claude-opus-5-5", "output_config"),
+        ("openai", "openai/gpt-6", "response_format"),
+        ("gemini", "gemini/gemini-3.8-flash", "responseJsonSchema"),
+        ("ollama", "ollama/qwen3", "format"),
+    ],
+)
+def test_the_provider_generates_by_the_schema_where_it_can(
+    tmp_path: Path, protocol: Any, model: str, field: str
+) -> None:
+    """Tools work in between, and every request has the same format, because a change would cost the cache. Ollama's
+    would prevent calls, so that it is only in the correction."""
+    script = """
+[[step]]
+call = [{ tool = "list_files", arguments = { path = "." } }]
+[[step]]
+text = "There are 3."
+[[step]]
+text = '{"count": 3}'
+"""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    with LoopbackServer(parse_script(script), protocol) as server:
+        program = Program(folder, tmp_path / "home", {**server.environment(), "SWECLI_MODEL": model})
+        ended = program.run("-p", "count", "--json-schema", SCHEMA, "--output-format", "json")
+        formats = [(request.body.get("generationConfig") or request.body).get(field) for request in server.asked]
+    assert (ended.code, ended.result["structured_output"]) == (0, {"count": 3})
+    assert len(formats) == 3
+    if protocol == "ollama":
+        assert formats == [None, None, json.loads(SCHEMA)]
+    else:
+        assert formats[0]
+        assert formats == [formats[0]] * 3

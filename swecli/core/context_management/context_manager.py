@@ -34,7 +34,7 @@ from swecli.core.context_management.prompt import (
     tail_text,
 )
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
+from swecli.core.llm.types import AnswerFormat, ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import Mode, PromptPrefix, ViewEntry
@@ -98,6 +98,8 @@ class ContextManager:
         """What every request to this model has: prompt and tools."""
         self.unattended = texts.headless
         """Whether the prompt says that the run is unattended."""
+        self.answer_format: AnswerFormat | None = None
+        """Format of the answers in the conversation."""
         self.added_tools: tuple[ToolSchema, ...] = ()
         """Tools added during the session, in order of their announcement to the model."""
         self.monitor = monitor or TokenMonitor()
@@ -225,6 +227,7 @@ class ContextManager:
         elif not self._warned:
             self._warned = True
             warning = gate_reason(budget, self._advice)
+        request = replace(request, answer_format=self.answer_format)
         return PreparedRequest(fit_output(request, budget, info, self.limits), budget, reason, warning)
 
     def aside(self, messages: Sequence[Message], info: ModelInfo, session: str) -> ModelRequest:

@@ -82,7 +82,7 @@ class _Rule(Struct, frozen=True):
     vendor: str = ""
 
     def fits(self, name: _Name) -> bool:
-        if name.first not in ((self.first,) if isinstance(self.first, str) else self.first):
+        if self.first != "*" and name.first not in ((self.first,) if isinstance(self.first, str) else self.first):
             return False
         words = name.words or ("",)
         given = [self.since[word] for word in words if word in self.since]

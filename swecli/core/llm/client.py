@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from swecli.core.images import REDUCER, reduces
 from swecli.core.llm.addresses import without_password
+from swecli.core.llm.answer_formats import REFUSED as FORMAT_REFUSED
+from swecli.core.llm.answer_formats import refuses_format
 from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
@@ -404,6 +406,7 @@ class HttpModelClient:
         self._no_tools = False
         self._no_images = False
         self._told_blind = False
+        self._no_format = False
         self._context = ErrorContext(
             provider=config.info.provider,
             model=config.info.name,
@@ -445,6 +448,8 @@ class HttpModelClient:
         }
 
     def _acceptable(self, request: ModelRequest) -> ModelRequest:
+        if self._no_format and request.answer_format is not None:
+            request = replace(request, answer_format=None)
         if self._tools_as_text:
             from swecli.core.llm.text_tools import as_text
 
@@ -529,6 +534,10 @@ class HttpModelClient:
         empty if nothing can be changed."""
         if error.kind in _OF_FORM and self.wire_request(request).body != wire.body:  # by a request at the same time
             return CHANGED
+        if request.answer_format is not None and not self._no_format and refuses_format(error):
+            self._no_format = True
+            if self.wire_request(request).body != wire.body:
+                return FORMAT_REFUSED.format(error.message[:200])
         if request.tools and not self._tools_as_text and refuses_tools(error):
             self._no_tools = True
             return (

@@ -68,6 +68,9 @@ class Dialect(Struct, frozen=True):
     """Ask for readable thoughts."""
     body: JsonObject = field(default_factory=lambda: {})
     """Sent with every request."""
+    format_with_tools: Literal["always", "last", "never"] = "always"
+    """Requests with tools that may ask for an answer by a schema. ``last``: those after which no call is wanted,
+    because the schema prevents calls."""
     images: ImageLimits = ImageLimits()
     """Images that the host accepts."""
 

@@ -94,6 +94,13 @@ class ServerClearing(Struct, frozen=True):
     exclude_tools: tuple[str, ...] = ()
 
 
+class AnswerFormat(Struct, frozen=True):
+    """JSON schema for the text of the answer. ``last``: the answer ends the work, so that the model needs no tools."""
+
+    schema: Mapping[str, Any]
+    last: bool = False
+
+
 class ModelRequest(Struct, frozen=True):
     """One request. Everything before ``tail`` is the stable prefix.
 
@@ -111,6 +118,8 @@ class ModelRequest(Struct, frozen=True):
     session: str = ""
     server_clearing: ServerClearing | None = None
     """For protocols that support it; others omit it."""
+    answer_format: AnswerFormat | None = None
+    """For models that support it; others omit it. It does not belong to the prefix that thoughts are signed with."""
 
 
 # --- stream events: ``part`` is the index of the part within the assistant message -----------------------

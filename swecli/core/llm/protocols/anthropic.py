@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from swecli.core.llm.answer_formats import closed, wanted_schema
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_object, parse_object
 from swecli.core.llm.protocols.arguments import arguments_object, rewrite_id
 from swecli.core.llm.protocols.base import (
@@ -56,7 +57,10 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     messages, ends = _messages(request, target, found)
     body: JsonObject = {"model": target.origin.model, "max_tokens": limit, "stream": True}
     optional: list[str] = []
-    for extras in (_effort(request.effort, limit, target), dialect.body):
+    schema = wanted_schema(request, target)
+    form = closed(schema) if schema is not None else None
+    config: JsonObject = {"format": {"type": "json_schema", "schema": form}} if form is not None else {}
+    for extras in (_effort(request.effort, limit, target, config), dialect.body):
         body.update(extras)
         optional.extend(extras)
     headers = {"anthropic-version": API_VERSION}
@@ -99,15 +103,17 @@ def _clearing(wish: ServerClearing) -> JsonObject:
     return {**edit, "exclude_tools": list(wish.exclude_tools)} if wish.exclude_tools else edit
 
 
-def _effort(effort: str | None, limit: int, target: Target) -> JsonObject:
+def _effort(effort: str | None, limit: int, target: Target, config: JsonObject) -> JsonObject:
+    """The fields for the effort, and those of ``output_config`` besides it."""
     style = target.dialect.effort
+    out: JsonObject = {"output_config": config} if config else {}
     if effort is None or style == "none":
-        return {}
+        return out
     word = target.dialect.efforts.get(effort, effort)
     if style == "output_config":
-        return {"output_config": {"effort": word}, "thinking": {"type": "adaptive"}}
+        return {"output_config": {"effort": word, **config}, "thinking": {"type": "adaptive"}}
     budget = min(_BUDGETS.get(word, 0), limit - 1024)
-    return {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= 1024 else {}
+    return {**out, "thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= 1024 else out
 
 
 def _text(text: str) -> JsonObject:

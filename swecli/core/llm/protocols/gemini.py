@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from swecli.core.llm.answer_formats import plain_schema, wanted_schema
 from swecli.core.llm.errors import WireError
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
 from swecli.core.llm.protocols.arguments import arguments_object
@@ -58,6 +59,9 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         config["maxOutputTokens"] = request.max_output_tokens
     if thinking := _thinking(request.effort, target):
         config["thinkingConfig"] = thinking
+    if (schema := wanted_schema(request, target)) is not None:
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = plain_schema(schema)
     if config:
         body["generationConfig"] = config
     contents = _contents(request, target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from swecli.core.llm.answer_formats import plain_schema, wanted_schema
 from swecli.core.llm.json_values import JsonObject, as_int, as_items, as_object, as_text
 from swecli.core.llm.protocols.arguments import arguments_object
 from swecli.core.llm.protocols.base import CallDraft, Decoder, Target, WireRequest, WireStop, plain
@@ -34,6 +35,8 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if request.effort is not None and target.dialect.effort == "think":
         body["think"] = request.effort != "none"
         optional.append("think")
+    if (schema := wanted_schema(request, target)) is not None:
+        body["format"] = plain_schema(schema)
     if options:
         body["options"] = options
     body["messages"] = _messages(request, target)

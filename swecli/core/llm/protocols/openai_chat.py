@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from swecli.core.llm.answer_formats import openai_format, wanted_schema
 from swecli.core.llm.json_values import (
     JsonObject,
     as_int,
@@ -62,6 +63,10 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
             }
             for tool in request.tools
         ]
+    schema = wanted_schema(request, target)
+    if schema is not None and (form := openai_format(schema)) is not None:
+        body["response_format"] = {"type": "json_schema", "json_schema": form}
+        optional.append("response_format")
     limit = request.max_output_tokens or dialect.default_max_tokens
     if limit is not None:
         body[dialect.max_tokens_field] = limit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from swecli.core.llm.answer_formats import openai_format, wanted_schema
 from swecli.core.llm.errors import read_error
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
 from swecli.core.llm.protocols.arguments import arguments_object, arguments_text, rewrite_id
@@ -66,6 +67,10 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if reasoning:
         body["reasoning"] = reasoning
         optional.append("reasoning")
+    schema = wanted_schema(request, target)
+    if schema is not None and (form := openai_format(schema)) is not None:
+        body["text"] = {"format": {"type": "json_schema", **form}}
+        optional.append("text")
     if request.max_output_tokens is not None:
         body["max_output_tokens"] = request.max_output_tokens
         optional.append("max_output_tokens")
