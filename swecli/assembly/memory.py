@@ -56,6 +56,7 @@ def project_instructions(
         merge=settings.merge,
         imports=settings.imports,
         rules=settings.rules,
+        own_names=startup.loaded.settings.approval.secret_names,
     )
 
 
@@ -80,6 +81,7 @@ def instruction_files(options: LaunchOptions, startup: Startup, loaded: Instruct
         rules=settings.rules,
         watch=wanted and not options.safe_mode,
         off=_why_no_instructions(options, trust.state, settings.merge),
+        own_names=startup.loaded.settings.approval.secret_names,
     )
 
 

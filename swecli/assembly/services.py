@@ -162,6 +162,7 @@ def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> 
     path = startup.paths.state / "checkpoints" / workspace_key(options.cwd) / FILE
     if not (options.look_only or options.compact_dry_run):
         _sweep(path)
+    own_names = startup.loaded.settings.approval.secret_names
     roots = tuple(os.path.realpath(root) for root in (options.cwd, *options.add_dirs))
     own = (
         *(str(one) for one in startup.paths.all),
@@ -171,7 +172,7 @@ def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> 
     def open_history() -> FileHistory:
         rows = _open(path if options.store else None)
         total = settings.max_total_bytes if rows.durable else min(settings.max_total_bytes, IN_MEMORY)
-        limits = CheckpointOptions(settings.max_file_bytes, total, settings.keep_days, settings.max_files)
+        limits = CheckpointOptions(settings.max_file_bytes, total, settings.keep_days, settings.max_files, own_names)
         return FileHistory(rows, session, roots, limits, own)
 
     return Checkpoints(open_history, os.path.realpath(options.cwd), roots, os.path.realpath(Path.home()))
@@ -607,7 +608,7 @@ def build_policy(options: LaunchOptions, startup: Startup, environment: Mapping[
         own_dirs=tuple(str(path) for path in startup.paths.all),
         memory=(str(folder),) if (folder := memory_places(options, startup).user) is not None else (),
         home=os.path.realpath(Path.home()),
-        facts=OsFacts(environment, left_out_by_ripgrep),
+        facts=OsFacts(environment, left_out_by_ripgrep, startup.loaded.settings.approval.secret_names),
     )
 
 

@@ -20,6 +20,7 @@ from swecli.core.git import git_command, git_environment, git_facts, head_commit
 from swecli.core.permissions.git_facts import git_problem
 from swecli.core.permissions.paths import is_secret
 from swecli.core.permissions.types import Rule
+from swecli.core.secret_names import SecretNames
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.text_file import typed_path
 from swecli.lazy_pattern import lazy_pattern
@@ -63,8 +64,8 @@ class Git:
         GitError: there is no git or no repository, or its settings name programs.
     """
 
-    def __init__(self, cwd: Path, roots: Sequence[Path]) -> None:
-        self._cwd = cwd
+    def __init__(self, cwd: Path, roots: Sequence[Path], names: SecretNames) -> None:
+        self._cwd, self.secret_names = cwd, names
         environment = scrubbed_environment(dict(os.environ))
         self._environment = git_environment(environment)
         program = shutil.which("git", path=environment.get("PATH"))
@@ -197,7 +198,9 @@ class Git:
         options, named = (verb, *_DIFF, *arguments[:at]), {self.below_top(path) for path in arguments[at + 1 :]}
         paths = tuple(map(self.pathspec, arguments[at + 1 :]))
         found = await self.names(*options, "--no-renames", "--name-only", "-z", *_ONLY_NAMES[verb], "--", *paths)
-        secret = tuple(name for name in dict.fromkeys(found) if is_secret(f"/{name}") and name not in named)
+        secret = tuple(
+            name for name in dict.fromkeys(found) if is_secret(f"/{name}", self.secret_names) and name not in named
+        )
         without = tuple(f":(top,exclude,literal){name}" for name in secret)
         everything = (":(top)",) if secret and not paths else ()
         return await self(*options, "--", *paths, *everything, *without), secret
@@ -347,12 +350,13 @@ async def _default(git: Git, base: str, focus: str) -> Change:
 
 async def _run_review(session: Session, arguments: str) -> CommandResult:
     try:
-        git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots)
+        git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots, session.view.secret_names)
         change = await change_of(git, arguments)
         diff, secret = await git.diff(*change.command)
     except GitError as error:
         return CommandResult.text(f"{error} Nothing was sent.", "error")
-    untracked = tuple(name for name in change.untracked if not is_secret(f"/{name}") or name in change.command)
+    named, names = change.command, git.secret_names
+    untracked = tuple(name for name in change.untracked if name in named or not is_secret(f"/{name}", names))
     secret += tuple(name for name in change.untracked if name not in untracked)
     left_out = f"Left out, because they may hold secrets: {_listed(secret)}." if secret else ""
     if not diff.strip() and not untracked:
@@ -505,7 +509,7 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
     notes: list[str] = []
     while True:
         try:
-            git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots)
+            git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots, session.view.secret_names)
             commit = await _commit(git, session.view.cwd)
         except GitError as error:
             return CommandResult.text(f"{error} Nothing was committed.", "error")

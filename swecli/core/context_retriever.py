@@ -18,8 +18,8 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from swecli.core.context_management.counter import CountsTokens, PieceEstimator
-from swecli.core.permissions.paths import SECRET_EXPRESSION
 from swecli.core.retrieval.project import OpenProject, open_project, refreshed
+from swecli.core.secret_names import secret_names
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.search import ListingError, SearchError, SearchRequest, list_tree, search
 from swecli.lazy_pattern import lazy_pattern
@@ -148,7 +148,7 @@ def _folder(name: str | os.PathLike[str]) -> Path | None:
 
 
 async def _grep(pattern: str, root: Path) -> dict[str, Any]:
-    request = SearchRequest(re.escape(pattern), root, (root,), ignore_case=True, leave_out=SECRET_EXPRESSION)
+    request = SearchRequest(re.escape(pattern), root, (root,), ignore_case=True, leave_out=secret_names())
     try:
         result = await search(request, scrubbed_environment(os.environ))
     except (SearchError, OSError) as error:

@@ -14,6 +14,7 @@ from swecli.commands.git import COMMIT, REVIEW, Git, GitError, GitStatus, change
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import Background, ReplyPermission
 from swecli.core.protocol.events import Notice, PermissionRequested, TurnEnded
+from swecli.core.secret_names import secret_names
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
 
@@ -44,7 +45,7 @@ def shown(result: CommandResult) -> str:
 
 
 async def meant(folder: Path, arguments: str) -> tuple[str, str]:
-    change = await change_of(Git(folder, (folder,)), arguments)
+    change = await change_of(Git(folder, (folder,), secret_names()), arguments)
     return " ".join(change.command), change.focus
 
 
@@ -71,9 +72,9 @@ async def test_what_the_words_mean(repository: Path) -> None:
 def test_nothing_is_run_that_a_repository_names(repository: Path, tmp_path: Path) -> None:
     git(repository, "config", "filter.evil.clean", "touch hit")
     with pytest.raises(GitError, match="does not run git here"):
-        Git(repository, (repository,))
+        Git(repository, (repository,), secret_names())
     with pytest.raises(GitError, match="not in a git repository"):
-        Git(tmp_path, (tmp_path,))
+        Git(tmp_path, (tmp_path,), secret_names())
 
 
 async def test_a_review_is_one_turn_with_the_diff(repository: Path) -> None:
@@ -103,7 +104,7 @@ async def test_a_word_that_names_nothing_is_an_error_that_says_what_there_is(rep
 
 
 async def change(folder: Path, arguments: str) -> tuple[str, str, tuple[str, ...]]:
-    found = await change_of(Git(folder, (folder,)), arguments)
+    found = await change_of(Git(folder, (folder,), secret_names()), arguments)
     return found.what, found.focus, found.untracked
 
 
@@ -148,7 +149,7 @@ async def test_a_name_that_looks_like_a_pattern_is_a_name(repository: Path, name
     git(repository, "commit", "-qm", "Names")
     for path in (repository / name, repository / "app/id.py"):
         path.write_text("two\n")
-    made = Git(repository, (repository,))
+    made = Git(repository, (repository,), secret_names())
     found = await change_of(made, name)
     assert (found.what, found.untracked) == (f"the uncommitted changes of {name}", ())
     diff, _ = await made.diff(*found.command)
@@ -177,7 +178,7 @@ async def test_a_merge_is_reviewed_with_what_it_brought(repository: Path) -> Non
     git(repository, "commit", "-qm", "B")
     git(repository, "checkout", "-q", "main")
     git(repository, "merge", "-q", "--no-ff", "-m", "Merge", "feature")
-    made = Git(repository, (repository,))
+    made = Git(repository, (repository,), secret_names())
     diff, _ = await made.diff(*(await change_of(made, "")).command)
     assert "+brought" in diff
 
@@ -187,7 +188,7 @@ async def test_before_the_first_commit_everything_is_reviewed(tmp_path: Path) ->
     (tmp_path / "a.txt").write_text("one\n")
     (tmp_path / "b.txt").write_text("one\n")
     git(tmp_path, "add", "a.txt")
-    made = Git(tmp_path, (tmp_path,))
+    made = Git(tmp_path, (tmp_path,), secret_names())
     found = await change_of(made, "")
     assert found.untracked == ("b.txt",)
     assert "+one" in (await made.diff(*found.command))[0]
@@ -197,7 +198,7 @@ async def test_a_branch_without_a_commit_is_compared_with_no_other(repository: P
     git(repository, "branch", "-M", "main")
     git(repository, "checkout", "-q", "--orphan", "fresh")
     with pytest.raises(GitError, match="has no commit yet to compare with main"):
-        await change_of(Git(repository, (repository,)), "main")
+        await change_of(Git(repository, (repository,), secret_names()), "main")
 
 
 async def test_a_damaged_repository_is_named_as_such(repository: Path) -> None:
@@ -210,7 +211,7 @@ async def test_what_git_says_of_a_failure_is_a_sentence(repository: Path) -> Non
     """As in a clone without its largest files: what follows is on the same line."""
     blob = git(repository, "rev-parse", "HEAD:a.txt").strip()
     (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    made = Git(repository, (repository,))
+    made = Git(repository, (repository,), secret_names())
     found = await change_of(made, "")
     with pytest.raises(GitError, match=rf"^git show failed: unable to read {blob}\.$"):
         await made.diff(*found.command)
@@ -229,7 +230,7 @@ async def test_submodules_are_compared_without_running_git_in_them(repository: P
         git(top / "lib", "config", settings, f"touch {hit}; cat")
     (top / ".git" / "modules" / "lib" / "info" / "attributes").write_text("* filter=evil diff=evil\n")
     (top / "lib" / "a.txt").write_text("two\n")
-    made = Git(top, (top,))
+    made = Git(top, (top,), secret_names())
     assert (await change_of(made, "")).what == "the newest commit"
     (top / "c.txt").write_text("two\n")
     found = await change_of(made, "")
@@ -263,7 +264,7 @@ async def test_files_that_may_hold_secrets_are_left_out_unless_named(repository:
         text = made.model.requests[1].messages[0].text
         assert "hunter2" not in text
         assert "Also in the commit, not shown: .env" in text
-    own = Git(repository, (repository,))
+    own = Git(repository, (repository,), secret_names())
     assert "hunter2" in (await own.diff(*(await change_of(own, ".env")).command))[0]
 
 

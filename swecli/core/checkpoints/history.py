@@ -206,6 +206,8 @@ class CheckpointOptions(Struct, frozen=True):
     total: int = 500_000_000
     days: int = 30
     entries: int = 100_000
+    own_names: tuple[str, ...] = ()
+    """Patterns of the user's for names of files that may hold secrets."""
 
 
 class Running(Struct, frozen=True):
@@ -246,7 +248,9 @@ class FileHistory:
         self._stop = threading.Event()
         self._blobs = Blobs(options.total)
         self._options = options
-        self._shadow = Shadow(rows, self._blobs, roots, Sizes(options.file, options.entries), own, self._stop.is_set)
+        self._shadow = Shadow(
+            rows, self._blobs, roots, Sizes(options.file, options.entries), own, self._stop.is_set, options.own_names
+        )
         self._running: set[int] = set()
         self._begun: set[int] = set()
         """Edits and commands of this run."""

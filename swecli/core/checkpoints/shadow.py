@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from swecli.core.checkpoints.journal import digest_of
 from swecli.core.checkpoints.store import ABSENT, Blobs, Image, Rows, capture, decoded
 from swecli.core.permissions.paths import is_secret_in
+from swecli.core.secret_names import secret_names
 from swecli.core.workspace.atomic_write import PREFIX
 from swecli.core.workspace.walk import GENERATED, IGNORE_FILES, IgnoreRules
 
@@ -22,9 +23,10 @@ from swecli.core.workspace.walk import GENERATED, IGNORE_FILES, IgnoreRules
 class TrackedPaths:
     """Rules for one root. Verdicts on folders are cached, so that a scan needs no pattern matching."""
 
-    def __init__(self, root: str, own: tuple[str, ...] = ()) -> None:
+    def __init__(self, root: str, own: tuple[str, ...] = (), own_names: tuple[str, ...] = ()) -> None:
         self.root = root
         self._own = frozenset(own)
+        self._own_names = own_names
         self.names = frozenset((".git", *map(os.path.basename, own)))
         """Names that may be untracked files, not only folders."""
         self._rules = IgnoreRules(Path(root))
@@ -57,7 +59,7 @@ class TrackedPaths:
 
     def is_secret(self, path: str) -> bool:
         """Whether the file's name suggests secrets: such a file is never copied without consent."""
-        return is_secret_in(path, (self.root,))
+        return is_secret_in(path, (self.root,), secret_names(self._own_names))
 
 
 _RACY_NS = 50_000_000
@@ -110,13 +112,15 @@ class Shadow:
         sizes: Sizes,
         own: tuple[str, ...] = (),
         stop: Callable[[], bool] = lambda: False,
+        own_names: tuple[str, ...] = (),
     ) -> None:
         self._rows = rows
         self._blobs = blobs
         self._sizes = sizes
         self._stop = stop
         tops = sorted(set(roots))
-        self._trees = [TrackedPaths(root, own) for root in tops if not any(root.startswith(f"{top}/") for top in tops)]
+        separate = (root for root in tops if not any(root.startswith(f"{top}/") for top in tops))
+        self._trees = [TrackedPaths(root, own, own_names) for root in separate]
         self._stamps: dict[str, dict[str, Stamp]] = {}
         self._images: dict[str, Image | str] = {}
         """State of each path at the last scan; raw text if it comes from an earlier process and was not needed yet."""

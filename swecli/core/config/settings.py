@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from swecli.core.config.key_actions import ACTIONS, normal, problem
 from swecli.core.protocol.events import Mode, RotKind
+from swecli.core.secret_names import check_pattern
 from swecli.core.validation import Checked, check, fields_of
 from swecli.lazy_pattern import lazy_pattern
 
@@ -505,6 +506,19 @@ class AgentSettings(Section):
     """Cap on model calls per turn; unset: none."""
 
 
+def secret_name(value: str) -> str:
+    """``value`` if it is a pattern of a name.
+
+    Raises:
+        ValueError: it is not.
+    """
+    check_pattern(value)
+    return value
+
+
+SecretName = Annotated[str, check(secret_name)]
+
+
 class ApprovalSettings(Section):
     """Calls that run without approval. The permission decision defines the grammar of the rules."""
 
@@ -517,6 +531,8 @@ class ApprovalSettings(Section):
     """Rules for calls that always ask; they override allow."""
     deny: tuple[str, ...] = ()
     """Rules for calls that never run; they override all others."""
+    secret_names: tuple[SecretName, ...] = ()
+    """Further names of files that may hold secrets, such as *.vault, private/ or /config/keys.yml; !name is none."""
     require_trust: bool = False
     """Whether headless runs start only in trusted workspaces."""
 

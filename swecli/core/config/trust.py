@@ -173,7 +173,9 @@ LOOSENING = frozenset(
 )
 """Sections that name programs, addresses or variables, remove a question, or limit undo or spending."""
 
-_LOOSENING_KEYS = frozenset((("approval", "allow"), ("ui", "status_line"), ("models", "price")))
+_LOOSENING_KEYS = frozenset(
+    (("approval", "allow"), ("approval", "secret_names"), ("ui", "status_line"), ("models", "price"))
+)
 """Single keys with the same effect."""
 
 _LIMITS = frozenset(

@@ -21,6 +21,7 @@ from swecli.core.config.trust import AIDER_SETTINGS, INSTRUCTION_FILES, LOCAL_IN
 from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 from swecli.core.context_management.prompts import framed, read_prompt
 from swecli.core.permissions.paths import is_secret
+from swecli.core.secret_names import secret_names
 from swecli.core.workspace.text_file import open_regular
 from swecli.lazy_pattern import lazy_pattern
 
@@ -193,18 +194,21 @@ def load_instructions(
     merge: Merge = "folder",
     imports: bool = True,
     rules: bool = True,
+    own_names: tuple[str, ...] = (),
 ) -> Instructions:
     """Collect the user's own file and those of the directories from the project's root down to ``cwd``, each followed
     by its imports with ``@path``. Without an own file for swecli, the first of ``other_agents`` with text counts.
 
     ``project`` decides whether files of the project are instructions, information, or not read at all; a file with
     content (its SHA-256) that the user ``approved`` is an instruction. A file with the same content as an earlier one
-    is left out. Links that lead out of the project, special files and unreadable ones are skipped with a notice.
+    is left out. Links that lead out of the project, special files, unreadable ones and those whose names suggest
+    secrets (``own_names`` are the user's patterns) are skipped with a notice.
     """
     root = project_root(cwd)
     reader = _Reader(
         root, counter or PieceEstimator(), approved if project == "quoted" else None, imports=imports, rules=rules
     )
+    reader.own_names = own_names
     if user_directory is not None and not reader.read_directory(user_directory, None, whole=False):
         reader.read_first(other_agents)
     folders = instruction_folders(cwd) if project != "none" and merge != "none" else ()
@@ -215,23 +219,33 @@ def load_instructions(
 
 
 def nested_instructions(
-    folder: Path, root: Path, known: Iterable[str], *, quoted: bool = False, rules: bool = True
+    folder: Path,
+    root: Path,
+    known: Iterable[str],
+    *,
+    quoted: bool = False,
+    rules: bool = True,
+    own_names: tuple[str, ...] = (),
 ) -> Instructions:
     """The files of a folder below the working directory, with their imports; empty without one. ``known`` are digests
     of files already read."""
     approved = _none_approved if quoted else None
     reader = _Reader(root, PieceEstimator(), approved, imports=True, rules=rules)
     reader.seen.update(known)
+    reader.own_names = own_names
     reader.read_directory(folder, root, whole=False)
     return reader.found()
 
 
-def matching_rules(rules: Iterable[RuleFile], root: Path, known: Iterable[str], quoted: bool = False) -> Instructions:
+def matching_rules(
+    rules: Iterable[RuleFile], root: Path, known: Iterable[str], quoted: bool = False, own_names: tuple[str, ...] = ()
+) -> Instructions:
     """The present text of rules that begin to apply, with their imports. ``rules`` of the result are those whose text
     is too much."""
     approved = _none_approved if quoted else None
     reader = _Reader(root, PieceEstimator(), approved, imports=True, rules=True)
     reader.seen.update(known)
+    reader.own_names = own_names
     reader.rule_bytes = MOST_RULE_BYTES_AT_ONCE
     for rule in rules:
         reader.read_rule(rule)
@@ -258,6 +272,7 @@ class _Reader:
         self._imported = 0
         self._left = MOST_BYTES
         self.rule_bytes = MOST_RULE_BYTES
+        self.own_names: tuple[str, ...] = ()
         self.files: list[InstructionFile] = []
         self.notices: list[str] = []
         self.rules: list[RuleFile] = []
@@ -425,7 +440,7 @@ class _Reader:
         trouble = ""
         if within is not None and not target.is_relative_to(within):
             trouble = "it is outside the project"
-        elif is_secret(str(target)):
+        elif is_secret(str(target), secret_names(self.own_names)):
             trouble = "its name suggests secrets"
         elif len(chain) > IMPORT_DEPTH:
             trouble = f"imports nest at most {IMPORT_DEPTH} files deep"

@@ -203,6 +203,8 @@ class InstructionFiles(Struct, frozen=True):
     rules: bool = True
     watch: bool = False
     off: str = ""
+    own_names: tuple[str, ...] = ()
+    """Patterns of the user's for names of files that are not imported."""
 
 
 class TurnLimits(Struct, frozen=True):

@@ -141,7 +141,8 @@ class InstructionNews:
                 self._take(found)
         if self._rules:
             rules = await asyncio.to_thread(self._matching, new)
-            found = await asyncio.to_thread(matching_rules, rules, self._files.root, known, self._files.quoted)
+            files = self._files
+            found = await asyncio.to_thread(matching_rules, rules, files.root, known, files.quoted, files.own_names)
             self._take(found)
             if found.rules and not self._files.quoted:
                 names = [rule.name for rule in found.rules[:MOST_NAMED]]
@@ -201,7 +202,8 @@ class InstructionNews:
         seen, found = list(known), list[Instructions]()
         for folder in folders:
             quoted, rules = self._files.quoted, self._files.rules
-            read = nested_instructions(folder, self._files.root, seen, quoted=quoted, rules=rules)
+            own = self._files.own_names
+            read = nested_instructions(folder, self._files.root, seen, quoted=quoted, rules=rules, own_names=own)
             seen += [file.digest for file in read.files]
             found.append(read)
         return found

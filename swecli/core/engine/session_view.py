@@ -33,6 +33,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Message, Usage
 from swecli.core.retrieval.project import ProjectIndex
+from swecli.core.secret_names import SecretNames
 from swecli.core.workspace.jobs import JobInfo, Jobs
 
 if TYPE_CHECKING:
@@ -87,6 +88,11 @@ class SessionView:
     def roots(self) -> tuple[Path, ...]:
         """Folders of the workspace, ``cwd`` first."""
         return tuple(self._services.workspace.roots)
+
+    @property
+    def secret_names(self) -> SecretNames:
+        """Names of files whose content is sent only with consent."""
+        return self._services.policy.facts.secret_names
 
     @property
     def mode(self) -> Mode:

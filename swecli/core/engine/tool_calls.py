@@ -250,6 +250,7 @@ class ToolCalls:
             blobs=self._services.blobs,
             transcript=self._recall,
             last_seen=self._files.last_seen,
+            own_names=self._services.policy.facts.own_names,
             read_rules=self._consents.read_rules,
             request_compaction=self._request_compaction,
             jobs=self._jobs,

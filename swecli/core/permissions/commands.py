@@ -188,8 +188,9 @@ def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
 
 
 def named_secret(judgement: Judgement, roots: Sequence[str]) -> str | None:
+    names = judgement.place.facts.secret_names
     return next(
-        (path for path in sorted(_named_paths(judgement, writing_only=False)) if is_secret_in(path, roots)), None
+        (path for path in sorted(_named_paths(judgement, writing_only=False)) if is_secret_in(path, roots, names)), None
     )
 
 
@@ -368,7 +369,7 @@ def _is_script(word: str, place: Place) -> bool:
     """Whether a word names a workspace file, other than one with secrets."""
     facts = place.facts
     paths = [facts.resolve(within_text(word, base, place.home)) for base in place.bases]
-    if any(is_secret_in(path, place.roots) for path in paths):
+    if any(is_secret_in(path, place.roots, facts.secret_names) for path in paths):
         return False
     return any(inside(path, place.roots) is not None and facts.kind(path) == "file" for path in paths) or (
         posixpath.splitext(word)[1] != "" and all(inside(path, place.roots) is not None for path in paths)

@@ -312,7 +312,7 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
     for path in effects.writes:
         if inside(path, call.roots) is None:
             return Decision("ask", f"This would write {path}, {OUTSIDE}.", evidence=(path,))
-        if is_secret_in(path, call.roots):
+        if is_secret_in(path, call.roots, policy.facts.secret_names):
             return Decision("ask", f"This would write {path}, which may hold secrets.", evidence=(path,))
         if (hidden := hidden_character(path) or _blank_control(path)) is not None:
             return Decision("ask", f"The path {path!r} contains the hidden character {hidden}.", evidence=(path,))
@@ -324,7 +324,7 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         return Decision("ask", f"This would overwrite {path}, and {UNREAD}.", offers=offers, evidence=(path,))
     known = (*call.roots, *policy.readable, *(policy.memory if call.tool == MEMORY_TOOL else ()))
     for path in effects.reads:
-        if is_secret_in(path, call.roots):
+        if is_secret_in(path, call.roots, policy.facts.secret_names):
             reason = f"{path} may hold secrets."
         elif inside(path, known) is None:
             reason = f"{path} is {OUTSIDE}."

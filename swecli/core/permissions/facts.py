@@ -22,6 +22,7 @@ from swecli.core.permissions.git_facts import (
     settings_of,
 )
 from swecli.core.permissions.paths import folders_above, inside, is_secret
+from swecli.core.secret_names import SecretNames, secret_names
 from swecli.lazy_pattern import lazy_pattern
 
 PathKind = Literal["file", "directory", "other", "missing"]
@@ -93,6 +94,13 @@ def nothing_ignored(directory: str) -> Callable[[str, bool], bool]:
 class FileFacts:
     """Facts about the disk at the moment of the decision. Paths are absolute; only git's own configuration and archives
     are opened for their content. This base class knows nothing, so no command with operands is proven."""
+
+    own_names: tuple[str, ...] = ()
+    """Patterns of the user's for names of files that may hold secrets."""
+
+    @property
+    def secret_names(self) -> SecretNames:
+        return secret_names(self.own_names)
 
     def resolve(self, path: str) -> str:
         """The path with links followed as far as it exists."""
@@ -238,7 +246,10 @@ class OsFacts(FileFacts):
     """The real file system. ``environment`` is the environment of commands; its PATH decides which program a name
     means."""
 
-    def __init__(self, environment: Mapping[str, str], ignoring: Ignoring = nothing_ignored) -> None:
+    def __init__(
+        self, environment: Mapping[str, str], ignoring: Ignoring = nothing_ignored, own_names: tuple[str, ...] = ()
+    ) -> None:
+        self.own_names = own_names
         self._environment = dict(environment)
         self._path = tuple(self._environment.get("PATH", os.defpath).split(os.pathsep))
         self._ignoring = ignoring
@@ -330,7 +341,7 @@ class OsFacts(FileFacts):
         return count
 
     def without_programs(self) -> OsFacts:
-        found = OsFacts(self._environment, self._ignoring)
+        found = OsFacts(self._environment, self._ignoring, self.own_names)
         found._starts_programs = False
         return found
 
@@ -415,7 +426,7 @@ class OsFacts(FileFacts):
     def _is_secret_entry(self, entry: os.DirEntry[str], top: str) -> bool:
         if not entry.is_file(follow_symlinks=False):
             return False
-        if is_secret(entry.path[len(top) :]):
+        if is_secret(entry.path[len(top) :], self.secret_names):
             return True
         return is_git_settings(entry.path) and self.credentials_in(entry.path)
 
@@ -424,7 +435,7 @@ class OsFacts(FileFacts):
         if names is None:
             return None
         folder = repository_of(cwd) or cwd
-        return tuple(os.path.join(folder, name) for name in names if is_secret("/" + name))
+        return tuple(os.path.join(folder, name) for name in names if is_secret("/" + name, self.secret_names))
 
     def credentials_in(self, path: str) -> bool:
         return credentials_in(path)

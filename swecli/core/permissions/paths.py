@@ -3,103 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from swecli.core.secret_names import SecretNames
 from swecli.lazy_pattern import lazy_pattern
-
-_SECRET_PATTERNS = (
-    ".env",
-    ".env.*",
-    "*.env",
-    ".envrc",
-    ".netrc",
-    "_netrc",
-    ".pgpass",
-    ".my.cnf",
-    ".npmrc",
-    ".yarnrc.yml",
-    ".pypirc",
-    ".htpasswd",
-    ".git-credentials",
-    ".dockercfg",
-    ".boto",
-    ".s3cfg",
-    ".vault-token",
-    ".terraformrc",
-    "*.tfvars",
-    "*.tfstate",
-    "*.tfstate.backup",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.p8",
-    "*.ppk",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    "*.asc",
-    "*.gpg",
-    "*.ovpn",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    "credentials",
-    "credentials.*",
-    "*credentials.json",
-    "*credentials.y*ml",
-    "client_secret*.json",
-    "secret",
-    "secret.*",
-    "secrets",
-    "secrets.*",
-    "*.secret",
-    "*.secrets",
-    "service-account*.json",
-    "service_account*.json",
-    "kubeconfig",
-    "shadow",
-    "gshadow",
-    "master.key",
-    "token",
-    "token.json",
-    "auth.json",
-    "*_history",
-)
-_NOT_SECRET_PATTERNS = (
-    ".env.example",
-    ".env.sample",
-    ".env.template",
-    ".env.dist",
-    "*.pub",
-    "*.env.example",
-    # Source code about secrets, as opposed to secrets.
-    "secret.py",
-    "secrets.py",
-    "credentials.py",
-    "credentials.ts",
-    "credentials.js",
-    "credentials.go",
-    "credentials.rs",
-    "credentials.java",
-    "secrets.ts",
-    "secrets.js",
-    "secrets.go",
-    "secrets.rs",
-    "secrets.md",
-    "secret.md",
-    "credentials.md",
-)
-SECRET_EXAMPLES = (
-    *(".env", ".env.local", "id_rsa", "id_ed25519", "server.pem", "private.key", ".netrc", "credentials"),
-    *("credentials.json", "secrets.yaml", ".npmrc", "store.p12", "token.json"),
-)
-"""Names that a wildcard for secrets would match."""
-_SECRET_DIRECTORIES = frozenset(
-    (".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker", ".gcloud", "gcloud", ".password-store", "keyrings")
-)
 
 _OWN_PROJECT = lazy_pattern(
     r"(?:^|/)\.swecli/(?:config(?:\.[^/]*)?\.toml[^/]*|hooks(?:/.*)?|grants[^/]*|[^/]+\.db[^/]*)$"
@@ -125,28 +32,18 @@ def folders_above(path: str, roots: Sequence[str], home: str) -> Iterator[str]:
         folder = posixpath.dirname(folder)
 
 
-def _either(patterns: Iterable[str]) -> str:
-    return "|".join(re.escape(pattern).replace(r"\*", "[^/]*") for pattern in sorted(patterns))
-
-
-SECRET_EXPRESSION = (
-    rf"(?:^|/)(?:{_either(_SECRET_DIRECTORIES)})(?:/|$)"
-    rf"|(?:^|/)(?!(?:{_either(_NOT_SECRET_PATTERNS)})/*$)(?:{_either(_SECRET_PATTERNS)})/*$"
-)
-"""Matches a secret name (see ``is_secret``) in a lower-case path."""
-_SECRET = lazy_pattern(SECRET_EXPRESSION)
 _PROCESS = lazy_pattern(r"/+proc/[^/]+/(?:environ|mem|maps|cmdline|fd(?:/|$)|root(?:/|$)|cwd(?:/|$))")
 
 
-def is_secret(path: str) -> bool:
+def is_secret(path: str, names: SecretNames) -> bool:
     """Whether the name indicates keys, passwords or a private history."""
-    return _SECRET.search(path.casefold()) is not None or _PROCESS.match(path) is not None
+    return names.matches(path) or _PROCESS.match(path) is not None
 
 
-def is_secret_in(path: str, roots: Sequence[str]) -> bool:
+def is_secret_in(path: str, roots: Sequence[str], names: SecretNames) -> bool:
     """``is_secret`` for the part below the workspace, whatever the workspace itself is called."""
     root = inside(path, roots)
-    return is_secret(path if root is None else path[len(root.rstrip("/")) :])
+    return is_secret(path if root is None else path[len(root.rstrip("/")) :], names)
 
 
 def is_own(path: str, own_dirs: Sequence[str]) -> bool:

@@ -24,6 +24,7 @@ from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.events import EditedText, Hunk, ResultKind
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.sandbox.sandbox import Sandbox
+from swecli.core.secret_names import SecretNames, secret_names
 from swecli.core.validation import Checked, changed, compact_schema
 from swecli.core.workspace.atomic_write import READ_ONLY, StaleFileError
 from swecli.core.workspace.jobs import Jobs
@@ -187,6 +188,8 @@ class ToolContext(Struct, frozen=True):
     """Language servers; None if there can be none."""
     contained: bool = False
     """The user did not approve the command, so it may run only in a full sandbox."""
+    own_names: tuple[str, ...] = ()
+    """Patterns of the user's for names of files that may hold secrets."""
     read_rules: Callable[[], ReadRules] = ReadRules
     """Current rules about files that must not be shown."""
     set_scratchpad: Callable[[str], object] = lambda text: None
@@ -196,6 +199,11 @@ class ToolContext(Struct, frozen=True):
     resolved: dict[str, Path] = field(default_factory=lambda: {})
     """Paths resolved for this call, shared by all copies of this context: what is decided and what is done concern the
     same places, even if a link changes meanwhile."""
+
+    @property
+    def secret_names(self) -> SecretNames:
+        """Names of files whose lines are shown only with consent."""
+        return secret_names(self.own_names)
 
     def resolve(self, path: str) -> Path:
         """Absolute path for ``path`` as the model wrote it, or as ``meant_path`` reads it, with links resolved as they

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
-from swecli.core.permissions.paths import SECRET_EXPRESSION
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import FileEntry, FileListBlock, TextBlock
@@ -157,7 +156,7 @@ class Search(Tool[SearchParams]):
             params.glob,
             params.ignore_case,
             min(params.context, _MAX_CONTEXT),
-            leave_out=SECRET_EXPRESSION,
+            leave_out=ctx.secret_names,
         )
         try:
             result, reading = await _searched(request, ctx.environment)

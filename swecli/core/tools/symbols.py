@@ -161,7 +161,7 @@ def _listed(action: Action, places: Sequence[CodePlace], ctx: ToolContext) -> To
         target = Path(os.path.realpath(one.path))
         inside = any(target.is_relative_to(root) for root in (ctx.cwd, *ctx.roots))
         about = f"{one.kind} {_name(one)}".strip() if action == "search" else ""
-        if not about and inside and not is_secret(str(one.path)) and not is_secret(str(target)):
+        if not about and inside and not any(is_secret(str(path), ctx.secret_names) for path in (one.path, target)):
             if one.path not in texts:
                 texts[one.path] = _lines(target)
             known = texts[one.path]

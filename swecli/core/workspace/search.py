@@ -15,6 +15,7 @@ from shutil import which
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.secret_names import SecretNames
 from swecli.core.workspace.command_output import Captured, capture
 from swecli.core.workspace.text_file import decode, read_bytes
 from swecli.core.workspace.walk import Entry, IgnoreRules, ignore_root
@@ -123,9 +124,8 @@ class SearchRequest(Struct, frozen=True):
     ignore_case: bool = False
     context: int = 0
     seconds: float = _SECONDS
-    leave_out: str = ""
-    """A regular expression, matched against ``/`` plus the lower-case path relative to the workspace directory.
-    Matching files are only counted: they are not read for the result or distinguished by content."""
+    leave_out: SecretNames | None = None
+    """Files of these names are only counted: they are not read for the result or distinguished by content."""
 
 
 class Line(Struct, frozen=True):
@@ -242,7 +242,7 @@ _MAX_DECODED = 10_000_000
 
 async def _to_leave_out(program: str, request: SearchRequest, environment: Mapping[str, str]) -> set[str] | None:
     """Files that ripgrep would read but must not, as paths relative to the start; None if it does not list them."""
-    if not request.leave_out or not request.start.is_dir():
+    if request.leave_out is None or not request.start.is_dir():
         return set()
     argv = [program, *_REACH, "--files", "--null", *(["--glob", request.glob] if request.glob else [])]
     try:
@@ -338,7 +338,7 @@ async def _worker(request: SearchRequest, environment: Mapping[str, str]) -> Cap
         "glob": request.glob,
         "ignore_case": request.ignore_case,
         "context": request.context,
-        "leave_out": request.leave_out,
+        "leave_out": None if request.leave_out is None else request.leave_out.own,
     }
     done = await run_worker(job, environment=environment, seconds=request.seconds, limit=_BYTES)
     errors = done.errors.decode("utf-8", "replace").strip()

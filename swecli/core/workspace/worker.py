@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from swecli.core.secret_names import SecretNames, secret_names
 from swecli.core.workspace.text_file import decode, read_bytes
 from swecli.core.workspace.walk import Glob, walk
 
@@ -53,7 +54,7 @@ def grep(
     context: int,
     write: Callable[[str], None],
     stop: Callable[[], bool],
-    leave_out: str = "",
+    leave_out: SecretNames | None = None,
 ) -> None:
     """Write ``path NUL number : text`` for each match, with ``-`` instead of ``:`` for context lines, as ripgrep does,
     and finally ``NUL number`` if files were left out."""
@@ -73,16 +74,15 @@ def grep(
         write(f"\0{left_out}\n")
 
 
-def leaving_out(expression: str, start: Path, roots: tuple[Path, ...]) -> Callable[[str], bool]:
-    """Predicate: whether the expression excludes a path relative to ``start``, by its place in the workspace."""
-    if not expression:
+def leaving_out(names: SecretNames | None, start: Path, roots: tuple[Path, ...]) -> Callable[[str], bool]:
+    """Predicate: whether the names exclude a path relative to ``start``, by its place in the workspace."""
+    if names is None:
         return lambda path: False
-    compiled = re.compile(expression)
     root = next((root for root in roots if start.is_relative_to(root)), start)
-    prefix = "/" if start == root else f"/{start.relative_to(root).as_posix().casefold()}/"
-    if compiled.search(prefix.rstrip("/")):  # it was named, and the user agreed
+    prefix = "/" if start == root else f"/{start.relative_to(root).as_posix()}/"
+    if names.matches(prefix):  # it was named, and the user agreed
         return lambda path: False
-    return lambda path: compiled.search(prefix + path.casefold()) is not None
+    return lambda path: names.matches(prefix + path)
 
 
 def _search(path: Path, name: str, pattern: re.Pattern[str], context: int, write: Callable[[str], None]) -> None:
@@ -173,7 +173,7 @@ def _search_request(request: dict[str, Any], stop: Callable[[], bool]) -> None:
         context=int(request["context"]),
         write=write,
         stop=stop,
-        leave_out=str(request.get("leave_out", "")),
+        leave_out=None if request.get("leave_out") is None else secret_names(tuple(request["leave_out"])),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from swecli.core.secret_names import secret_names
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.search import SearchError, SearchRequest, SearchResult, find_ripgrep, list_tree, search
 from tests.core.workspace.test_east_asian import EAST_ASIAN_TEXTS
@@ -216,19 +217,20 @@ async def test_files_to_leave_out_are_counted_whether_they_match_or_not(
     (root / "sub" / ".env").write_text("needle\n")
     (root / "sub" / "[a]!{b}.PEM").write_text("other\n")
     (root / "ignored" / "c.pem").write_text("needle\n")
-    leave_out = r"/(?:\.env|[^/]*\.pem)$"
+    (root / "sub" / "own.vault").write_text("needle\n")
+    leave_out = secret_names(("*.vault",))
     everything = await found(root, environment, "needle|other", leave_out=leave_out)
-    assert everything.left_out == 2
-    assert not {"sub/.env", "sub/[a]!{b}.PEM"} & {name for name, _ in places(everything, root)}
-    assert (await found(root, environment, "nothing at all", leave_out=leave_out)).left_out == 2
+    assert everything.left_out == 3
+    assert not {"sub/.env", "sub/own.vault", "sub/[a]!{b}.PEM"} & {name for name, _ in places(everything, root)}
+    assert (await found(root, environment, "nothing at all", leave_out=leave_out)).left_out == 3
     assert (await found(root, environment, "needle", leave_out=leave_out, glob="*.py")).left_out == 0
-    below = await found(root, environment, "needle", leave_out="/sub/\\.env$", start="sub")
-    assert (below.left_out, [name for name, _ in places(below, root)]) == (1, ["sub/b.py"])
+    below = await found(root, environment, "needle", leave_out=leave_out, start="sub")
+    assert (below.left_out, [name for name, _ in places(below, root)]) == (3, ["sub/b.py"])
 
 
 async def test_a_file_that_was_named_is_searched(root: Path, environment: dict[str, str]) -> None:
     (root / ".env").write_text("needle\n")
-    named = await found(root, environment, "needle", leave_out=r"/\.env$", start=".env")
+    named = await found(root, environment, "needle", leave_out=secret_names(), start=".env")
     assert (places(named, root), named.left_out) == ([(".env", 1)], 0)
 
 

@@ -151,7 +151,7 @@ def _check_options(name: str, table: Table, parsed: _Parsed, situation: Situatio
     for file in parsed.files:
         check_content(file, situation)
     for option, text in parsed.texts:
-        if option in _NAME_PATTERNS and looks_for_secrets(text):
+        if option in _NAME_PATTERNS and looks_for_secrets(text, situation):
             situation.object_to_reading(f"{text} may stand for files that hold secrets")
     for file in table.without_files:
         for cwd in situation.cwds or (situation.start,):

@@ -114,7 +114,7 @@ def _absolute(words: Sequence[str], situation: Situation) -> list[str]:
 def _check_place(path: str, shown: str, situation: Situation) -> None:
     if inside(path, situation.roots) is None:
         raise _NoEdit(f"{shown} is outside the workspace")
-    if is_secret_in(path, situation.roots):
+    if is_secret_in(path, situation.roots, situation.facts.secret_names):
         raise _NoEdit(f"{shown} may hold secrets")
 
 
@@ -295,7 +295,8 @@ def _was_installed(path: str, situation: Situation) -> bool:
 def _may_format(path: str, situation: Situation) -> bool:
     resolved = situation.facts.resolve(path)
     return all(
-        inside(each, situation.roots) is not None and not is_secret_in(each, situation.roots)
+        inside(each, situation.roots) is not None
+        and not is_secret_in(each, situation.roots, situation.facts.secret_names)
         for each in (posixpath.normpath(path), resolved)
     ) and situation.facts.kind(resolved) in ("file", "directory")
 

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.git_facts import is_git_settings
-from swecli.core.permissions.paths import SECRET_EXAMPLES, inside, is_secret_in
+from swecli.core.permissions.paths import inside, is_secret_in
 from swecli.core.permissions.shell.syntax import Script, Simple, UnprovenError, Word
 from swecli.core.permissions.shell.tables import may_be_shown
 from swecli.lazy_pattern import lazy_pattern
@@ -247,7 +247,20 @@ def _from(path: str, situation: Situation) -> str:
 
 
 _STREAMS = frozenset(("-", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", PROCESS))
-_HARMLESS_EXAMPLES = ("main.py", "README.md", "index.ts", "Makefile")
+_HARMLESS_EXAMPLES = (
+    *(
+        "main.py",
+        "README.md",
+        "index.ts",
+        "Makefile",
+        "notes.txt",
+        "index.php",
+        "pom.xml",
+        "app.properties",
+        "list.csv",
+    ),
+    *("setup.cfg", "tox.ini", "nginx.conf", "Cargo.toml", "main.h", "app.rb", "a.docx", "a.xlsx", "main.tf", "a.zip"),
+)
 
 
 def check_name(text: str, situation: Situation) -> str:
@@ -289,7 +302,7 @@ def check_revision(text: str, situation: Situation) -> None:
     path = text.rpartition(":")[2]
     if ".." in path.split("/"):
         check_content(path, situation)
-    if is_secret_in("/" + path, ("/",)):
+    if is_secret_in("/" + path, ("/",), situation.facts.secret_names):
         situation.object_to_reading(f"{text} may hold secrets")
     for candidate in absolute(text, situation):
         _open_target(text, candidate, situation)
@@ -300,7 +313,8 @@ def _open_target(text: str, path: str, situation: Situation) -> str:
     resolved = situation.facts.resolve(path)
     if inside(resolved, situation.roots) is None:
         situation.object_to_reading(f"{text} is outside the workspace")
-    if is_secret_in(path, situation.roots) or is_secret_in(resolved, situation.roots):
+    names = situation.facts.secret_names
+    if is_secret_in(path, situation.roots, names) or is_secret_in(resolved, situation.roots, names):
         situation.object_to_reading(f"{text} may hold secrets")
     return resolved
 
@@ -332,11 +346,11 @@ def absolute(text: str, situation: Situation) -> tuple[str, ...]:
     return tuple(posixpath.join(cwd, text) for cwd in situation.cwds)
 
 
-def looks_for_secrets(pattern: str) -> bool:
+def looks_for_secrets(pattern: str, situation: Situation) -> bool:
     """Whether a name or wildcard pattern targets secret files rather than files in general."""
     name = pattern.rpartition("/")[2]
     if not name or pattern.startswith("!"):
         return False
     if any(fnmatchcase(example, name) for example in _HARMLESS_EXAMPLES):
         return False
-    return any(fnmatchcase(example, name) for example in SECRET_EXAMPLES)
+    return any(fnmatchcase(example, name) for example in situation.facts.secret_names.examples)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 
 from swecli.core.permissions.facts import Reach
-from swecli.core.permissions.paths import SECRET_EXAMPLES, is_secret
-from swecli.core.permissions.shell.expand import Situation, absolute
+from swecli.core.permissions.paths import is_secret
+from swecli.core.permissions.shell.expand import Situation, absolute, looks_for_secrets
 from swecli.core.permissions.shell.syntax import UnprovenError
 
 Texts = Sequence[tuple[str, str]]
@@ -207,7 +207,7 @@ def check_git(
     if not shows or situation.effects_only:
         return
     for path in paths:
-        check_pathspec(path)
+        check_pathspec(path, situation)
     tracked = situation.facts.tracked_secrets(situation.start)
     if tracked is None:
         raise UnprovenError("git may track files that hold secrets here", soft=True)
@@ -229,10 +229,10 @@ def check_git(
 def _shows_no_secret(arguments: Sequence[str], situation: Situation) -> bool:
     """Whether git has said that a diff shows no file that may hold secrets, whatever paths it is limited to."""
     names = situation.facts.diff_names(situation.start, arguments)
-    return names is not None and not any(is_secret(f"/{name}") for name in names)
+    return names is not None and not any(is_secret(f"/{name}", situation.facts.secret_names) for name in names)
 
 
-def check_pathspec(text: str) -> None:
+def check_pathspec(text: str, situation: Situation) -> None:
     """Raise if the wildcards of a git path target files with secrets rather than files in general.
 
     Raises:
@@ -244,7 +244,7 @@ def check_pathspec(text: str) -> None:
     name = bare.rpartition("/")[2]
     if re.search(r"[*?\[\\]", bare) is None or not name.strip("*"):
         return
-    if any(fnmatchcase(example, name.casefold()) or is_secret("/" + name) for example in SECRET_EXAMPLES):
+    if is_secret("/" + name, situation.facts.secret_names) or looks_for_secrets(name.casefold(), situation):
         raise UnprovenError(f"{text} may stand for files that hold secrets", soft=True)
 
 

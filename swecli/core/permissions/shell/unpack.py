@@ -37,7 +37,7 @@ def check_executed(
     lists = tables().lists
     name = inner[0] if inner else ""
     if name in lists["listed_content"]:
-        if not _only_plain_names(predicates):
+        if not _only_plain_names(predicates, situation):
             situation.object_to_reading(f"{name} may read files that hold secrets")
     elif name not in lists["listed_names"] and name not in lists["listed_search"]:
         raise UnprovenError(f"{name or 'nothing'} may change the files that find lists")
@@ -53,17 +53,20 @@ def _check_tests(name: str, predicates: Sequence[str], situation: Situation) -> 
     if name not in tables().lists["listed_search"]:
         return
     for position, word in enumerate(predicates[:-1]):
-        if word in ("-regex", "-iregex") or (word in _NAME_TESTS and looks_for_secrets(predicates[position + 1])):
+        if word in ("-regex", "-iregex") or (
+            word in _NAME_TESTS and looks_for_secrets(predicates[position + 1], situation)
+        ):
             situation.object_to_reading(f"{name} may read files that hold secrets")
 
 
-def _only_plain_names(predicates: Sequence[str]) -> bool:
+def _only_plain_names(predicates: Sequence[str], situation: Situation) -> bool:
     """Whether find is limited to names with an ending that no secret has, without alternatives."""
     if "-o" in predicates or "-or" in predicates or "," in predicates or "!" in predicates or "-not" in predicates:
         return False
     for position, word in enumerate(predicates[:-1]):
         value = predicates[position + 1]
-        if word in ("-name", "-iname") and re.fullmatch(r"\*\.[A-Za-z0-9]+", value) and not looks_for_secrets(value):
+        plain = word in ("-name", "-iname") and re.fullmatch(r"\*\.[A-Za-z0-9]+", value)
+        if plain and not looks_for_secrets(value, situation):
             return True
     return False
 
@@ -136,7 +139,7 @@ def _check_names(
         for word in words[1:]:
             if word.startswith("/") or ".." in word.split("/"):
                 raise UnprovenError(f"{names} may be elsewhere")
-            if looks_for_secrets(word) or is_secret("/" + word):
+            if looks_for_secrets(word, situation) or is_secret("/" + word, situation.facts.secret_names):
                 situation.object_to_reading(f"{word} may hold secrets")
         check_tree(".", situation)
         if inner[0] in lists["listed_search"]:
