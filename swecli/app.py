@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,17 +43,21 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.config.load import ConfigError
 from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
-from swecli.core.engine.services import Adjustable, ModelUnavailable, NoWindowKnowledge, Services
+from swecli.core.engine.services import Adjustable, ModelUnavailable, Services, WindowKnowledge
 from swecli.core.engine.session import Session
+from swecli.core.llm.addresses import is_local
+from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.secrets import masker_of
-from swecli.core.llm.types import ModelClient, ModelInfo
+from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import CHOICE, Mode, RotKind
+from swecli.core.protocol.messages import Origin
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
 from swecli.launch import LaunchOptions, StartError
+from swecli.output import Output
 
 if TYPE_CHECKING:
     from swecli.assembly.bundle import Bundle
@@ -85,7 +91,7 @@ async def open_session(
     editor: EditorFiles | None = None,
 ) -> Session:
     """Open and start the session of the options. Closing it releases everything. ``instead`` replaces the model's
-    client; then no server is contacted about it either, and no file is copied. ``editor`` has open files.
+    client; then only a local server is asked about its model, and no file is copied. ``editor`` has open files.
 
     Raises:
         StartError: it can't start; one line for the user.
@@ -124,10 +130,36 @@ async def open_session(
 
 
 def _without_models(services: Services, instead: Callable[[ModelClient], ModelClient]) -> Services:
-    make = services.make_client
-    return replace(
-        services, make_client=lambda model: instead(make(model)), windows=NoWindowKnowledge(), checkpoints=None
-    )
+    windows = _WindowsBehind(services.windows)
+
+    def make(model: str) -> ModelClient:
+        client = services.make_client(model)
+        windows.clients[replaced := instead(client)] = client
+        return replaced
+
+    return replace(services, make_client=make, windows=windows, checkpoints=None)
+
+
+class _WindowsBehind:
+    """What is known of the windows of replaced clients: a request depends on it. Only local servers are asked."""
+
+    def __init__(self, windows: WindowKnowledge) -> None:
+        self._windows = windows
+        self.clients: WeakKeyDictionary[ModelClient, ModelClient] = WeakKeyDictionary()
+
+    def may_tell(self, client: ModelClient) -> bool:
+        behind = self.clients[client]
+        local = isinstance(behind, HttpModelClient) and is_local(behind.config.base_url)
+        return local and self._windows.may_tell(behind)
+
+    async def ask(self, client: ModelClient) -> bool:
+        return self.may_tell(client) and await self._windows.ask(self.clients[client])
+
+    def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
+        self._windows.recall(self.clients[client], window, origin)
+
+    async def learn(self, client: ModelClient, error: ProviderError) -> str:
+        return await self._windows.learn(self.clients[client], error)
 
 
 def _build(options: LaunchOptions) -> _Parts:
@@ -146,12 +178,13 @@ def _build(options: LaunchOptions) -> _Parts:
     dump = ExchangeDump(state / "debug", secrets) if options.debug else None
     models = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config), dump)
     continues = options.continue_newest or options.resume is not None
-    model = None if continues else models.chosen(options.model if options.address else None, options.address)
+    say = Output(sys.stderr).note if options.headless or options.plain else None
+    model = None if continues else models.chosen(options.model if options.address else None, options.address, say)
     instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
     if continues:
         try:
-            model = models.chosen(stored.model, stored.address)
+            model = models.chosen(stored.model, stored.address, say)
         except StartError:
             stored.release()
             raise

@@ -20,8 +20,10 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import WorkerInteractor
 
 from swecli.core.context_management import counter
+from tests.support import usual_ports
 from tests.support.thorough import examples
 
+usual_ports.close()
 # Where the environment forbids it, each worker compiles all tests and the program anew: two thirds of the collection.
 sys.dont_write_bytecode = False
 # A shell starts a job in the background with Ctrl+C ignored, and every program that the tests start would inherit that.

@@ -50,6 +50,7 @@ from swecli.core.llm.providers import (
     signs_in_by_address,
 )
 from swecli.core.llm.remedies import ADDRESS_LOGIN
+from swecli.core.llm.transport import SECONDS as LIST_SECONDS
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, SystemBlock
 from swecli.core.llm.windows import (
     LOCAL_PROVIDERS,
@@ -57,6 +58,7 @@ from swecli.core.llm.windows import (
     Endpoint,
     LearnedWindow,
     LearnedWindows,
+    LocalServer,
     ModelList,
     WindowTable,
     ask_model,
@@ -64,6 +66,7 @@ from swecli.core.llm.windows import (
     find_local_servers,
     host_key,
     list_models,
+    listening,
     load_windows,
     lookup_with,
     model_info,
@@ -288,23 +291,30 @@ class ModelSupply:
         self.notices: tuple[str, ...] = ()
         self.remarks: tuple[str, ...] = ()
         """Sentences about automatic choices: no warnings."""
+        self._say: Callable[[str], None] = self._remark
+        self._silent: tuple[str, ...] = ()
+        """Sentences about servers that listed no models at the last query."""
         if options.script is None:
             # Here rather than with the first client on the event loop.
             load_catalog()
             self.notices = tuple(filter(None, (self.accounts.prefetch(),)))
 
-    def chosen(self, before: str | None = None, address: str = "") -> str | None:
+    def chosen(
+        self, before: str | None = None, address: str = "", say: Callable[[str], None] | None = None
+    ) -> str | None:
         """``provider/name`` by flag; else that of the continued session (``before``), if still usable; else by
         environment, settings, or the first provider with a key; None without any.
 
         ``address`` is the earlier address of ``before``, if not the provider's own. It stays, and the conversation goes
-        to no other address unless the user names another model or address.
+        to no other address unless the user names another model or address. ``say`` is called before servers of this
+        machine are contacted that no setting names, with their addresses; without it, that is a remark.
 
         Raises:
             StartError: headless, because a run without a model can do nothing.
         """
         if self._options.script is not None:
             return f"{SCRIPTED}/{self._options.script.stem}"
+        self._say = say or self._remark
         flagged = self._options.model is not None
         needed = self._options.headless and self._options.needs_model
         unsettled = self._settle_main(quiet=bool(before) and not flagged)
@@ -361,18 +371,35 @@ class ModelSupply:
 
     def _only_model(self) -> str:
         """Use the only model of the user's server. Returns the reason if there is none."""
-        if self._options.look_only:
+        if self._opens_nothing:
             return no_model(self._environment)
-        near = [offer for offer in asyncio.run(self.offers()) if offer.listed or offer.running]
+        near = [offer for offer in self._asked("No model is configured") if offer.listed or offer.running]
         able = [offer for offer in near if does_chat(offer)]
         if len(able) == 1:
-            self._main = able[0].ref
-            self._remark(f"No model selected; using {self._main}, the only one offered.")
+            ref, place = able[0].ref, self._resolve(able[0].ref, None, None).base_url
+            if self._options.plain and not able[0].listed:  # nobody has named this server
+                self._tell(f"No model is configured. {ref} answers at {place}: /model {ref} uses it.")
+                return ""
+            self._main = ref
+            self._remark(f"No model selected; using {ref} at {without_password(place)}, the only one offered.")
             return ""
         if not able:
             return " ".join((no_model(self._environment), *self.unlisted))
         named = ", ".join(f"-m {offer.ref}" for offer in able[:4])
         return f"No model selected; {len(able):,} are available. Select one, for example {named}."
+
+    @property
+    def _opens_nothing(self) -> bool:
+        """Whether no connection is opened. A dry run shows the request of a real one, so it looks up the same names."""
+        return self._options.look_only and not self._options.dry_run
+
+    def _asked(self, why: str) -> Sequence[ModelOffer]:
+        """The models of the user's servers; without any, those of other servers on this machine, after naming them."""
+        own = any(account.elsewhere and account.key != "missing" for account in self.accounts.all())
+        near = () if own else asyncio.run(listening())
+        if near:
+            self._say(f"{why}; asking {', '.join(near)} for models.")
+        return asyncio.run(self.offers(nearby=not own, seconds=PATIENT_SECONDS))
 
     def _is_reference(self, name: str) -> bool:
         """Whether a name includes its provider, so that no lookup is needed."""
@@ -387,10 +414,21 @@ class ModelSupply:
             found = find_model(name, known)
             if found.ref and not any(account.elsewhere and account.key != "missing" for account in self.accounts.all()):
                 return found
-            if self._options.look_only:  # opens no connection
+            if self._opens_nothing:
                 return found
-            asyncio.run(self.offers())
-        return find_model(name, self._offered or ())
+            self._asked(f"{name} is no known model")
+        found = find_model(name, self._offered or ())
+        if found.ref or found.candidates:
+            return found
+        if "/" in name:
+            try:
+                self._resolve(name, None, None)
+            except ProviderSetupError as error:  # no such provider
+                return replace(found, problem=str(error))
+        elif self._silent:
+            problem = f"cannot look up {name!r}: {' '.join(self._silent)}"
+            return replace(found, problem=problem)
+        return found
 
     def _go_on_with(self, model: str, address: str) -> str:
         """Continue with the model of an earlier run; a sentence if it is no longer usable."""
@@ -530,19 +568,23 @@ class ModelSupply:
     def scripted(self) -> bool:
         return self._options.script is not None
 
-    async def offers(self) -> Sequence[ModelOffer]:
-        """Models to choose from, the likeliest first. Detects servers on this machine, and contacts those at the user's
-        own addresses."""
+    async def offers(self, *, nearby: bool = True, seconds: float | None = None) -> Sequence[ModelOffer]:
+        """Models to choose from, the likeliest first. Detects servers on this machine (``nearby``), and contacts those
+        at the user's own addresses. ``seconds`` limits the wait for each; None = briefly for detected servers, and
+        longer for others without a model, because then the list is what the user waits for."""
         if self._options.script is not None:
             return ()
         accounts = await asyncio.to_thread(self.accounts.all)
         own = [account for account in accounts if account.elsewhere and account.key != "missing"]
-        servers, lists = await asyncio.gather(find_local_servers(), asyncio.gather(*map(self.offered_by, own)))
+        wait = seconds or (LIST_SECONDS if self._main else PATIENT_SECONDS)
+        servers, lists = await asyncio.gather(
+            find_local_servers(seconds=seconds or LIST_SECONDS) if nearby else _none_nearby(),
+            asyncio.gather(*(self.offered_by(account, wait) for account in own)),
+        )
+        self._silent = tuple(filter(None, (problem for _, problem in lists)))
         asked = {_port(account.address) for account in own if is_loopback(account.address)}
         servers = [server for server in servers if _port(server.base_url) not in asked]
-        self.unlisted = tuple(
-            filter(None, (*(account.problem for account in accounts), *(problem for _, problem in lists)))
-        )
+        self.unlisted = tuple(filter(None, (*(account.problem for account in accounts), *self._silent)))
         listed = [offer for found, _ in lists for offer in found]
         named = named_models(self._settings)
         found = await asyncio.to_thread(
@@ -578,16 +620,14 @@ class ModelSupply:
         own = _own_capabilities(self._settings, ref)
         return capability_sources(account.protocol, host_of(account.address), model, provider, own)
 
-    async def offered_by(self, account: Account) -> tuple[tuple[ModelOffer, ...], str]:
+    async def offered_by(self, account: Account, seconds: float = LIST_SECONDS) -> tuple[tuple[ModelOffer, ...], str]:
         """The models of one server, or the reason for none as a sentence."""
         provider = account.provider.name
         try:
             config = await asyncio.to_thread(self._resolve, f"{provider}/models", None, None)
         except (ProviderSetupError, KeyStoreError) as error:
             return (), str(error)
-        # Until a model is connected, the list is what the user waits for.
-        endpoint = endpoint_of(config)
-        answer = await (list_models(endpoint) if self._main else list_models(endpoint, PATIENT_SECONDS))
+        answer = await list_models(endpoint_of(config), seconds)
         if not answer.models:
             return (), why_unlisted(account, answer)
 
@@ -618,6 +658,11 @@ class ModelSupply:
         local = any(item.local for item in custom if item.name == provider)
         look_up = lookup_with(asked, learned, local)
         return resolve(name, self._environment, custom, overrides, look_up, self.accounts.stored_key)
+
+
+async def _none_nearby() -> tuple[LocalServer, ...]:
+    await asyncio.sleep(0)
+    return ()
 
 
 def _with_address(options: LaunchOptions, settings: Settings, environment: Mapping[str, str]) -> Mapping[str, str]:

@@ -7,11 +7,12 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from swecli.commands.base import CommandResult, SlashCommand, Word
 from swecli.core.config.key_store import KeyStore, KeyStoreError, StoredKey
 from swecli.core.config.paths import user_paths
+from swecli.core.config.settings import Effort
 from swecli.core.llm.capabilities import CapabilitySource
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
@@ -137,8 +138,6 @@ def _amount(rate: Decimal) -> str:
 
 DEFAULT = "default"
 """The word for the provider's default."""
-USUAL = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-"""Usual words of hosts, for a model without known ones."""
 _SAME = (DEFAULT, "auto", "unset")
 
 
@@ -162,12 +161,14 @@ async def _run_effort(session: Session, arguments: str) -> CommandResult:
 
 
 def words(model: ModelInfo) -> tuple[str, ...]:
-    return USUAL if model.efforts is None else model.efforts
+    return get_args(Effort) if model.efforts is None else model.efforts
 
 
 def choices(model: ModelInfo) -> str:
     if model.efforts is None:
-        return f"The effort levels of {model.ref} are unknown; common ones are {', '.join(USUAL)}, or default."
+        return (
+            f"The effort levels of {model.ref} are unknown; common ones are {', '.join(get_args(Effort))}, or default."
+        )
     if not model.efforts:
         return f"{model.ref} has no effort levels."
     return f"{model.ref} accepts {', '.join(model.efforts)}, or default."

@@ -170,7 +170,7 @@ class Connection:
         from swecli.commands.models import summary
 
         choices = [
-            Choice(offer.ref, offer.ref, f"{'running here · ' if offer.running else ''}{summary(offer)}")
+            Choice(offer.ref, offer.ref, f"{f'running at {offer.running} · ' if offer.running else ''}{summary(offer)}")
             for offer in self._offers
         ]
         others = [

@@ -141,7 +141,7 @@ def test_usable_models_come_first_and_say_which_key_is_missing(tmp_path: Path) -
     running = LocalServer("ollama", "http://127.0.0.1:11434", (EndpointModel("qwen3:8b", maximum=40_960, tools=True),))
     found = offers(load_catalog(), accounts.all(), [running], NOW)
     assert found[0].ref == "ollama/qwen3:8b"
-    assert (found[0].window, found[0].usable, found[0].running) == (40_960, True, True)
+    assert (found[0].window, found[0].usable, found[0].running) == (40_960, True, "127.0.0.1:11434")
     groq = [offer for offer in found if offer.ref.startswith("groq/")]
     assert groq
     assert all(offer.variable == "GROQ_API_KEY" and offer.usable for offer in groq)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.assembly import models
 from swecli.assembly.accounts import Accounts
@@ -19,7 +21,7 @@ from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.offers import Account, KeyState
 from swecli.core.llm.providers import known_providers
-from swecli.core.llm.windows import SECONDS, ModelList
+from swecli.core.llm.windows import PATIENT_SECONDS, SECONDS, Endpoint, LocalServer, ModelList
 from swecli.core.protocol.messages import Usage
 from swecli.core.validation import validated
 from swecli.launch import LaunchOptions, StartError
@@ -31,7 +33,7 @@ OPTIONS = LaunchOptions(Path("/proj"))
 def no_local_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever runs on this machine offers nothing to the tests."""
 
-    async def nothing() -> tuple[()]:
+    async def nothing(seconds: float) -> tuple[()]:
         return ()
 
     monkeypatch.setattr(models, "find_local_servers", nothing)
@@ -326,3 +328,75 @@ def test_a_server_nearby_gets_no_key_and_no_model_of_another_provider(tmp_path: 
     }
     assert list(chosen.values())[:2] == [None, None]
     assert (chosen["https://gateway.example.com/anthropic"] or "").startswith("anthropic/")
+
+
+NEARBY = LocalServer("llamacpp", "http://127.0.0.1:8080/v1", (EndpointModel("qwen", chats=True),))
+
+
+@pytest.fixture
+def nearby(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def servers(seconds: float) -> tuple[LocalServer, ...]:
+        return (NEARBY,)
+
+    async def listening() -> tuple[str, ...]:
+        return ("127.0.0.1:8080",)
+
+    monkeypatch.setattr(models, "find_local_servers", servers)
+    monkeypatch.setattr(models, "listening", listening)
+
+
+@pytest.mark.usefixtures("nearby")
+def test_a_server_that_nobody_named_is_named_before_it_is_asked() -> None:
+    texts: list[str] = []
+    headless = supply(settings(), replace(OPTIONS, headless=True), environment={})
+    assert headless.chosen(say=texts.append) == "llamacpp/qwen"
+    assert texts == ["No model is configured; asking 127.0.0.1:8080 for models."]
+    assert "llamacpp/qwen at http://127.0.0.1:8080/v1" in headless.remarks[0]
+
+
+@pytest.mark.usefixtures("nearby")
+def test_where_somebody_can_be_asked_it_is_not_used_without_a_word() -> None:
+    plain = supply(settings(), replace(OPTIONS, plain=True), environment={})
+    assert plain.chosen(say=lambda _text: None) is None
+    assert "llamacpp/qwen answers at http://127.0.0.1:8080/v1: /model llamacpp/qwen uses it" in plain.notices[0]
+
+
+@pytest.mark.usefixtures("nearby")
+def test_beside_a_server_of_ones_own_no_other_is_asked() -> None:
+    environment = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "OPENAI_API_KEY": ""}
+    texts: list[str] = []
+    with pytest.raises(StartError, match="No model selected"):
+        supply(settings(), replace(OPTIONS, headless=True), environment).chosen(say=texts.append)
+    assert texts == []
+
+
+async def test_a_name_is_looked_up_patiently_and_a_silent_server_is_no_unknown_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[float] = []
+
+    async def no_answer(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList:
+        waits.append(seconds)
+        return ModelList(problem="the server did not answer in time")
+
+    monkeypatch.setattr(models, "list_models", no_answer)
+    environment = {"VLLM_BASE_URL": "http://127.0.0.1:1/v1"}
+    named = supply(settings(), replace(OPTIONS, headless=True, model="qwen"), environment)
+    with pytest.raises(StartError) as failed:
+        await asyncio.to_thread(named.chosen)
+    assert waits == [PATIENT_SECONDS]
+    assert "did not answer in time" in str(failed.value)
+    assert "unknown model" not in str(failed.value)
+
+
+def test_an_unknown_provider_is_named_as_such() -> None:
+    options = replace(OPTIONS, headless=True, model="opnai/gpt-5")
+    with pytest.raises(StartError, match=r"unknown provider 'opnai'\. Did you mean openai/gpt-5"):
+        supply(settings(model={"name": "opnai/gpt-5"}), options).chosen()
+
+
+def test_an_effort_that_no_host_has_is_refused() -> None:
+    with pytest.raises(ValueError, match="effort must be"):
+        settings(model={"effort": "huge"})
+    with pytest.raises(ValueError, match="effort"):
+        settings(models={"effort": {"openai/gpt-5": "huge"}})

@@ -14,7 +14,7 @@ from swecli.exit_codes import ExitCode
 
 @pytest.fixture(autouse=True)
 def no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def none() -> Sequence[object]:
+    async def none(seconds: float) -> Sequence[object]:
         return ()
 
     monkeypatch.setattr(supply, "find_local_servers", none)

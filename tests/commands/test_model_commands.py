@@ -29,7 +29,7 @@ BIG = ModelOffer(
     reasoning=True,
 )
 LOCKED = ModelOffer("b/locked", "missing", "B_KEY", 200_000)
-LOCAL = ModelOffer("ollama/qwen", "not needed", window=4096, tools=False, running=True)
+LOCAL = ModelOffer("ollama/qwen", "not needed", window=4096, tools=False, running="127.0.0.1:11434")
 
 
 async def result(session: CommandSession, line: str) -> CommandResult:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,6 @@ import pytest
 
 from swecli.core.config.key_store import KeyStore
 from swecli.core.llm.scripted import parse_script
-from swecli.core.llm.windows import HOST, USUAL_PORTS
 from tests.support.loopback import LoopbackServer
 from tests.support.provider_proxy import ProviderProxy
 from tests.support.terminal import Terminal
@@ -72,10 +70,6 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 
 @contextlib.contextmanager
 def place(folders: tuple[Path, Path], first: str = "The answer.") -> Iterator[Place]:
-    for _, port in USUAL_PORTS:
-        with socket.socket() as probe:
-            if probe.connect_ex((HOST, port)) == 0:
-                pytest.skip(f"something listens at port {port}, and would be offered")
     with LoopbackServer(parse_script(SCRIPT.format(first=first))) as server, ProviderProxy(server.port) as proxy:
         yield Place(*folders, server, proxy)
 

@@ -84,7 +84,7 @@ async def test_a_name_is_looked_up_in_what_the_server_lists(tmp_path: Path) -> N
     assert await named(tmp_path, "model-0042", LISTS["many"]) == "openai/model-0042"
     assert "Did you mean openai/model-0042?" in await named(tmp_path, "modell-0042", LISTS["many"])
     for listing in ("none", "garbage"):
-        assert "unknown model 'model-0042'" in await named(tmp_path, "model-0042", LISTS[listing])
+        assert "cannot look up 'model-0042'" in await named(tmp_path, "model-0042", LISTS[listing])
 
 
 async def test_a_name_that_fits_two_providers_names_both(tmp_path: Path) -> None:

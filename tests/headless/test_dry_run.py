@@ -1,4 +1,4 @@
-"""--dry-run prints the request and opens no connection."""
+"""--dry-run prints the request and sends none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.llm.scripted import parse_script
+from swecli.core.tools.registry import LEAN_TOOLS
+from tests.support.loopback import LoopbackServer, Manners
 from tests.support.program import Ended, Program
 
 pytestmark = pytest.mark.e2e
@@ -45,7 +48,6 @@ def dry(program: Program, *arguments: str) -> Ended:
     [
         ("openai/gpt-5", "https://api.openai.com/v1/responses"),
         ("anthropic/claude-sonnet-5", "https://api.anthropic.com/v1/messages"),
-        ("ollama/qwen3", "http://127.0.0.1:11434/api/chat"),
     ],
 )
 def test_the_request_is_printed_and_nothing_else_happens(program: Program, model: str, url: str) -> None:
@@ -77,10 +79,26 @@ def test_what_makes_no_request_is_an_error(program: Program) -> None:
     both = program.run("--dry-run", "--input-format", "stream-json")
     assert both.code == 2
     assert "--dry-run" in both.stderr
-    unknown = dry(program, "-m", "nobody/model")
+    unknown = program.run("-p", "Say hello.", "--dry-run", "-m", "nobody/model")
     assert unknown.code == 52
     keyless = dry(program, "-m", "groq/model")
     assert keyless.code == 52
     assert "GROQ_API_KEY" in keyless.stderr
     assert "nobody" in unknown.stderr
     assert unknown.stdout == ""
+
+
+@pytest.mark.parametrize("prefix", ["vllm/", ""])
+def test_it_is_the_request_of_a_real_run(tmp_path: Path, prefix: str) -> None:
+    """The window of a local server decides on prompt and tools."""
+    project = tmp_path / "project"
+    project.mkdir()
+    script = parse_script('[[step]]\ntext = "Hello."')
+    with LoopbackServer(script, manners=Manners(window=8_192)) as server:
+        program, name = Program(project, tmp_path / "home", {"VLLM_BASE_URL": server.url}), f"{prefix}{script.name}"
+        shown = json.loads(program.run("-p", "Say hello.", "--dry-run", "-m", name).stdout)
+        assert not server.asked
+        assert program.run("-p", "Say hello.", "-m", name).code == 0
+        sent = server.asked[0].body
+    assert shown["body"] == sent
+    assert len(sent["tools"]) == len(LEAN_TOOLS)

@@ -31,6 +31,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tests.support import usual_ports
 from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -175,6 +176,7 @@ def _end(server: socket.socket, process: subprocess.Popen[bytes]) -> None:
 
 def main() -> None:
     """Fork for every request; in the fork, run the program and end."""
+    usual_ports.close()
     _load("run")
     server = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects the forks that have ended

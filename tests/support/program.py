@@ -16,6 +16,8 @@ from tests.support.preloaded import Preloaded
 from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
+PYTHONPATH = f"{ROOT}:{Path(__file__).with_name('start')}"
+"""For each Python that a test starts: with ``sitecustomize``, it reaches no model server of this machine."""
 PROVIDERS = (
     "OPENAI",
     "ANTHROPIC",
@@ -66,7 +68,7 @@ class Program:
         """The environment of every run. What changes Python, such as PYTHONUNBUFFERED, could hide a defect."""
         hidden = (*PROVIDERS, "PYTHON")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
-        own = {"SWECLI_HOME": str(self.home), "IS_SANDBOX": "1", "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1"}
+        own = {"SWECLI_HOME": str(self.home), "IS_SANDBOX": "1", "PYTHONPATH": PYTHONPATH, "NO_PROXY": "127.0.0.1"}
         return {**inherited, **own, **self.variables}
 
     def start(self, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:

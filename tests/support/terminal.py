@@ -20,6 +20,7 @@ from pathlib import Path
 import pyte
 
 from tests.support.preloaded import InTerminal
+from tests.support.program import PYTHONPATH
 from tests.support.waiting import Condition, Waiting, wait_until
 
 _UNKNOWN = re.compile(rb"\x1b\[[<>=][0-9;]*[a-zA-Z]|\x1b\[\?[0-9;]*\$p|\x1b\[\?2026[hl]")
@@ -102,7 +103,7 @@ class Terminal:
             if self.pid == 0:  # pragma: no cover - the child
                 os.chdir(cwd)
                 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
-                os.execve(command[0], list(command), {**keep, **environment})
+                os.execve(command[0], list(command), {"PYTHONPATH": PYTHONPATH, **keep, **environment})
             self.resize(columns, rows, tell=False)
             self.before = termios.tcgetattr(self._fd)
         else:

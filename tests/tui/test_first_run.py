@@ -13,8 +13,8 @@ from swecli.core.protocol.events import ModelChanged, Notice
 from tests.tui.support import COMMANDS, Session, running
 
 OFFERS = (
-    ModelOffer("ollama/qwen3", "not needed", window=40_000, running=True),
-    ModelOffer("ollama/broken", "not needed", running=True),
+    ModelOffer("ollama/qwen3", "not needed", window=40_000, running="127.0.0.1:11434"),
+    ModelOffer("ollama/broken", "not needed", running="127.0.0.1:11434"),
     ModelOffer("anthropic/claude", "environment", "ANTHROPIC_API_KEY", window=1_000_000),
     ModelOffer("openai/gpt", "missing", "OPENAI_API_KEY"),
 )
@@ -54,7 +54,9 @@ async def test_what_was_found_is_listed_and_a_model_is_tried_before_it_is_used(
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-canary-1")
     test = Test()
     async with running(session=alone(*OFFERS), try_model=test, size=(80, 30)) as it:
-        await it.shows("Connect a model", "running here", "40K window", "anthropic/claude", "ANTHROPIC_API_KEY")
+        await it.shows(
+            "Connect a model", "running at 127.0.0.1:11434", "40K window", "anthropic/claude", "ANTHROPIC_API_KEY"
+        )
         assert "sk-canary-1" not in it.screen()
         assert "openai/gpt" not in it.screen()
         await it.press(*"broken", "enter")
@@ -80,7 +82,7 @@ async def test_the_reason_why_a_model_is_asked_for_stays_above_the_list(
     rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
-    session = alone(*(ModelOffer(f"ollama/m{number}", "not needed", running=True) for number in range(12)))
+    session = alone(*(ModelOffer(f"ollama/m{number}", "not needed", running="127.0.0.1:11434") for number in range(12)))
     session.offers.omitted = 2
     why = "gpt-5 matches openai/gpt-5 and openrouter/openai/gpt-5, which have no key. For openai/gpt-5, set the key."
     session.emit(Notice(why, "warning", "session"))

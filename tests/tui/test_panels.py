@@ -52,7 +52,7 @@ COLOURS = Question(
 WHY = Question("What is the discount for? A sentence is enough.")
 PRICE = Question("Which price?", (Option("95", "as in the README"), Option("90")), header="Price")
 OFFERS = (
-    ModelOffer("ollama/qwen3", "not needed", window=40_000, running=True),
+    ModelOffer("ollama/qwen3", "not needed", window=40_000, running="127.0.0.1:11434"),
     ModelOffer("anthropic/claude", "environment", "ANTHROPIC_API_KEY", window=1_000_000),
 )
 MODELS = ("anthropic/sonnet-5", "openai/gpt-6")
@@ -162,7 +162,9 @@ SCENES: dict[str, Scene] = {
     "panel-question-second": Scene(asks("Which price", "1"), (QuestionAsked("q", "t", (PRICE, COLOURS, WHY)),)),
     "panel-trust": Scene(waits("/proj"), options=guarded()),
     "panel-trust-setting": Scene(waits("/proj", "1"), options=guarded(ITEM)),
-    "panel-first-run": Scene(waits("running here"), session=nobody, options={**LOGINS, "open_demo": lambda: None}),
+    "panel-first-run": Scene(
+        waits("running at 127.0.0.1:11434"), session=nobody, options={**LOGINS, "open_demo": lambda: None}
+    ),
     "panel-plan": Scene(asks("Go ahead with this plan?"), session=planning),
     "panel-mode": Scene(says("/mode", "accept-edits")),
     "panel-effort": Scene(effort),

@@ -239,6 +239,8 @@ def _header_names(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+"""Words for the reasoning effort of all hosts; none takes each of them."""
 Model = Annotated[str, check(_model)]
 """``provider/model``."""
 Reference = Annotated[str, check(_reference)]
@@ -256,7 +258,7 @@ class ModelSettings(Section):
     """Model for side questions; unset: the main model."""
     fallback: tuple[Reference, ...] = ()
     """Models tried, in this order, while the main model is overloaded or out of quota."""
-    effort: Word | None = None
+    effort: Effort | None = None
     """Reasoning effort of the main model, as the provider names it (low, high, …); unset: the provider's default."""
     first_token_timeout: Seconds | None = None
     """Seconds to wait for the first token; unset: 10 minutes, an hour for a local server."""
@@ -315,7 +317,7 @@ class ModelsSettings(Section):
 
     aliases: dict[Word, Model] = {}
     """Short names for models."""
-    effort: dict[Model, Word] = {}
+    effort: dict[Model, Effort] = {}
     """Reasoning effort of single models; overrides model.effort."""
     window: dict[Model, Tokens] = {}
     """Context windows of single models in tokens; override every other source."""

@@ -20,7 +20,7 @@ from swecli.core.llm.providers import (
     needs_key,
 )
 from swecli.core.llm.types import ModelInfo
-from swecli.core.llm.windows import LocalServer
+from swecli.core.llm.windows import LocalServer, host_key
 
 KeyState = Literal["environment", "stored", "not needed", "missing"]
 
@@ -39,8 +39,8 @@ class ModelOffer(Struct, frozen=True):
     tools: bool | None = None
     reasoning: bool | None = None
     deprecated: bool = False
-    running: bool = False
-    """Whether it is on a server found running."""
+    running: str = ""
+    """Host and port of the server found running that has it; empty if there is none."""
     listed: bool = False
     """Whether the server at the provider's address has just listed it."""
     assumed: bool = False
@@ -119,7 +119,7 @@ def offers(
     places = {ref: place for place, ref in enumerate(named)}
 
     def order(offer: ModelOffer) -> tuple[bool, bool, int, bool]:
-        near = offer.running or offer.listed
+        near = bool(offer.running) or offer.listed
         return (not near, not offer.usable, places.get(offer.ref, len(places)), offer.deprecated)
 
     return tuple(sorted(found.values(), key=order))
@@ -160,7 +160,7 @@ def _running(servers: Iterable[LocalServer]) -> Iterator[ModelOffer]:
                 images=model.images,
                 tools=model.tools,
                 reasoning=model.reasoning,
-                running=True,
+                running=host_key(server.base_url),
                 chats=model.chats,
             )
 

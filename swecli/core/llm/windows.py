@@ -340,6 +340,22 @@ async def find_local_servers(
     return tuple(server for server in found if server is not None)
 
 
+async def listening(ports: Sequence[tuple[str, int]] = USUAL_PORTS, seconds: float = SECONDS) -> tuple[str, ...]:
+    """Addresses (host and port) at which something accepts a connection; nothing is sent. Raises only cancellation."""
+    accepted = await asyncio.gather(*(_accepts(port, seconds) for _, port in ports))
+    return tuple(f"{HOST}:{port}" for (_, port), accepts in zip(ports, accepted, strict=True) if accepts)
+
+
+async def _accepts(port: int, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            _, writer = await asyncio.open_connection(HOST, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
+
 async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None:
     root = f"http://{HOST}:{port}"
     fetcher = Fetcher(root, seconds=seconds)
