@@ -32,7 +32,10 @@ USER_FOLDER = "memories"
 _OWN_ELSEWHERE = (".claude/CLAUDE.md", ".codex/AGENTS.md", ".gemini/GEMINI.md", ".config/opencode/AGENTS.md")
 PLANS = "plans"
 """Folder of written plans, in the project's own."""
-ON = "This folder is now trusted and its memory is on. Existing memories join the prompt after /clear."
+ON = (
+    "This folder is now trusted and its memory is on. Existing memories, and the model's tool for them, "
+    "join after /clear."
+)
 
 
 def project_instructions(

@@ -87,7 +87,7 @@ from swecli.core.sessions.store import spent_in
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
 from swecli.core.tools.search import Locate
-from swecli.core.tools.session_tools import SkillTool, TaskTool
+from swecli.core.tools.session_tools import AskUser, SkillTool, TaskTool
 from swecli.core.tools.symbols import Symbols
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.atomic_write import sweep_temporary
@@ -363,7 +363,9 @@ def build_services(
     project = project_index(options, startup, environment)
     own = own_tools(startup.loaded.settings, files, project)
     registry = ToolRegistry(
-        (*own, *((Symbols(),) if has_code else ()), *memory_tools(options, startup)), spare_tools(options, startup)
+        (*own, *((Symbols(),) if has_code else ()), *memory_tools(options, startup)),
+        spare_tools(options, startup),
+        unusable(options, startup),
     )
     proven = proven_bullets(options, startup)
     texts = _prompt_texts(options, startup, instructions, files, proven.text)
@@ -434,7 +436,7 @@ def _prompt_texts(
         instructions=instructions.render_project(),
         user_instructions=instructions.render_own(),
         memory=remembered(options, startup),
-        headless=options.headless and options.input_format == "text",
+        headless=is_unattended(options),
         playbook=playbook,
         skills=partial(skill_listing, tuple(files.now.skills.values())),
     )
@@ -507,8 +509,7 @@ def own_tools(settings: Settings, files: ExtensionFiles, project: ProjectIndex |
     if project is not None:
         own.append(Locate(partial(project.retrieval, first_wait=TOOL_WAIT), project.missing))
     if settings.subagents.enabled:
-        told = {one.name: one.description for one in files.profiles.values()}
-        own.append(TaskTool(lambda: sorted(told.items())))
+        own.append(TaskTool(told_agents(files)))
     return own
 
 
@@ -523,6 +524,28 @@ def spare_tools(options: LaunchOptions, startup: Startup) -> list[AnyTool]:
     if settings.diagnostics.enabled:
         spare.append(Symbols())
     return spare
+
+
+def told_agents(files: ExtensionFiles) -> Callable[[], Sequence[tuple[str, str]]]:
+    """Names and descriptions of the agents at the start of the session, for the model; none while there are only those
+    of swecli, which the tool names itself."""
+    profiles = files.profiles.values() if files.now.profiles else ()
+    listed = sorted((profile.name, profile.description) for profile in profiles)
+    return lambda: listed
+
+
+def is_unattended(options: LaunchOptions) -> bool:
+    """Whether nobody can answer questions of the run."""
+    return options.headless and options.input_format == "text"
+
+
+def unusable(options: LaunchOptions, startup: Startup) -> tuple[str, ...]:
+    """Tools that a new session does not offer to the model: questions that nobody can answer, and memories before the
+    user trusts the folder."""
+    return (
+        *((AskUser.name,) if is_unattended(options) else ()),
+        *((MEMORY_TOOL,) if not startup.trust.trusts else ()),
+    )
 
 
 async def _no_index(text: str) -> Retrieval | None:

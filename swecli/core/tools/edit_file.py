@@ -581,10 +581,10 @@ class OneEdit(Params):
 
 class EditFileParams(Params):
     path: str
-    old_string: Annotated[str | None, Meta(description="Exact text to replace, without line numbers")] = None
+    old_string: Annotated[str | None, Meta(description="Without line numbers")] = None
     new_string: str | None = None
-    replace_all: Annotated[bool, Meta(description="Replace every match")] = False
-    edits: Annotated[tuple[OneEdit, ...], Meta(description="Several edits instead, applied in order, all or none")] = ()
+    replace_all: bool = False
+    edits: Annotated[tuple[OneEdit, ...], Meta(description="Several instead, in order, all or none")] = ()
 
     def problem(self) -> str:
         given = [name for name in ("old_string", "new_string") if getattr(self, name) is not None]

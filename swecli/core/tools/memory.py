@@ -28,8 +28,9 @@ from swecli.figures import plural
 
 MemoryCommand = Literal["view", "create", "str_replace", "insert", "delete", "rename"]
 
-_UNTOLD = ("overwrite", "old_path")
-"""Synonyms that are accepted but not offered to the model."""
+_UNTOLD = ("overwrite", "old_path", "insert_line", "insert_text", "new_path")
+"""Synonyms, and parameters of commands that others replace: accepted but not offered to the model."""
+_UNTOLD_COMMANDS = ("insert", "rename")
 _MOST_LINES = 2_000
 
 
@@ -62,7 +63,10 @@ class MemoryTool(ChangeTool[MemoryParams]):
 
     def schema(self) -> Mapping[str, Any]:
         whole = dict(super().schema())
-        whole["properties"] = {name: one for name, one in whole["properties"].items() if name not in _UNTOLD}
+        properties = {name: schema for name, schema in whole["properties"].items() if name not in _UNTOLD}
+        command = properties["command"]
+        commands = [name for name in command["enum"] if name not in _UNTOLD_COMMANDS]
+        whole["properties"] = {**properties, "command": {**command, "enum": commands}}
         whole["required"] = ["command", "path"]
         return whole
 

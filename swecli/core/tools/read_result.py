@@ -64,8 +64,8 @@ PAGE = 8_000
 
 
 class RecallParams(Params):
-    query: Annotated[str | None, Meta(description="Words")] = None
-    id: Annotated[str | None, Meta(description="Id, or a range such as t12-t15")] = None
+    query: str | None = None
+    id: Annotated[str | None, Meta(description="Or a range: t12-t15")] = None
     offset: Annotated[int, Meta(ge=0, description="First byte, with id")] = 0
 
 
@@ -129,7 +129,7 @@ class ReadResultParams(Params):
     ref_id: str
     offset: Annotated[int, Meta(ge=0, description="First byte")] = 0
     limit: Annotated[int, Meta(ge=1, description="Bytes, default 4096")] = DEFAULT_LIMIT
-    pattern: Annotated[str | None, Meta(description="Only lines that match this regular expression")] = None
+    pattern: Annotated[str | None, Meta(description="Regular expression")] = None
 
 
 class ReadResult(Tool[ReadResultParams]):

@@ -76,8 +76,12 @@ class ToolRegistry:
     A source is expected, then settled or dropped; the engine's ``OfferedTools`` records changes of its tools before the
     next request."""
 
-    def __init__(self, tools: Iterable[AnyTool], spare: Iterable[AnyTool] = ()) -> None:
-        """``spare`` tools are available only to a session that began with them."""
+    def __init__(
+        self, tools: Iterable[AnyTool], spare: Iterable[AnyTool] = (), unoffered: Collection[str] = ()
+    ) -> None:
+        """``spare`` tools are available only to a session that began with them. The model does not see ``unoffered``
+        ones, because this run can't use them; the user's commands can still call them."""
+        self._unoffered = frozenset(unoffered)
         self._begin(tools)
         self._spare = {tool.name: tool for tool in spare if tool.name not in self._tools}
         self._sources: dict[str, dict[str, AnyTool]] = {}
@@ -88,17 +92,22 @@ class ToolRegistry:
 
     def _begin(self, tools: Iterable[AnyTool]) -> None:
         self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
-        schemas = [schema_of(tool) for tool in self._tools.values()]
+        schemas = [schema_of(tool) for tool in self._tools.values() if tool.name not in self._unoffered]
         self._schemas = tuple(schema for schema in schemas if not is_special(schema.name))
         self._special = tuple(schema for schema in schemas if is_special(schema.name))
 
     def restore(self, names: Collection[str]) -> bool:
-        """Restore the spare tools of a resumed session that began with ``names``, so that its prefix stays
-        byte-identical. True if there were any."""
-        found = [self._spare.pop(name) for name in names if name in self._spare]
-        if found:
-            self._begin((*self._tools.values(), *found))
-        return bool(found)
+        """Offer a resumed session those of the ``CONDITIONAL`` tools that it began with, wherever it continues, so that
+        its prefix stays byte-identical. True if that changes what is offered."""
+        if not any(name in LEFT_OUT for name in names):
+            return False  # the newest request was for a small window and tells nothing about the others
+        present = [self._spare.pop(name) for name in names if name in self._spare]
+        unoffered = CONDITIONAL.difference(names)
+        if not present and unoffered.intersection(self._tools) == self._unoffered.intersection(self._tools):
+            return False
+        self._unoffered = unoffered
+        self._begin((*self._tools.values(), *present))
+        return True
 
     # --- sources ----------------------------------------------------------------------------------------------
 
@@ -149,7 +158,9 @@ class ToolRegistry:
 
     def selected(self, names: Collection[str]) -> ToolRegistry:
         """A new registry with those of the current tools that have one of these names."""
-        registry = ToolRegistry(tool for tool in self._tools.values() if tool.name in names)
+        registry = ToolRegistry(
+            (tool for tool in self._tools.values() if tool.name in names), unoffered=self._unoffered
+        )
         for source, tools in self._sources.items():
             if wanted := [tool for tool in tools.values() if tool.name in names]:
                 registry.settle(source, wanted)
@@ -194,6 +205,9 @@ LEFT_OUT = (
     *("apply_patch", "ask_user", "job", "list_files", "locate", "memory", "recall"),
     *("scratchpad", "symbols", "task", "update_todos", "web_fetch"),
 )
+CONDITIONAL = frozenset(("ask_user", "locate", "memory", "symbols"))
+"""Tools that only some runs can use: with a user to answer, in a trusted folder, with an index or a language server. A
+session keeps those that it began with."""
 WITHOUT: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("edits",), "run_command": ("background",)})
 """Parameters not offered to the model: a second form of others, or ones that require another tool."""
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("path", "old_string", "new_string")})

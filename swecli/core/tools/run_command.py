@@ -28,7 +28,7 @@ _JOB_TAIL_BYTES = 800_000
 
 class JobParams(Params):
     id: str
-    wait: Annotated[float, Meta(ge=0, description="Seconds to wait for its end, at most 600")] = 0
+    wait: Annotated[float, Meta(ge=0, description="Seconds, at most 600")] = 0
     stop: bool = False
 
 
@@ -143,8 +143,8 @@ class RunCommandParams(Params):
     timeout: Annotated[
         Annotated[float, Meta(gt=0)] | None, Meta(description="Seconds; also ends leftover processes")
     ] = None
-    background: Annotated[bool, Meta(description="Run as a background job, for servers and watchers")] = False
-    outside: Annotated[bool, Meta(description="Run unsandboxed; asks the user")] = False
+    background: Annotated[bool, Meta(description="As a background job: servers, watchers")] = False
+    outside: Annotated[bool, Meta(description="Unsandboxed; asks the user")] = False
 
 
 class RunCommand(Tool[RunCommandParams]):

@@ -39,7 +39,7 @@ _DEFAULT_DEPTH = 2
 
 class ListFilesParams(Params):
     path: str = "."
-    glob: Annotated[str | None, Meta(description="e.g. *.py or src/**/*.ts; searches all levels")] = None
+    glob: Annotated[str | None, Meta(description="e.g. *.py or src/**/*.ts, at all levels")] = None
     depth: Annotated[Positive | None, Meta(description="Levels, default 2")] = None
 
 
@@ -120,9 +120,9 @@ _MAX_CHARACTERS = 24_000
 
 
 class SearchParams(Params):
-    pattern: Annotated[str, Meta(min_length=1, description="Regular expression")]
+    pattern: Annotated[str, Meta(min_length=1)]
     path: str = "."
-    glob: Annotated[str | None, Meta(description="Only matching files, e.g. *.py")] = None
+    glob: Annotated[str | None, Meta(description="e.g. *.py")] = None
     ignore_case: bool = False
     context: Annotated[int, Meta(ge=0, description="Lines around each match")] = 0
     max_results: Annotated[int, Meta(ge=1, description="Default 100")] = MAX_RESULTS
@@ -257,7 +257,7 @@ _SHOWN = 10
 
 
 class LocateParams(Params):
-    query: Annotated[str, Meta(description="What it does, in words or names of the code")]
+    query: Annotated[str, Meta(description="What it does, in words or names")]
 
 
 class Locate(Tool[LocateParams]):

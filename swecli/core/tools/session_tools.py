@@ -30,7 +30,7 @@ class TodoItem(Params):
 
 
 class UpdateTodosParams(Params):
-    todos: Annotated[list[TodoItem], Meta(max_length=MOST_TODOS, description="The whole list")]
+    todos: Annotated[list[TodoItem], Meta(max_length=MOST_TODOS)]
 
 
 class UpdateTodos(Tool[UpdateTodosParams]):
@@ -110,8 +110,8 @@ class AskOption(Params):
 
 class AskQuestion(Params):
     question: Annotated[str, Meta(min_length=1)]
-    options: Annotated[list[AskOption], Meta(max_length=9, description="Leave empty for free text")] = []
-    multiple: Annotated[bool, Meta(description="Allow several choices")] = False
+    options: Annotated[list[AskOption], Meta(max_length=9, description="None: free text")] = []
+    multiple: Annotated[bool, Meta(description="Several may be chosen")] = False
 
 
 class AskUserParams(Params):
@@ -167,14 +167,15 @@ _LIST: Final = 12_000
 
 class TaskParams(Params):
     description: Annotated[str, Meta(min_length=1, description="3-8 words for the user")]
-    prompt: Annotated[str, Meta(min_length=1, description="Whole task: it sees nothing of this conversation")]
-    agent: Annotated[str, Meta(description="Default general")] = "general"
-    background: Annotated[bool, Meta(description="Continue at once; the report comes as a message")] = False
-    worktree: Annotated[bool, Meta(description="Work in a new git worktree, kept if changed")] = False
+    prompt: Annotated[str, Meta(min_length=1, description="It sees nothing of this conversation")]
+    agent: Annotated[str, Meta(description="general (default), explore or review (only read)")] = "general"
+    background: Annotated[bool, Meta(description="The report comes later as a message")] = False
+    worktree: Annotated[bool, Meta(description="In a new git worktree, kept if changed")] = False
 
 
 class TaskTool(Tool[TaskParams]):
-    """``profiles`` returns names and descriptions of the agents."""
+    """``profiles`` returns names and descriptions of the agents to list; without them the model knows those of
+    swecli."""
 
     name = "task"
     verb = "Task"
@@ -185,10 +186,12 @@ class TaskTool(Tool[TaskParams]):
 
     def description(self) -> str:
         profiles = self._profiles()
+        if not profiles:
+            return super().description()
         lines = [f"- {name}: {_short(text, _DESCRIPTION)}" for name, text in profiles]
         if sum(map(len, lines)) + len(lines) > _LIST:
             lines = _within_limit(profiles)
-        return "\n".join((super().description(), *lines))
+        return "\n".join((f"{super().description()} Agents:", *lines))
 
     def effects(self, params: TaskParams, ctx: ToolContext) -> Effects:
         return Effects(internal=True)  # each call of the subagent is judged by itself

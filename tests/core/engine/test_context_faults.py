@@ -343,9 +343,9 @@ class Forgetful(ScriptedModel):
 
 
 async def test_a_model_that_reads_again_what_each_compaction_removed(tmp_path: Path) -> None:
-    model = Forgetful(script(*[reads(13)] * 20))
+    model = Forgetful(script(*[reads(14)] * 20))
     async with bench('[[step]]\ntext = "x"', tmp_path, make_client=lambda _name: model, blobs=blobs()) as b:
-        fill(b, 13)
+        fill(b, 14)
         b.send(Submit("Read the files."))
         await until(lambda: bool(b.bodies(QuestionAsked)) or bool(b.bodies(TurnEnded)))
         (asked,) = b.bodies(QuestionAsked)
