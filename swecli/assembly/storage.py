@@ -38,10 +38,10 @@ from swecli.core.sessions.database import (
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
 from swecli.core.sessions.log import LogEntries, SessionLog
 from swecli.core.sessions.results import ResultStore
+from swecli.core.sessions.snapshots import SnapshotStore
 from swecli.core.sessions.store import (
     SessionError,
     SessionStore,
-    SnapshotStore,
     StoredFacts,
 )
 from swecli.core.sessions.titles import line_of
@@ -88,10 +88,16 @@ class Stored(Struct):
         return self.store.database.durable
 
     def kept(self) -> Kept:
-        """What of the session is on the disk."""
+        """What of the session is on the disk, as read back from there."""
         if not self.is_durable:
             return "nothing"
-        return "a part" if self.journal is not None and self.journal.degraded else "all"
+        if self.journal is not None and self.journal.degraded:
+            return "a part"
+        try:
+            whole = self.store.has_all(self.session_id)
+        except sqlite3.Error:
+            return "a part"
+        return "nothing" if whole is None else "all" if whole else "a part"
 
     def make_log(self, publish: Callable[[Sequence[Event]], None]) -> EventLog:
         """The journal that writes this session; closing it releases the session. Needs a running event loop."""
@@ -105,6 +111,7 @@ class Stored(Struct):
             on_recovery=lambda text: self.tell(text),
             on_close=self._closed,
         )
+        self.store.recovery.report = self.journal.report
         return self.journal
 
     def _write(self, events: Sequence[Event]) -> None:

@@ -24,7 +24,8 @@ from swecli.core.protocol.codec import decode_messages, encode_messages
 from swecli.core.protocol.events import ContextChange, ContextEdited, Unknown
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.sessions.database import open_in_memory
-from swecli.core.sessions.store import SessionStore, SnapshotStore
+from swecli.core.sessions.snapshots import SnapshotStore
+from swecli.core.sessions.store import SessionStore
 from tests.core.context_management.test_projection import check_valid
 from tests.properties.random_histories import History
 

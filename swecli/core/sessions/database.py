@@ -16,9 +16,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from enum import Enum
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -97,6 +98,70 @@ class Sharing(Enum):
     """A rollback journal with a folder as lock, for file systems without locks."""
 
 
+class Change(Enum):
+    """What happened to an opened file; the value completes "it was … while swecli used it"."""
+
+    REMOVED = "removed"
+    REPLACED = "replaced"
+    OVERWRITTEN = "overwritten"
+    """It has its place, but another content or none of its side files."""
+
+
+_Place = tuple[int, int] | None
+"""Device and inode of a file; None without one."""
+
+
+class Identity(Struct, frozen=True):
+    """What tells an opened file and its side files from later ones of their names."""
+
+    main: _Place = None
+    log: _Place = None
+    index: _Place = None
+    stamp: tuple[int, int] = (0, 0)
+    """Time of the last change in nanoseconds, and size: other processes change them when they shorten the log."""
+
+    def change(self, now: Identity) -> Change | None:
+        """What happened since; None if these are the same files, whatever they contain."""
+        if now.main is None:
+            return Change.REMOVED
+        if now.main != self.main:
+            return Change.REPLACED
+        sides = ((self.log, now.log), (self.index, now.index))
+        return Change.OVERWRITTEN if any(before not in (None, after) for before, after in sides) else None
+
+
+def identity_of(path: Path) -> Identity:
+    """Raises:
+    OSError: it can't be looked at now.
+    """
+    states = [_state(f"{path}{suffix}") for suffix in SIDE_FILES]
+    main, log, index = ((state.st_dev, state.st_ino) if state is not None else None for state in states)
+    return Identity(main, log, index, (states[0].st_mtime_ns, states[0].st_size) if states[0] is not None else (0, 0))
+
+
+def _state(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+class Recovery(Protocol):
+    """Carries what a process keeps in a database to another one if its file is no longer the one that was opened."""
+
+    def is_complete(self, path: Path) -> bool:
+        """Whether everything that this process stored is in the file at ``path``."""
+        ...
+
+    def recover(self, path: Path, change: Change, opened: Identity, old: sqlite3.Connection) -> Database:
+        """A database with everything of this process that the ``old`` connection or its memory has.
+
+        Raises:
+            OSError, sqlite3.Error: the disk fails; the old one stays in use.
+        """
+        ...
+
+
 class Database:
     """One connection for writing and one for reading, each used by one thread at a time.
 
@@ -112,12 +177,15 @@ class Database:
         """Why it is not in its file, as a sentence; empty if it is, or if no file was requested."""
         self.copied = False
         """Whether it has the contents of its read-only file."""
-        self._identity = _identity(path)
-        self._removed = False
+        self.recovery: Recovery | None = None
+        """Without it, writing fails once the file is no longer the one that was opened."""
+        self._identity = Identity()
+        self._closed = False
         self._writer = writer
         self._reader = reader
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock() if reader is not writer else self._write_lock
+        self._recognise()
 
     @property
     def durable(self) -> bool:
@@ -127,6 +195,9 @@ class Database:
     def write(self, *, power_safe: bool = False) -> Generator[sqlite3.Connection, None, None]:
         """One transaction: committed at the end of the block, rolled back if the block raises.
 
+        An open file would take all writes after it lost its name, and end with the process: so its identity is compared
+        before each transaction, and ``recovery`` continues in the file that is at the path then.
+
         Waits up to ``BUSY_SECONDS`` for other processes, so call it from a thread beside an event loop. A commit
         survives the death of the process; with ``power_safe`` also a power failure.
 
@@ -134,11 +205,8 @@ class Database:
             sqlite3.Error: nothing was written.
         """
         with self._write_lock:
+            self._require_file()
             connection = self._writer
-            if self.path is not None and (self._removed or not os.path.lexists(self.path)):
-                self._removed = _is_removed(self.path, self._identity)
-                if self._removed:  # the open file would take all writes, and end with this process
-                    raise sqlite3.OperationalError(f"{self.path} was removed while swecli uses it")
             if power_safe:
                 connection.execute("PRAGMA synchronous=FULL")
             try:
@@ -153,6 +221,43 @@ class Database:
             finally:
                 if power_safe:
                     connection.execute("PRAGMA synchronous=NORMAL")
+                self._recognise()
+
+    def _recognise(self) -> None:
+        """Note the identity of the files as this process leaves them."""
+        if self.path is not None:
+            with suppress(OSError):
+                self._identity = identity_of(self.path)
+
+    def _require_file(self) -> None:
+        if self.path is None or self._closed:
+            return
+        try:
+            now = identity_of(self.path)
+        except OSError:
+            return  # it can't be looked at now, which does not mean that it is gone
+        change = self._identity.change(now)
+        if change is None and now.stamp != self._identity.stamp and now.log is not None and self.recovery is not None:
+            if self.recovery.is_complete(self.path):
+                self._identity = now
+            else:
+                change = Change.OVERWRITTEN
+        if change is None:
+            return
+        if self.recovery is None:
+            raise sqlite3.OperationalError(f"{self.path} was {change.value} while swecli uses it")
+        with self._read_lock if self._read_lock is not self._write_lock else nullcontext():
+            self._adopt(self.recovery.recover(self.path, change, self._identity, self._writer))
+
+    def _adopt(self, other: Database) -> None:
+        """Continue with another database's connections. SQLite neither shortens nor removes the log of a file that has
+        lost its name, so closing the old ones leaves the new file's log alone."""
+        old = {self._reader, self._writer}
+        self.path, self._reader, self._writer = other.path, other._reader, other._writer
+        for connection in old:
+            with suppress(sqlite3.Error):
+                connection.close()
+        self._recognise()
 
     @contextmanager
     def read(self) -> Generator[sqlite3.Connection, None, None]:
@@ -167,31 +272,12 @@ class Database:
 
     def close(self) -> None:
         """Close both connections. The last process to close merges the write-ahead log into the file."""
+        self._closed = True
         with self._write_lock:
             self._writer.close()
         if self._reader is not self._writer:
             with self._read_lock:
                 self._reader.close()
-
-
-def _identity(path: Path | None) -> tuple[int, int] | None:
-    """What tells a file from a later one of its name; None without a file."""
-    try:
-        found = path.stat() if path is not None else None
-    except OSError:
-        return None
-    return None if found is None else (found.st_dev, found.st_ino)
-
-
-def _is_removed(path: Path, identity: tuple[int, int] | None) -> bool:
-    """Whether a file no longer has its name, as opposed to one that can't be looked at now."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return (found.st_dev, found.st_ino) != identity
 
 
 def open_database(

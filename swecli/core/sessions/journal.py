@@ -259,6 +259,10 @@ class Journal:
         except _STORE_ERRORS:
             return 0  # reading will report it
 
+    def report(self, text: str) -> None:
+        """Pass a problem on to the user, from any thread."""
+        self._on_loop(self._on_trouble, text)
+
     async def barrier(self, *, last: bool = False) -> None:
         """Wait until all earlier events are published, and stored unless ``degraded``. After the ``last`` barrier the
         thread ends."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from random import Random, SystemRandom
 from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
-from swecli.core.protocol.codec import CodecError, decode_body, decode_messages, encode_body, encode_messages, to_text
+from swecli.core.protocol.codec import CodecError, decode_body, encode_body
 from swecli.core.protocol.events import (
     MAIN,
     Body,
@@ -27,7 +24,6 @@ from swecli.core.protocol.events import (
     ItemCompleted,
     ItemStarted,
     ModelChanged,
-    ModelView,
     PermissionResolved,
     RuleRevoked,
     SessionStarted,
@@ -40,6 +36,7 @@ from swecli.core.protocol.messages import Part
 from swecli.core.sessions.damage import version_of
 from swecli.core.sessions.database import Database
 from swecli.core.sessions.losses import Loss, losses
+from swecli.core.sessions.recovery import ADD_EVENT, Row, SessionRecovery
 from swecli.core.sessions.titles import FIRST_LENGTH, line_of, meant_by, storable, text_of, title_of
 from swecli.core.workspace.process_tree import Process
 
@@ -142,10 +139,6 @@ _ROWS = """
 _TURN = """
     SELECT seq FROM events WHERE session_id = ? AND type = 'turn_started' AND agent = 'main'
     ORDER BY seq DESC LIMIT 1 OFFSET ?
-"""
-_INSERT = """
-    INSERT INTO events(session_id, seq, ts, turn, agent, v, type, body, fact) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT DO NOTHING
 """
 _NEXT_FACT = """
     SELECT 1 + coalesce(
@@ -345,6 +338,7 @@ class SessionStore:
         self._clock = clock
         self._random = random or SystemRandom()
         self._process = process or Process.current()
+        self.recovery = database.recovery = SessionRecovery(self._take)
         self._user_items: dict[tuple[str, str], str] = {}
         """Open user items: the text of the first becomes the title."""
 
@@ -364,6 +358,7 @@ class SessionStore:
                 if added:
                     break
             self._take(connection, identifier)
+            self.recovery.opened(connection, identifier)
         return SessionInfo(identifier, "", cwd, model, now, now, swecli, parent, 0, branch=branch, cost="0")
 
     def latest(self) -> SessionInfo | None:
@@ -413,6 +408,7 @@ class SessionStore:
             connection.execute(_FORK_EVENTS, (identifier, parent.id))
             connection.execute(_FORK_SNAPSHOT, (identifier, parent.id))
             self._take(connection, identifier)
+            self.recovery.opened(connection, identifier)
             return find_session(connection, identifier)
 
     def delete(self, ids: Sequence[str]) -> None:
@@ -450,20 +446,26 @@ class SessionStore:
         rows = [_row(event) for event in events]
         facts: dict[str, int] = {}
         sums: dict[str, _Sums] = {}
+        added: list[Row] = []
         with self.database.write(power_safe=any(isinstance(e.body, _POWER_SAFE) for e in events)) as connection:
             for event, row in zip(events, rows, strict=True):
                 if event.session not in facts:
-                    facts[event.session] = connection.execute(_NEXT_FACT, {"session": event.session}).fetchone()[0]
+                    self._require_complete(connection, event.session)
+                    (fact,) = connection.execute(_NEXT_FACT, {"session": event.session}).fetchone()
+                    facts[event.session] = max(fact, self.recovery.next_fact(event.session))
                     sums[event.session] = _Sums()
-                if connection.execute(_INSERT, (*row, facts[event.session])).rowcount:
+                numbered = (*row, facts[event.session])
+                if connection.execute(ADD_EVENT, numbered).rowcount:
                     facts[event.session] += 1
                     sums[event.session].add(event, len(row[-1]))
+                    added.append(numbered)
                 else:
                     _require_same(connection, row)
             for event in events:
                 self._project(connection, event)
-            for session, added in sums.items():
-                added.store(connection, session)
+            for session, sum_of in sums.items():
+                sum_of.store(connection, session)
+        self.recovery.stored(added)
         for event in events:  # only now: events not stored will be passed again
             if isinstance(event.body, ItemCompleted):
                 self._user_items.pop((event.session, event.body.item), None)
@@ -510,6 +512,23 @@ class SessionStore:
             row = connection.execute("SELECT max(seq) FROM events WHERE session_id = ?", (session_id,)).fetchone()
         return int(row[0] or 0)
 
+    def has_all(self, session_id: str) -> bool | None:
+        """Whether everything stored of a session is in the file that its path leads to, read from there; None if
+        nothing of it is. In memory: None.
+
+        Raises:
+            sqlite3.Error: it can't be read.
+        """
+        if (complete := self._read_back(session_id)) is not True:
+            with suppress(sqlite3.Error), self.database.write() as connection:  # brings back what it can
+                self._require_complete(connection, session_id)
+            complete = self._read_back(session_id)
+        return complete
+
+    def _read_back(self, session_id: str) -> bool | None:
+        path = self.database.path
+        return self.recovery.read_back(path, session_id) if path is not None and path.is_file() else None
+
     # --- leases ----------------------------------------------------------------------------------------------
 
     def lease(self, session_id: str, branch: str | None = None) -> None:
@@ -531,9 +550,11 @@ class SessionStore:
             self._take(connection, session_id)
             if branch is not None:
                 connection.execute("UPDATE sessions SET branch = ? WHERE id = ?", (storable(branch), session_id))
+            self.recovery.opened(connection, session_id)
 
     def release(self, session_id: str) -> None:
         """Release the session; does nothing if this process doesn't hold it."""
+        self.recovery.closed(session_id)
         with self.database.write() as connection:
             connection.execute(
                 "DELETE FROM leases WHERE session_id = ? AND pid = ? AND process_started = ?",
@@ -563,6 +584,17 @@ class SessionStore:
             (session_id, self._process.pid, self._process.started, self._clock()),
         )
 
+    def _require_complete(self, connection: sqlite3.Connection, session_id: str) -> None:
+        """Add again what another program took out of the store."""
+        if self.recovery.complete(connection, session_id):
+            self.recovery.fill(connection, session_id)
+            return
+        missing = self.recovery.restore(connection, session_id) or "nothing of it is missing"
+        self.recovery.report(
+            f"Another program changed the session database {self.database.path}. This session was added again: "
+            f"{missing}."
+        )
+
     def _project(self, connection: sqlite3.Connection, event: Event) -> None:
         """Update the session's row for its new events."""
         body = event.body
@@ -576,6 +608,7 @@ class SessionStore:
                 "UPDATE sessions SET title = ?, first = ? WHERE id = ? AND title = ''",
                 (line_of(called) or title_of(body), line_of(called or text_of(body), FIRST_LENGTH), event.session),
             )
+            self.recovery.described(connection, event.session)
         elif isinstance(body, (SessionStarted, ModelChanged)):
             model = (isinstance(body, ModelChanged) and body.replaces) or body.model
             connection.execute("UPDATE sessions SET model = ? WHERE id = ?", (storable(model), event.session))
@@ -684,111 +717,3 @@ def _require_same(connection: sqlite3.Connection, row: tuple[object, ...]) -> No
     stored = connection.execute(query, row[:2]).fetchone()
     if stored is None or stored[0] != row[-1]:
         raise SessionError(f"Event {row[1]} of session {row[0]} exists with other content: two writers.")
-
-
-_FACTS = "SELECT count(*) FROM events e WHERE e.session_id = :session AND e.seq <= :seq"
-_FACTS_OF_STATE = (
-    "SELECT count(*) FROM events e WHERE e.session_id = session_snapshots.session_id AND e.seq <= state_seq"
-)
-_SAVE = """
-    INSERT INTO session_snapshots(session_id, messages, token_count, created_at, last_seq, model, sizes)
-    VALUES (?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT(session_id) DO UPDATE SET messages = excluded.messages, token_count = excluded.token_count,
-        created_at = excluded.created_at, last_seq = excluded.last_seq, model = excluded.model, sizes = excluded.sizes
-"""
-_SAVE_STATE = f"""
-    UPDATE session_snapshots SET state = :state, state_seq = :seq, state_facts = ({_FACTS}) WHERE session_id = :session
-"""
-_STATE = f"""
-    SELECT state, state_seq, state_facts, ({_FACTS_OF_STATE}) FROM session_snapshots WHERE session_id = ?
-"""
-_MEASURE = "SELECT token_count, last_seq, model, sizes FROM session_snapshots WHERE session_id = ?"
-_WHOLE = "SELECT messages, sizes FROM session_snapshots WHERE session_id = ?"
-_UNREADABLE = (sqlite3.Error, CodecError, ValueError, TypeError, KeyError, AttributeError)
-
-
-class SnapshotStore:
-    """The newest snapshot of one session: the model's view, ready to resume. Implements ``Snapshots``.
-
-    The events stay authoritative. A snapshot saves counting again and replaces unreadable events.
-    """
-
-    def __init__(self, database: Database, session_id: str, clock: Callable[[], float] = time.time) -> None:
-        self._database = database
-        self._session_id = session_id
-        self._clock = clock
-
-    def save_snapshot(self, snapshot: Snapshot) -> str:
-        """Store it in place of the previous one. Returns a sentence if that failed."""
-        measure = snapshot.measure
-        sizes = {"counter": measure.counter, "marks": measure.marks, "messages": measure.sizes, "view": snapshot.view}
-        try:
-            state = zlib.compress(snapshot.state, 1) if snapshot.state else b""
-            row = (
-                self._session_id,
-                encode_messages(snapshot.messages),
-                measure.token_count,
-                self._clock(),
-                measure.seq,
-                measure.model,
-                to_text(sizes),
-            )
-            with self._database.write() as connection:
-                connection.execute(_SAVE, row)
-                if state:
-                    known = {"session": self._session_id, "seq": measure.seq, "state": state}
-                    connection.execute(_SAVE_STATE, known)
-        except (sqlite3.Error, ValueError, OverflowError, RecursionError) as error:
-            return f"Cannot store this session's snapshot ({error}). Without it, continuing the session takes longer."
-        return ""
-
-    def get_state(self) -> tuple[bytes, int] | None:
-        """The newest saved state of the events, and its number of stored facts; None if it is missing or damaged, or
-        the number does not match: then the events count."""
-        try:
-            row = self._row(_STATE)
-            if row is None or row[0] is None or row[2] != row[3]:
-                return None
-            return zlib.decompress(row[0]), int(row[3])
-        except (*_UNREADABLE, zlib.error):
-            return None
-
-    def get_snapshot(self) -> Snapshot | None:
-        """The newest snapshot; None if there is none.
-
-        Raises:
-            SnapshotError: it is damaged.
-        """
-        measure = self.get_measure()
-        try:
-            row = self._row(_WHOLE)
-            if row is None or measure is None:
-                return None
-            view = msgspec.convert(json.loads(row[1]).get("view"), ModelView | None)
-            return Snapshot(decode_messages(row[0]), measure, view)
-        except _UNREADABLE as error:
-            raise SnapshotError(str(error)) from error
-
-    def get_measure(self) -> SnapshotMeasure | None:
-        """The newest snapshot's measure, without reading its messages; None if there is none.
-
-        Raises:
-            SnapshotError: it is damaged.
-        """
-        try:
-            row = self._row(_MEASURE)
-            return _measure(row) if row is not None else None
-        except _UNREADABLE as error:
-            raise SnapshotError(str(error)) from error
-
-    def _row(self, query: str) -> tuple[Any, ...] | None:
-        with self._database.read() as connection:
-            return connection.execute(query, (self._session_id,)).fetchone()
-
-
-def _measure(row: tuple[Any, ...]) -> SnapshotMeasure:
-    token_count, seq, model, sizes = row
-    stored = json.loads(sizes)
-    counts = tuple(tuple((str(name), int(tokens)) for name, tokens in one) for one in stored["messages"])
-    marks = tuple(str(mark) for mark in stored["marks"])
-    return SnapshotMeasure(int(token_count), int(seq), str(model), str(stored["counter"]), marks, counts)

@@ -275,7 +275,7 @@ def test_what_is_written_after_the_file_was_removed_fails_and_succeeds_once_it_i
         with pytest.raises(sqlite3.OperationalError, match="was removed"):
             add(database, "lost")
         path.write_bytes(b"")  # another swecli begins a new one
-        with pytest.raises(sqlite3.OperationalError, match="was removed"):
+        with pytest.raises(sqlite3.OperationalError, match="was replaced"):
             add(database, "lost")
         (tmp_path / "away").rename(path)
         add(database, "after")

@@ -11,7 +11,7 @@ from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
 from swecli.core.protocol.messages import Message, Origin, Response, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.sessions.database import Database, open_database
 from swecli.core.sessions.schema import MIGRATIONS
-from swecli.core.sessions.store import SnapshotStore
+from swecli.core.sessions.snapshots import SnapshotStore
 from tests.core.sessions.support import fact, open_store
 
 MESSAGES = (
