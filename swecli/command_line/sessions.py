@@ -81,9 +81,14 @@ def show(arguments: Sequence[str]) -> int:
     parser = parser_of("show", "Show a session: its details and its transcript.")
     parser.add_argument("session", metavar="ID", help="its id, the start of it, or its name")
     chosen = parser.parse_args(arguments)
+    from swecli.command_line.session_files import cover_of
+    from swecli.core.sessions.journal import masked_events
+
+    cover = cover_of(working_directory(chosen.cwd))
     with opened(working_directory(chosen.cwd)) as store:
         session = store.get(chosen.session)
-        events = store.load(session.id, lambda text: complain(f"warning: {text}"))
+        # An older swecli may have stored what is masked today.
+        events = masked_events(store.load(session.id, lambda text: complain(f"warning: {text}")), cover)
         held = store.holder(session.id) is not None
         lost = store.loss(session.id)
     if chosen.json:
@@ -115,10 +120,12 @@ def search(arguments: Sequence[str]) -> int:
     parser = parser_of("search", "Find sessions that contain all the words.", every=True)
     parser.add_argument("words", nargs="+", metavar="WORD")
     chosen = parser.parse_args(arguments)
+    from swecli.command_line.session_files import cover_of
     from swecli.core.sessions.search import searched
 
+    cover = cover_of(working_directory(chosen.cwd))
     hits = [
-        (session, found)
+        (session, replace(found, text=cover(found.text)))
         for one in _folders(working_directory(chosen.cwd), every=chosen.all)
         for known in [{session.id: session for session in one.sessions}]
         for found in searched(one.database, " ".join(chosen.words))

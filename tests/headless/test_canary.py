@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.llm.scripted import parse_script
+from tests.support.keys import BODY, SHOWN
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Ended, Program
 
@@ -26,6 +27,8 @@ PRIVATE = "MIIEcanary0123456789abcdefghijklmnopqrstuvwxyz"
 BLOCK = f"-----BEGIN RSA PRIVATE KEY-----\n{PRIVATE}\n{PRIVATE}\n-----END RSA PRIVATE KEY-----"
 PASSWORD = "canary-word-7"
 """The same of a private key, and of a value that is called a password."""
+SHAPES = "".join(f"{text}\n" for text, _ in SHOWN)
+KINDS = sorted({key for _, key in SHOWN})
 ALL = (USED, STORED, OTHER, HEADER, NAMED)
 
 WORK = """
@@ -33,7 +36,7 @@ WORK = """
 text = "I look at the environment."
 call = [{ tool = "run_command", arguments = { command = "env; echo done" } }]
 [[step]]
-text = "I read a file with keys in it."
+text = "I read a file with keys in it, such as MY_API_TOKEN=%s."
 call = [
   { tool = "run_command", arguments = { command = "cat keys.txt; seq 3000" } },
   { tool = "read_file", arguments = { path = "keys.txt" } },
@@ -44,7 +47,7 @@ text = "Half an ans"
 fault = { kind = "cut", after = 6 }
 [[step]]
 text = "wer."
-"""
+""".replace("%s", BODY)
 REFUSED = f"""
 [[step]]
 fault = {{ kind = "auth", message = "Incorrect API key provided: {USED}. Check {HEADER} too." }}
@@ -73,7 +76,7 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
     settings = f'[providers.{protocol}]\nheaders = {{ X-Extra = "{HEADER}" }}\n'
     office = '[providers.office]\nprotocol = "openai-chat"\nbase_url = "http://127.0.0.1:9"\napi_key_env = "OFFICE"\n'
     (tmp_path / "settings.toml").write_text(settings + office)
-    (project / "keys.txt").write_text(f"{SHAPED}\n{USED}\n{BLOCK}\nDB_PASSWORD={PASSWORD}\n")
+    (project / "keys.txt").write_text(f"{SHAPED}\n{USED}\n{BLOCK}\nDB_PASSWORD={PASSWORD}\n" + SHAPES)
     variables = {
         "SWECLI_CONFIG": str(tmp_path / "settings.toml"),
         "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
@@ -99,11 +102,14 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
             assert not any(secret in ended.stdout + ended.stderr for secret in (STORED, OTHER, HEADER, NAMED))
             assert not any(secret in ended.stderr for secret in (USED, SHAPED))
             (session,) = [path.stem for path in (project / ".swecli" / "logs").glob("*.log")]
-            for wanted in ("json", "html"):
+            shown = program.run("sessions", "show", session)
+            assert "I look at the environment." in shown.stdout
+            assert not any(secret in shown.stdout for secret in KINDS)
+            for wanted in ("json", "html", "markdown"):
                 exported = program.run("sessions", "export", session, "--format", wanted)
                 assert "I look at the environment." in exported.stdout
                 assert clean(exported)
-                assert not any(secret in exported.stdout for secret in (SHAPED, PRIVATE, PASSWORD))
+                assert not any(secret in exported.stdout for secret in (SHAPED, PRIVATE, PASSWORD, *KINDS))
             (project / "keys.txt").unlink()
         else:
             assert clean(ended), ended.stdout + ended.stderr
@@ -112,7 +118,7 @@ def test_planted_keys_appear_nowhere(tmp_path: Path, protocol: str) -> None:
         assert clean(program.run("sessions"))
         assert clean(program.run("logout"))
     assert files_with(STORED, home, project) == [str(home / "keys.json")]
-    for secret in (USED, OTHER, HEADER, NAMED, SHAPED, PRIVATE, PASSWORD):
+    for secret in (USED, OTHER, HEADER, NAMED, SHAPED, PRIVATE, PASSWORD, *KINDS):
         assert files_with(secret, home, project) == []
     folders = [home, *(path for path in home.rglob("*") if path.is_dir())]
     assert {str(path): oct(path.stat().st_mode & 0o777) for path in folders} == dict.fromkeys(

@@ -13,30 +13,7 @@ SHORTEST = 6
 BEGINNING = 10
 """Characters of a secret's beginning that must not be shown either."""
 
-_SHAPES = lazy_pattern(
-    r"(?:\b|(?<=\\[nrt]))(?:(?:sk|pk|rk|gsk|xai|fw|hf|r8|pplx|csk|nvapi|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abposr])[-_][A-Za-z0-9_-]{16,}"
-    r"|AIza[A-Za-z0-9_-]{30,}|AKIA[A-Z0-9]{16}\b)|(?i:bearer) +[A-Za-z0-9._~+/-]{16,}"
-)
-"""Shapes of well-known services' keys, also after an escaped line end in JSON text."""
-
-_KEY_BLOCK = lazy_pattern(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:(?:(?!-----BEGIN )[\s\S]){0,20000}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-    r"|(?:(?:\\[nrt]|[\s\d|+:])*[A-Za-z0-9+/=]{16,})*)"
-)
-"""A private key with its end; without it, including the lines that look like its text."""
 _OPEN_BLOCK = lazy_pattern(r"-----BEGIN(?:(?!-----END [A-Z0-9 ]{1,40}-----)[\s\S]){0,20000}\Z")
-
-_PASSWORD = lazy_pattern(
-    r"""((?:[Pp][Aa][Ss][Ss](?i:word|wd|phrase))(?:=|\\?["']\s{0,3}:\s{0,3}(?=\\?["'])))"""
-    r"""(?:(\\?["'])((?![$%{<*])[^"'\s\\]{3,80})(?=\\?["'])"""
-    r"""|((?![$%{<*])[^\s"'`\\&;,()\[\]{}<>|*=]{3,80})(?=[\s&;"'\\]|\Z))"""
-)
-"""``password=value`` in settings, addresses and command lines, and its JSON form."""
-_NO_PASSWORD = lazy_pattern(
-    r"(?i)(?:none|null|true|false|str|string|undefined|\w*pass(?:word|wd|phrase)\w*|[a-z_]\w*(?:\.[a-z_]\w*)+)"
-)
-"""Non-secrets in that place in program text: names of variables and types."""
 
 _HARMLESS = frozenset(
     (
@@ -98,16 +75,14 @@ class Masker:
 
 
 def _without_shapes(text: str, instead: Callable[[str], str]) -> str:
-    def password(found: re.Match[str]) -> str:
-        value = found[3] or found[4]
-        if _NO_PASSWORD.fullmatch(value):
-            return found[0]
-        return f"{found[1]}{found[2] or ''}{instead(value)}"
+    from swecli.core.llm.key_shapes import secret_spans
 
-    if "-----BEGIN " in text:
-        text = _KEY_BLOCK.sub(lambda found: instead(found[0]), text)
-    text = _SHAPES.sub(lambda found: instead(found[0]), text)
-    return _PASSWORD.sub(password, text)
+    pieces: list[str] = []
+    at = 0
+    for begin, end in secret_spans(text):
+        pieces += (text[at:begin], instead(text[begin:end]))
+        at = end
+    return "".join((*pieces, text[at:])) if pieces else text
 
 
 def _stars(found: re.Match[str]) -> str:
@@ -130,27 +105,31 @@ def masker_of(secrets: Iterable[str]) -> Masker:
 class StreamMasker:
     """A masker for text that arrives in pieces: a possible beginning of a secret waits for the next piece."""
 
-    LONGEST_WORD = 400
-    """Most characters of a word held back, beyond those of the longest known secret."""
+    LONGEST_LINE = 4_000
+    """Most characters of a line held back, beyond those of the longest known secret: a name in it may say that what
+    follows is one."""
 
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """The certain text: up to the last blank that is far enough from the end. Secrets contain no blanks."""
+        """The certain text: up to the last end of a line that is far enough from the end, or the last blank of a long
+        line. Secrets contain no blanks."""
         self._held += text
         keep = max(self._masker.longest, 1)
         if len(self._held) <= keep:
             return ""
-        cut = max(self._held.rfind(blank, 0, len(self._held) - keep) for blank in (" ", "\n")) + 1
+        cut = self._held.rfind("\n", 0, len(self._held) - keep) + 1
+        if not cut and len(self._held) > keep + self.LONGEST_LINE:
+            cut = self._held.rfind(" ", 0, len(self._held) - keep) + 1
         if cut and (block := _OPEN_BLOCK.search(self._held)) is not None:
             cut = min(cut, block.start())
             if not cut:
                 return ""
         if cut:
             ready, self._held = self._masker.mask(self._held[:cut]), self._held[cut:]
-        elif len(self._held) > keep + self.LONGEST_WORD:
+        elif len(self._held) > keep + self.LONGEST_LINE:
             masked = self._masker.mask(self._held)
             ready, self._held = masked[:-keep], masked[-keep:]
         else:
