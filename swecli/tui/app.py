@@ -24,7 +24,7 @@ from swecli.tui.keymap import Keymap
 from swecli.tui.main_screen import Dock, MainScreen
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.prompt.editor import PromptEditor
-from swecli.tui.terminal import BackgroundReported, Driver, TerminalStatus
+from swecli.tui.terminal import BackgroundReported, Driver, EscapeAnnounced, TerminalStatus
 from swecli.tui.themes.appearance import Appearance, textual_colours
 from swecli.tui.themes.library import background_is_dark
 from swecli.tui.themes.scheme import VARIABLES, depth
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.session_view import SessionView
     from swecli.core.protocol.commands import Submit
     from swecli.tui.actions import Actions
+    from swecli.tui.browsing import Browsing
     from swecli.tui.clipboard import Copier
     from swecli.tui.dock.picker import Picker
     from swecli.tui.input_controller import InputController
@@ -76,6 +77,7 @@ class SwecliApp(App[int], inherit_bindings=False):
     actions: Actions
     input: InputController
     copier: Copier
+    browsing: Browsing
 
     def __init__(
         self,
@@ -151,6 +153,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             return
         from swecli.core.protocol.commands import Submit
         from swecli.tui.actions import Actions
+        from swecli.tui.browsing import Browsing
         from swecli.tui.clipboard import Copier
         from swecli.tui.input_controller import InputController
         from swecli.tui.session_controller import SessionController
@@ -166,6 +169,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         self.actions = Actions(main, self.session, backend, self.appearance, self.keymap, self._wall)
         self.copier = Copier(self, main.prompt.editor, self._write, main.activity.flash, backend.state)
         self.input = InputController(main, self.session, self.actions, self.copier)
+        self.browsing = Browsing(main, self.keymap, self._clock)
         self.session.left = self.input.cancel_all_beside
         main.prompt.editor.blind = self.session.no_images
         main.prompt.editor.weigh_with(lambda text, images: self.session.weigh(text, images).shown)
@@ -519,6 +523,9 @@ class SwecliApp(App[int], inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         if self._waits(event):
             return
+        key = event if isinstance(event, events.Key) and not event.is_forwarded and self.loaded else None
+        if key is not None and self.browsing.keeps(key):
+            return
         if isinstance(event, events.Key) and not event.is_forwarded:  # forwarded ones bubble up here again
             main = self.main
             types = event.is_printable and main.dock.panel is None and main.list_view is None
@@ -590,7 +597,7 @@ class SwecliApp(App[int], inherit_bindings=False):
             if session.view is None or all(one.id != queued.id for one in session.view.queue):
                 return  # begun meanwhile, or taken back by a key right before
             session.send(EditQueue(queued.id, None))
-        session.take_back((queued,))
+        session.take_back((queued,), wanted=True)
 
     @on(Prompt.Scroll)
     def _scrolled(self, message: Prompt.Scroll) -> None:
@@ -626,9 +633,8 @@ class SwecliApp(App[int], inherit_bindings=False):
 
     @on(Prompt.Walk)
     def _walked(self) -> None:
-        if self.loaded:
-            self.main.transcript.focus()
-            self.main.transcript.action_cursor_previous()
+        if self.loaded and not self.main.prompt.editor.text:  # letters may have followed the key
+            self.browsing.begin()
 
     # --- messages of other widgets and the session ---
 
@@ -717,6 +723,12 @@ class SwecliApp(App[int], inherit_bindings=False):
     @on(BackgroundReported)
     def _background_known(self, message: BackgroundReported) -> None:
         self.appearance.background_known(message.dark)
+
+    @on(EscapeAnnounced)
+    def _escape_announced(self, message: EscapeAnnounced) -> None:
+        """Show at once that Esc will interrupt, although it may turn out to be the beginning of a report."""
+        if self.loaded and (message.withdrawn or keymap.escape(self._key_context()) == "interrupt"):
+            self.session.announce_interrupt(withdrawn=message.withdrawn)
 
     def on_resize(self) -> None:
         """Redraw. Several changes may arrive as one with the old size, although the terminal lost its content."""

@@ -26,6 +26,10 @@ _SHOWN = {
 }
 
 
+_LINE_EDITING = frozenset(("alt+b", "alt+f", "alt+d", "alt+backspace", "alt+delete", "alt+enter"))
+"""Keys of all lines that are edited, whatever the settings bind."""
+
+
 class Keymap:
     """Keys by action and actions by key; starts with the defaults until settings are read."""
 
@@ -37,10 +41,11 @@ class Keymap:
     def adopt(self, changes: Mapping[str, Sequence[str]]) -> None:
         """Apply the settings' key changes."""
         self._keys = resolve({name: tuple(keys) for name, keys in changes.items()})
-        self._actions = {}
+        actions: dict[Place, dict[str, str]] = {}
         for name, keys in self._keys.items():
             for key in keys:
-                self._actions.setdefault(BY_NAME[name].place, {}).setdefault(event_name(key), name)
+                actions.setdefault(BY_NAME[name].place, {}).setdefault(event_name(key), name)
+        self._actions = actions  # at once: the thread that reads keys looks too
 
     def action(self, place: Place, key: str) -> str | None:
         """Action of a key (as events name it) in a place. Enter with other modifiers than the usual ones is a line
@@ -49,6 +54,10 @@ class Keymap:
         if newline and key not in BY_NAME["newline"].keys and not any(key in keys for keys in self._actions.values()):
             return "newline"
         return self._actions.get(place, {}).get(key)
+
+    def is_bound(self, key: str) -> bool:
+        """Whether the key has an action anywhere."""
+        return key in _LINE_EDITING or any(key in actions for actions in self._actions.values())
 
     def before_others(self, key: str) -> bool:
         """Whether the key acts before the focused widget gets it."""

@@ -228,6 +228,10 @@ class SessionController:
         self.continuable = False
         """Whether the open session has one."""
         self.interrupts = 0
+        self._announced = False
+        """Whether the screen shows an interrupt that has not begun."""
+        self._gives_back = False
+        """Whether the next message that a rewind takes out is one that was interrupted."""
         self.earlier = 0
         """Number of messages not shown."""
         self._turns = SHOWN_TURNS
@@ -427,9 +431,16 @@ class SessionController:
         changed = session_state.changed_in_run(self.state, run)
         self.state = UiState(last_answer=self.state.last_answer, earlier=changed)
 
+    def announce_interrupt(self, *, withdrawn: bool) -> None:
+        """Show an interrupt that is about to come, or no longer if it is ``withdrawn``."""
+        if self._announced if withdrawn else not self.state.interrupting:
+            self._announced = self.state.interrupting = not withdrawn
+            self.show()
+
     def interrupt(self) -> None:
         """Stop the turn and show that at once. Queued input returns to the prompt in order."""
         self.interrupts += 1
+        self._announced = False
         self.state.interrupting = True
         self._take_back()
         self.send(Interrupt(skip=True))
@@ -446,11 +457,12 @@ class SessionController:
         ended = self.state.ended
         interrupted = ended is not None and ended.outcome == "interrupted" and not ended.error_kind
         if interrupted and self.state.unanswered and not self._screen.prompt.editor.text:
+            self._gives_back = True
             self.send(Rewind(self.state.turn_item))
 
-    def take_back(self, queue: Sequence[Queued]) -> None:
-        """Return unsent input to the prompt, in order."""
-        left_out = self._screen.prompt.take_back(queue) if queue else ()
+    def take_back(self, queue: Sequence[Queued], *, wanted: bool = False) -> None:
+        """Return unsent input to the prompt, in order. ``wanted``: the user asked for it."""
+        left_out = self._screen.prompt.take_back(queue, wanted=wanted) if queue else ()
         if left_out:
             self._screen.activity.flash(f"Not run: {safe_line(', '.join(left_out))} (Up recalls it)", 8.0)
 
@@ -587,7 +599,9 @@ class SessionController:
                 and self.port
                 and event.seq > since
             ):
-                self._screen.prompt.put_back(event.body.text, self.port.rewinds.images_of(event.body.item))
+                wanted, self._gives_back = not self._gives_back, False
+                images = self.port.rewinds.images_of(event.body.item)
+                self._screen.prompt.put_back(event.body.text, images, wanted=wanted)
         if view is not None:
             fresh = [event for event in batch if event.seq > since and event.agent == MAIN]
             self._follow_plan(fresh, view)

@@ -31,7 +31,7 @@ from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Notify, Preferences, Progress
 from swecli.tui.boot import KEYS_OFF, KEYS_ON
-from swecli.tui.keymap import event_name
+from swecli.tui.keymap import Keymap, event_name
 
 if TYPE_CHECKING:
     from swecli.core.engine.session_view import SessionView
@@ -40,6 +40,12 @@ if TYPE_CHECKING:
 
 
 PASTE_START, PASTE_END = "\x1b[200~", "\x1b[201~"
+
+KEYBOARD_ON, KEYBOARD_QUERY, KEYBOARD_OFF = "\x1b[>1u", "\x1b[?u", "\x1b[<u"
+"""Request unambiguous keys in kitty's form, ask what the terminal reports, and undo the request. Only keys without text
+are reported in this form: terminals that report letters too, but not their text, would lose what is typed."""
+_ASKED = 1
+_TEXTUALS_REQUEST = lazy_pattern(r"\x1b\[>\d+u")
 
 _ESCAPED = lazy_pattern(
     r"\x1b(?:"
@@ -54,8 +60,18 @@ _ESCAPED = lazy_pattern(
 _UNFINISHED = lazy_pattern(r"\x1b(?:\[(?:[0-?]*[ -/]*|M[^\x1b]{0,2}|\[)|[\]P_^X](?:[^\x07\x1b]*\x1b?)|O)?\Z")
 _MAX_ALONE = 2
 """Characters up to which an unfinished sequence may be a key: Esc, or Alt and a bracket."""
+ESCAPE_TIME = 0.2
+"""Seconds after which a lone Esc is the key: over a slow line the rest of a report comes that much later."""
 SEQUENCE_TIME = 0.5
 """Seconds after which nothing more is expected of a longer one."""
+_REST = lazy_pattern(
+    r"\[<\d+;-?\d+;-?\d+[mM]|\[\?[\d;]+(?:\$y|[cnu])|\]\d+;[^\x07\x1b]*(?:\x07|\x1b\\)"  # unmistakable reports
+    r"|(?:\[[<?]?[\d;:]*[ -/]*[@-~]|O[A-DFHP-S])(?=\x1b|\Z)"  # a key, or another report
+    r"|(?:\[[<?][\d;:$]*|\[\d[\d;:]*|\]\d+(?:;[^\x07\x1b]*\x1b?)?)\Z"  # the beginning of one
+)
+"""What comes separately from its Esc, and is not typed within one read."""
+_REPORT_BEGINS = ("\x1b[<", "\x1b[?", "\x1b]")
+_REPORT_ENDS = lazy_pattern(r"(?:[\d;:$]+[A-Za-z]|[mM]|[^\x07\x1b]*(?:\x07|\x1b\\))(?=\x1b|\Z)")
 PASTE_TIME = 1.0
 """Seconds without input after which what came of a paste counts, because its end may never come."""
 _REPORT = lazy_pattern(r"\x1b\]1[01];(?:rgb:([0-9a-fA-F/]{5,14}))?[^\x07\x1b]*(?:\x07|\x1b\\)")
@@ -65,6 +81,13 @@ _XTERM_KEY = lazy_pattern(r"\x1b\[27;(\d{1,3});(\d{1,7})~")
 _KEY = lazy_pattern(r"\x1b\[(\d{0,7})[\d:]*(?:;(\d{0,4})(?::(\d*))?(?:;([\d:]*))?)?([u~A-HPQRS])", re.ASCII)
 """A key of kitty's protocol: code, modifiers, event, text, form."""
 _RELEASED = "3"
+_OTHER_MODIFIERS = 0b111110
+"""Alt, Ctrl, Super, Hyper and Meta in the modifiers of a key; what is left are Shift and the locks."""
+_SHIFT, _CAPS_LOCK = 1, 64
+_SHIFTED = dict(zip("1234567890-=[]\\;',./`", '!@#$%^&*()_+{}|:"<>?~', strict=True))
+"""The usual second characters of keys whose terminal does not tell them."""
+_KEYPAD = dict(enumerate("0123456789./*-+", 57399)) | {57415: "=", 57416: ","}
+_KEYBOARD_REPORT = lazy_pattern(r"\x1b\[\?(\d{1,4})u")
 _NO_KEY_REPORT = lazy_pattern(
     r"\x1b\[(?:<[-\d;]*[mM]|[\d;]*M|M...|\?\d+;\d\$y|48;[\d:;]*t|\d+;\d+R|20[01]~|[@-~])", re.S
 )
@@ -84,6 +107,14 @@ class Keys(Struct, frozen=True):
 
 class Escape(Struct, frozen=True):
     """The key Esc: nothing follows that belongs to it."""
+
+
+class EscapeSeen(Struct, frozen=True):
+    """Probably the key Esc, unless the rest of a report follows: ``Escape`` or ``EscapeWithdrawn`` decides."""
+
+
+class EscapeWithdrawn(Struct, frozen=True):
+    """The Esc that was seen was the beginning of something else."""
 
 
 class Alt(Struct, frozen=True):
@@ -116,7 +147,7 @@ class Background(Struct, frozen=True):
         return 0.2126 * self.red + 0.7152 * self.green + 0.0722 * self.blue < 0.5
 
 
-Piece = Keys | Escape | Alt | Pasted | Run | Background
+Piece = Keys | Escape | EscapeSeen | EscapeWithdrawn | Alt | Pasted | Run | Background
 
 
 class InputFilter:
@@ -124,24 +155,64 @@ class InputFilter:
     answers and released keys: the key parser would type it. A key parser that walks a paste by character takes seconds
     for some megabytes; here a paste costs one search for its end."""
 
-    def __init__(self, patience: float = 0.0) -> None:
-        """``patience``: seconds after which Esc belongs to nothing that follows."""
+    def __init__(
+        self, patience: float = 0.0, wait: float = 0.0, is_bound: Callable[[str], bool] = lambda key: True
+    ) -> None:
+        """``patience``: seconds after which Esc belongs to no letter that follows; ``wait``: those after which it is
+        the key, if that is more. ``is_bound``: whether a key such as "alt+b" has a meaning; Esc and a letter that have
+        none together are two keys that came at once."""
         self._patience = patience
+        self._wait = max(wait, patience)
+        self._is_bound = is_bound
+        self.keyboard: int | None = None
+        """How the terminal reports keys, in the bits of kitty's protocol; None if it has not said so."""
         self._held = ""
+        self._seen = False
+        """The lone Esc that is held back has been announced."""
+        self._late = False
+        """The newest key was a lone Esc: a report whose beginning it was may still come."""
+        self._stale = False
+        """Nothing followed the held-back beginning of a report in time."""
         self._paste: list[str] | None = None
         self._paused = False
         """The paste was interrupted: what comes next is its rest or a key."""
 
     def feed(self, text: str) -> list[Piece]:
         """Add a chunk; an unfinished sequence at its end is held back until more arrives or ``flush``."""
+        if not text:
+            return []
         if self._paused and _is_one_key(text):
             self._paste, self._held = None, ""
         self._paused = False
-        text, self._held = self._held + text, ""
         out: list[Piece] = []
+        if self._paste is None:
+            text = self._after_pause(text, out)
+        text, self._held = self._held + text, ""
         while text:
             text = self._outside(text, out) if self._paste is None else self._inside(text, out)
         return _joined(out)
+
+    def _after_pause(self, text: str, out: list[Piece]) -> str:
+        """The chunk, with Esc before it if that came alone some time ago and this is its rest. Decides about the Esc
+        and the beginning of a report that are held back."""
+        late, self._late = self._late, False
+        seen, self._seen = self._seen, False
+        stale, self._stale = self._stale, False
+        if late and _REST.match(text):
+            return f"\x1b{text}"
+        if stale and not _REPORT_ENDS.match(text):
+            self._held = ""
+        elif seen:
+            rest = self._held[1:] + text
+            if _REST.match(rest):
+                out.append(EscapeWithdrawn())
+            elif rest in ("[", "]"):
+                self._seen = True
+            else:
+                self._held = ""
+                out.append(Escape())
+                return rest
+        return text
 
     def flush(self, idle: float = math.inf) -> list[Piece]:
         """Return the held-back input as keys, or what came of a paste: nothing followed it for ``idle`` seconds.
@@ -150,16 +221,35 @@ class InputFilter:
         Enter. So the paste ends for good only with a key on its own."""
         if self._paste is not None:
             return [] if self._paused or idle < PASTE_TIME else self._interrupted()
-        patience = SEQUENCE_TIME if len(self._held) > _MAX_ALONE else self._patience
-        if not self._held or idle < patience:
+        held = self._held
+        if not held:
             return []
-        held, self._held = self._held, ""
+        if self._seen or held == "\x1b":
+            return self._lone_escape(idle)
+        if idle < (SEQUENCE_TIME if len(held) > _MAX_ALONE else self._patience):
+            return []
+        if held.startswith(_REPORT_BEGINS) and len(held) > _MAX_ALONE:
+            self._stale = True  # its rest would be typed, so it waits for that
+            return []
+        self._held = ""
         out: list[Piece] = []
         if len(held) > _MAX_ALONE:
             out.append(Keys(held))
         else:
-            _add_sequence(held, out)
+            self._add_sequence(held, out)
         return out
+
+    def _lone_escape(self, idle: float) -> list[Piece]:
+        """What Esc is, alone or with a bracket that came after a pause, when nothing has followed for ``idle``."""
+        reported = self.keyboard is not None and self.keyboard & _ASKED
+        if idle < (SEQUENCE_TIME if reported else self._wait):  # the key itself comes as a sequence if reported
+            if self._seen or idle < self._patience or reported:
+                return []
+            self._seen = True
+            return [EscapeSeen()]
+        rest, self._held, self._seen = self._held[1:], "", False
+        self._late = not rest
+        return [Escape(), Keys(rest)] if rest else [Escape()]
 
     def _interrupted(self) -> list[Piece]:
         assert self._paste is not None
@@ -202,8 +292,25 @@ class InputFilter:
         for found in _ESCAPED.finditer(text):
             _add_letters(text[position : found.start()], out)
             position = found.end()
-            _add_sequence(found[0], out)
+            self._add_sequence(found[0], out)
         _add_letters(text[position:], out)
+
+    def _add_sequence(self, sequence: str, out: list[Piece]) -> None:
+        """Add what a whole sequence means. A key with Alt is split off: a key parser that waits for more of them loses
+        the rest of the same read."""
+        if sequence == "\x1b":
+            out.append(Escape())
+        elif len(sequence) == _MAX_ALONE and (name := _with_alt(sequence[1])):
+            bound = self._is_bound(f"alt+{name}")
+            out.extend((Alt(name),) if bound else (Escape(), Keys(sequence[1])))
+        elif sequence[1] in "]P_^X" and len(sequence) > _MAX_ALONE:
+            report = _REPORT.fullmatch(sequence)
+            if report is not None and report[1] and (colour := _colour(report[1])):
+                out.append(colour)
+        elif report := _KEYBOARD_REPORT.fullmatch(sequence):
+            self.keyboard = int(report[1])
+        elif key := _readable(sequence):
+            out.append(Keys(key))
 
 
 def _pasted(parts: Iterable[str]) -> Pasted:
@@ -243,21 +350,6 @@ def _add_letters(text: str, out: list[Piece]) -> None:
         out.append(Keys(text[position:]))
 
 
-def _add_sequence(sequence: str, out: list[Piece]) -> None:
-    """Add what a whole sequence means. A key with Alt is split off: a key parser that waits for more of them loses the
-    rest of the same read."""
-    if sequence == "\x1b":
-        out.append(Escape())
-    elif len(sequence) == _MAX_ALONE and (name := _with_alt(sequence[1])):
-        out.append(Alt(name))
-    elif sequence[1] in "]P_^X" and len(sequence) > _MAX_ALONE:
-        report = _REPORT.fullmatch(sequence)
-        if report is not None and report[1] and (colour := _colour(report[1])):
-            out.append(colour)
-    elif key := _readable(sequence):
-        out.append(Keys(key))
-
-
 def _with_alt(letter: str) -> str:
     """The name of a key, as events have it after "alt+"; empty for control characters."""
     if letter in _ALT_NAMES or not letter.isprintable():
@@ -276,8 +368,24 @@ def _readable(sequence: str) -> str:
         return ""
     code, modifiers, _, text, form = key.groups(default="")
     said = ":".join(part for part in text.split(":") if part and _is_letter(int(part)))
+    if form == "u" and not said and (letter := _letter(key[0], int(code or 0), int(modifiers or 1) - 1)):
+        return letter
     known = f"{code or 1}{form}" in FUNCTIONAL_KEYS or (form == "u" and (_is_letter(int(code or 0)) or said))
     return f"\x1b[{code or 1};{modifiers or 1}{f';{said}' if said else ''}{form}" if known else ""
+
+
+def _letter(sequence: str, code: int, modifiers: int) -> str:
+    """The letter that a key reported without its text stands for; empty for other keys. ``modifiers`` are bits."""
+    if modifiers & _OTHER_MODIFIERS:
+        return ""
+    if letter := _KEYPAD.get(code, ""):
+        return letter
+    if f"{code}u" in FUNCTIONAL_KEYS or not _is_letter(code) or not (letter := chr(code)).isprintable():
+        return ""
+    if modifiers & _SHIFT and not letter.isalpha():
+        _, other, *_ = (*sequence[2:].split(";")[0].rstrip("u").split(":"), "")
+        return chr(int(other)) if other and _is_letter(int(other)) else _SHIFTED.get(letter, letter)
+    return letter.upper() if bool(modifiers & _SHIFT) != bool(modifiers & _CAPS_LOCK) else letter
 
 
 def _is_letter(code: int) -> bool:
@@ -543,6 +651,14 @@ class BackgroundReported(Message):
         self.dark = dark
 
 
+class EscapeAnnounced(Message):
+    """Esc was probably pressed; its key event follows unless this is ``withdrawn``."""
+
+    def __init__(self, *, withdrawn: bool = False) -> None:
+        super().__init__()
+        self.withdrawn = withdrawn
+
+
 class Driver(LinuxDriver):
     """Reads keys in its thread and posts them to the app."""
 
@@ -558,7 +674,7 @@ class Driver(LinuxDriver):
         super().start_application_mode()
         if self.shell_attributes is not None:
             self.attrs_before = self.shell_attributes
-        self.write(KEYS_ON)
+        self.write(KEYS_ON + KEYBOARD_QUERY)
         self.flush()
         self.follow_size()
 
@@ -609,7 +725,7 @@ class Driver(LinuxDriver):
 
     def write(self, data: str) -> None:
         if not self._away:
-            super().write(data)
+            super().write(KEYBOARD_ON if _TEXTUALS_REQUEST.fullmatch(data) else data)
 
     def run_input_thread(self) -> None:
         try:
@@ -625,8 +741,8 @@ class Driver(LinuxDriver):
     def _read_keys(self) -> None:
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
-        cutter = InputFilter(constants.ESCAPE_DELAY)
-        idle = 0.0
+        cutter = InputFilter(constants.ESCAPE_DELAY, ESCAPE_TIME, self._is_bound)
+        idle, reported = 0.0, cutter.keyboard
 
         def handle(pieces: list[Piece]) -> None:
             for piece in pieces:
@@ -639,6 +755,8 @@ class Driver(LinuxDriver):
                     self.process_message(events.Key(f"alt+{piece.key}", None))
                 elif isinstance(piece, Pasted | Run):
                     self.process_message(events.Paste(piece.text))
+                elif isinstance(piece, EscapeSeen | EscapeWithdrawn):
+                    self.process_message(EscapeAnnounced(withdrawn=isinstance(piece, EscapeWithdrawn)))
                 else:
                     self.process_message(BackgroundReported(piece.dark))
 
@@ -656,6 +774,8 @@ class Driver(LinuxDriver):
                         self.exit_event.wait(0.1)
                         continue
                     handle(cutter.feed(decode(data)))
+                    if reported != (reported := cutter.keyboard) and (reported or 0) & ~_ASKED:
+                        self.write(KEYBOARD_OFF)  # it reports more than was asked for
                 else:
                     idle += POLL
                     handle(cutter.flush(idle))
@@ -666,6 +786,10 @@ class Driver(LinuxDriver):
                 pass
         except (EOFError, ParseError):
             pass
+
+    def _is_bound(self, key: str) -> bool:
+        keymap = getattr(self._app, "keymap", None)
+        return not isinstance(keymap, Keymap) or keymap.is_bound(key)
 
     @classmethod
     def _take_typed(cls) -> bytes:

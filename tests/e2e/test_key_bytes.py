@@ -16,6 +16,7 @@ pytestmark = pytest.mark.e2e
 PROGRAM = str(Path(__file__).with_name("prepared_session.py"))
 ESC = "\x1b"
 READY = "Ask for a change"
+READY_WHILE_BUSY = "Enter steers the running turn"
 
 NEW_LINE = [
     ("xterm", "Alt+Enter", f"{ESC}\r"),
@@ -208,3 +209,47 @@ def test_a_question_mark_on_an_empty_prompt_is_help_at_once(terminal: Terminal) 
     terminal.until(lambda: prompt(terminal) == ["why?"])
     terminal.send("\x03")
     terminal.shows(READY)
+
+
+LATE = ["[<65;70;34M", "[I", "[O", "[?62;c", "]11;rgb:1a1a/1b1b/2626\a"]
+
+
+@pytest.mark.parametrize("kind", ["VT100", "kitty"])
+def test_a_report_whose_esc_came_before_it_interrupts_nothing(terminal: Terminal) -> None:
+    terminal.send("work\r")
+    terminal.shows("esc to interrupt")
+    for rest in LATE:
+        terminal.send(ESC)
+        terminal.shows("Interrupting")  # shown before it is certain
+        terminal.send(rest)
+        terminal.shows("esc to interrupt", READY_WHILE_BUSY, without="Interrupting")
+    terminal.send("x\x7f")
+    terminal.shows("esc to interrupt", READY_WHILE_BUSY)
+    terminal.send(ESC)
+    terminal.shows(READY, without="esc to interrupt")
+    terminal.send("[<65;70;34M")
+    terminal.send("typed")
+    terminal.until(lambda: prompt(terminal) == ["typed"])
+    terminal.send("\x03")
+    terminal.shows(READY)
+
+
+@pytest.mark.parametrize("kind", ["xterm", "tmux"])
+@pytest.mark.parametrize("begins", ["!", "#", "/"])
+def test_a_command_typed_at_once_behind_esc(terminal: Terminal, begins: str) -> None:
+    terminal.send(f"{ESC}{begins}x")
+    terminal.until(lambda: prompt(terminal)[-1:] == [f"{begins}x"])
+    terminal.send(f"{ESC}\x03\x03")
+    terminal.shows(READY)
+
+
+@pytest.mark.parametrize("kind", ["kitty"])
+def test_keys_are_typed_whose_terminal_does_not_send_their_text(terminal: Terminal) -> None:
+    assert b"\x1b[>1u" in terminal.raw
+    terminal.send(f"{ESC}[78;2u{ESC}[101u{ESC}[120;1u{ESC}[116;129u{ESC}[49;2u")
+    terminal.until(lambda: prompt(terminal) == ["Next!"])
+    terminal.send("\x03")
+    terminal.shows(READY)
+    assert b"\x1b[<u" not in terminal.raw
+    terminal.send(f"{ESC}[?9u")  # it goes on to report all keys, which nobody asked for
+    terminal.until(lambda: b"\x1b[<u" in terminal.raw)

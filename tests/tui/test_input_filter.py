@@ -15,6 +15,8 @@ from swecli.tui.terminal import (
     Alt,
     Background,
     Escape,
+    EscapeSeen,
+    EscapeWithdrawn,
     InputFilter,
     Keys,
     Pasted,
@@ -269,3 +271,103 @@ def test_the_key_parser_reads_whatever_is_left(text: str) -> None:
     for piece in feed(text):
         if isinstance(piece, Keys):
             list(parser.feed(piece.text))
+
+
+PATIENCE, WAIT = 0.05, 0.2
+RESTS = ["[<65;70;34M", "[<0;3;4m", "[I", "[O", "[?62;c", "[?2026;2$y", "]11;rgb:1a/1b/26\x1b\\", "[A", "OB", "[1;5C"]
+TYPED_BEHIND = ["x", "!", "#", "/", "[x] done", "]", "O", "\r", "Ideas"]
+
+
+def patient(keyboard: int | None = None) -> InputFilter:
+    cutter = InputFilter(PATIENCE, WAIT)
+    cutter.keyboard = keyboard
+    return cutter
+
+
+@pytest.mark.parametrize("rest", RESTS)
+def test_the_rest_of_a_sequence_that_comes_after_a_pause_belongs_to_its_esc(rest: str) -> None:
+    for cut in (len(rest), *range(2, len(rest))):
+        cutter = patient()
+        assert cutter.feed("\x1b") == []
+        assert cutter.flush(PATIENCE) == [EscapeSeen()]
+        assert cutter.flush(WAIT - 0.05) == []
+        pieces = [*cutter.feed(rest[:cut]), *cutter.feed(rest[cut:])]
+        whole = InputFilter().feed(f"\x1b{rest}")
+        assert pieces == [EscapeWithdrawn(), *whole]
+
+
+@pytest.mark.parametrize("rest", RESTS)
+def test_the_rest_of_a_sequence_is_not_typed_after_the_key_esc_either(rest: str) -> None:
+    cutter = patient()
+    cutter.feed("\x1b")
+    cutter.flush(PATIENCE)
+    assert cutter.flush(WAIT) == [Escape()]
+    assert cutter.feed(rest) == InputFilter().feed(f"\x1b{rest}")
+    assert cutter.feed("x") == [Keys("x")]
+
+
+@pytest.mark.parametrize("typed", TYPED_BEHIND)
+@pytest.mark.parametrize("idle", [PATIENCE, WAIT])
+def test_what_is_typed_some_time_after_esc_is_typed(idle: float, typed: str) -> None:
+    cutter = patient()
+    cutter.feed("\x1b")
+    cutter.flush(idle)
+    pieces = [*cutter.feed(typed), *cutter.flush(WAIT)]
+    assert keys(pieces) == typed
+    assert isinstance(pieces[0], Escape) == (idle < WAIT)
+    assert not any(isinstance(piece, EscapeWithdrawn | Alt) for piece in pieces)
+
+
+def test_esc_as_a_byte_is_no_key_where_the_terminal_reports_it_otherwise() -> None:
+    cutter = patient()
+    cutter.feed("\x1b[?1u\x1b")
+    assert cutter.keyboard == 1
+    assert cutter.flush(WAIT) == []
+    assert keys(cutter.feed("[<65;70;34M")) == "\x1b[<65;70;34M"
+    cutter.feed("\x1b")
+    assert cutter.flush(SEQUENCE_TIME) == [Escape()]
+
+
+@pytest.mark.parametrize("beginning", ["\x1b[<65;", "\x1b[?2026;", "\x1b]11;rgb:1a/"])
+def test_the_beginning_of_a_report_is_never_typed(beginning: str) -> None:
+    rest = {"\x1b[<65;": "70;34M", "\x1b[?2026;": "2$y"}.get(beginning, "1b/26\x07")
+    for feeds, expected in (((rest, "x"), "x"), (("x",), "x"), (("two words",), "two words")):
+        cutter = InputFilter()
+        cutter.feed(beginning)
+        assert cutter.flush() == []
+        typed = keys([piece for chunk in feeds for piece in cutter.feed(chunk)])
+        assert typed.removeprefix(f"{beginning}{rest}") == expected
+
+
+@pytest.mark.parametrize("letter", ["!", "#", "/", "@", "x", "5", "Z"])
+def test_esc_and_a_letter_at_once_are_two_keys_where_alt_means_nothing(letter: str) -> None:
+    cutter = InputFilter(is_bound=lambda key: key == "alt+b")
+    assert cutter.feed(f"\x1b{letter}") == [Escape(), Keys(letter)]
+    assert cutter.feed("\x1bb") == [Alt("b")]
+
+
+@pytest.mark.parametrize(
+    ("sequence", "letter"),
+    [
+        ("\x1b[97u", "a"),
+        ("\x1b[97;1u", "a"),
+        ("\x1b[97;2u", "A"),
+        ("\x1b[97:65;2u", "A"),
+        ("\x1b[97;65u", "A"),
+        ("\x1b[97;66u", "a"),
+        ("\x1b[97;129u", "a"),
+        ("\x1b[49;2u", "!"),
+        ("\x1b[55:47;2u", "/"),
+        ("\x1b[47u", "/"),
+        ("\x1b[32u", " "),
+        ("\x1b[233u", "é"),
+        ("\x1b[1092;2u", "Ф"),
+        ("\x1b[57404u", "5"),
+        ("\x1b[27;1;97~", "a"),
+    ],
+)
+def test_letters_reported_without_their_text_are_typed(sequence: str, letter: str) -> None:
+    parser = XTermParser()
+    found = [event for event in parser.feed(keys(feed(sequence))) if isinstance(event, events.Key)]
+    assert [event.character for event in found] == [letter]
+    assert keys(feed(f"{sequence[:-1]}{sequence[-1]}")) == letter

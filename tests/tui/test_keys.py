@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -46,7 +46,7 @@ from swecli.tui.transcript.blocks import ShownBlock
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.support.waiting import PATIENCE
 from tests.tui.scenes import ASK, TODOS, tool
-from tests.tui.support import Session, running, until
+from tests.tui.support import Running, Session, running, until
 
 WAITS = (WAIT_FOR_INTERRUPT,)
 
@@ -122,6 +122,61 @@ async def test_a_message_that_is_interrupted_while_it_is_still_told_returns_to_t
         it.app.session.interrupt()
         it.session.emit(completed)  # before the end of the turn
         await it.until(lambda: it.session.sent(Rewind) == [Rewind("u1")])
+
+
+async def returned(it: Running, text: str) -> None:
+    """A message that is interrupted before its answer and comes back."""
+    await it.say(text)
+    await it.until(lambda: it.app.session.state.unanswered)
+    await it.press("escape")
+    await it.until(lambda: it.session.sent(Rewind))
+    it.session.emit(Rewound("u1", text=text))
+    await it.until(lambda: it.text == text)
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ("/theme", "/theme"),
+        ("!ls", "!ls"),
+        ("#note", "#note"),
+        ("next", "begin\nnext"),
+        (" and more", "begin and more"),
+        ("?", "begin?"),
+        (("escape", "/", "x"), "/x"),
+        (("backspace", "x"), "begix"),
+        (("left", "x"), "begixn"),
+        (("left", "right", "x"), "beginx"),
+    ],
+)
+async def test_what_is_typed_behind_a_returned_message_is_not_joined_to_it(keys: Sequence[str], text: str) -> None:
+    async with running((*ASKED, WAIT_FOR_INTERRUPT)) as it:
+        await returned(it, "begin")
+        await it.press(*("slash" if key == "/" else key for key in keys))
+        assert it.text == text
+        if text.startswith(("/", "!", "#")):
+            await it.shows("Put aside: begin (Ctrl+Y restores it)")
+            await it.press("ctrl+u", "ctrl+y", "alt+y")
+            assert it.text == "begin"
+
+
+async def test_a_paste_behind_a_returned_message_is_not_joined_to_it() -> None:
+    async with running((*ASKED, WAIT_FOR_INTERRUPT)) as it:
+        await returned(it, "begin")
+        it.app.post_message(events.Paste("/theme"))
+        await it.until(lambda: it.text == "/theme")
+
+
+async def test_a_message_that_returns_is_not_put_before_a_command() -> None:
+    async with running((*ASKED, WAIT_FOR_INTERRUPT)) as it:
+        await it.say("begin")
+        await it.until(lambda: it.app.session.state.unanswered)
+        await it.press("escape")
+        await it.until(lambda: it.session.sent(Rewind))
+        await it.press(*"!ls")
+        it.session.emit(Rewound("u1", text="begin"))
+        await it.shows("Put aside: begin")
+        assert it.text == "!ls"
 
 
 @pytest.mark.parametrize(("answered", "draft"), [(True, ""), (False, "more")])
@@ -317,6 +372,20 @@ async def test_shift_tab_goes_through_the_modes() -> None:
         assert [command.mode for command in it.session.sent(SetMode)] == ["accept-edits", "plan", "auto", "default"]
 
 
+async def test_shift_tab_leaves_out_the_modes_that_are_off_and_says_why() -> None:
+    session = Session()
+    why = "Mode accept-edits is off: you declined to trust this folder."
+    session.view.refused_modes = {"accept-edits": why, "auto": why.replace("accept-edits", "auto")}
+    async with running(session=session, size=(120, 24)) as it:
+        for mode in ("plan", "default"):
+            await it.press("shift+tab")
+            await it.until(lambda mode=mode: f"\n {mode} ·" in it.screen())
+            await it.shows(f"Mode: {mode} (", "is off: you declined")
+        await it.say("/mode")
+        await it.shows(why, "accept-edits")
+        assert [command.mode for command in it.session.sent(SetMode)] == ["plan", "default"]
+
+
 async def test_shift_tab_settles_what_waits_only_where_the_user_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_controller, "MODE_REST", 1000.0)
     asks = [replace(ASK, request=f"p{number}", item=f"t{number}", acceptable=True) for number in (2, 3, 4)]
@@ -468,6 +537,33 @@ async def test_tab_on_an_empty_prompt_walks_the_transcript_and_typing_returns() 
         await it.until(lambda: it.editor.has_focus)
         await it.press("tab", "x")
         await it.until(lambda: it.text == "x" and it.editor.has_focus)
+
+
+@pytest.mark.parametrize("words", ["next", "yes", "open it", "undo this", "jk", "go on", "by", "fix", "N"])
+async def test_what_is_typed_while_browsing_goes_to_the_prompt_whole(words: str) -> None:
+    async with running(answer("an answer")) as it:
+        await it.say("go")
+        await it.shows("an answer")
+        await it.at_once("tab", *words)
+        await it.until(lambda: it.text == words and it.editor.has_focus)
+        assert it.app.main.transcript.cursor is None
+
+
+async def test_a_letter_alone_acts_while_browsing() -> None:
+    async with running(answer("an answer")) as it:
+        await it.say("go")
+        await it.shows("an answer")
+        await it.press("tab")
+        await it.shows("Browsing: Enter expands, y copies")
+        last = it.app.main.transcript.cursor or 0
+        await it.press("k", "k")
+        assert it.app.main.transcript.cursor == last - 2
+        it.clock.now += 5
+        await it.press("y")
+        await it.until(lambda: "Copied" in it.screen())
+        it.clock.now += 5
+        await it.press("w")
+        await it.until(lambda: it.text == "w")
 
 
 async def test_a_paste_into_the_transcript_goes_to_the_prompt() -> None:

@@ -27,7 +27,7 @@ from swecli.safe_text import safe_line
 from swecli.tui.dock.panel import ANSWERS, GRACE, Clock
 from swecli.tui.keymap import Keymap
 from swecli.tui.prompt.completion import Suggestions
-from swecli.tui.prompt.editor import PromptEditor
+from swecli.tui.prompt.editor import COMMANDS, PromptEditor
 from swecli.tui.prompt.history_search import HistorySearch
 
 if TYPE_CHECKING:
@@ -498,25 +498,33 @@ class Prompt(Vertical):
         if draft.text:
             self.editor.retype(self.editor.pastes.adopt(draft.text, draft.pastes))
 
-    def put_back(self, text: str, images: Sequence[ImagePart] = ()) -> None:
-        """Return a failed message or command with its images. If text was typed since, a message goes before it; a
-        command stays in the history only."""
+    def put_back(self, text: str, images: Sequence[ImagePart] = (), *, wanted: bool = False) -> None:
+        """Return a failed message or command with its images, or one that the user ``wanted``. If text was typed since,
+        a message goes before it; a command stays in the history only."""
         text = self.editor.attachments.back(text, images)
-        if not self.editor.text:
-            self.editor.give_back(self.editor.folded_back(text))
-        elif not text.startswith(("/", "!")):
-            self.editor.give_back(f"{self.editor.folded_back(text)}\n{self.editor.text}")
+        if not self.editor.text or not text.startswith(("/", "!")):
+            self._give_back([self.editor.folded_back(text)], wanted=wanted)
 
-    def take_back(self, queue: Sequence[Queued]) -> tuple[str, ...]:
+    def take_back(self, queue: Sequence[Queued], *, wanted: bool = False) -> tuple[str, ...]:
         """Put unsent messages with their images before the typed text; without any text, the first command. Returns the
-        other commands, which stay in the history only, because they do not go together with other text."""
+        other commands, which stay in the history only, because they do not go together with other text. ``wanted``: the
+        user asked for them."""
         attachments, editor = self.editor.attachments, self.editor
         back = [queued for queued in queue if not queued.text.startswith(("/", "!"))]
         if not back and not editor.text:
             back = [*queue[:1]]
-        texts = [editor.folded_back(attachments.back(queued.text, queued.images)) for queued in back]
-        editor.give_back("\n".join([*texts, *([editor.text] if editor.text else [])]))
+        self._give_back(
+            [editor.folded_back(attachments.back(queued.text, queued.images)) for queued in back], wanted=wanted
+        )
         return tuple(queued.text for queued in queue if queued not in back)
+
+    def _give_back(self, texts: Sequence[str], *, wanted: bool) -> None:
+        """Put texts before what was typed since; put them aside if that is a command."""
+        typed = self.editor.text
+        if texts and typed.startswith(COMMANDS) and not wanted:
+            self.editor.put_aside("\n".join(texts))
+        elif texts:
+            self.editor.give_back("\n".join([*texts, *([typed] if typed else [])]), wanted=wanted)
 
     def use_vim(self, on: bool) -> None:
         """Switch the editor between vim's and a shell's keys."""

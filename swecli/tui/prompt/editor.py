@@ -324,6 +324,12 @@ _OWN = {
 """Actions of Textual's editor, by key."""
 
 
+COMMANDS = ("/", "!", "#")
+"""What a line begins with that is no message."""
+
+ASIDE = 40
+"""Characters of a text put aside that are shown."""
+
 OPENING = 0.25
 """Seconds that keys wait for what a slash command opens, which then gets them, or for a list to be gone."""
 
@@ -379,6 +385,8 @@ class PromptEditor(ShrinkingTextArea):
         self._opens = False
         """Whether it has run and opens something."""
         self._longest: Timer | None = None
+        self._returned = ""
+        """Text that came back by itself and that no key has touched: what is typed next does not belong to it."""
         self._ring = KillRing(self)
         self._keymap = keymap or Keymap()
         self._edits: dict[str, Callable[[], None]] = {
@@ -423,6 +431,7 @@ class PromptEditor(ShrinkingTextArea):
 
     def add(self, text: str) -> None:
         """Insert text at the cursor, folded if it is large."""
+        self._keep_apart(text)
         if refusal := self.pastes.refusal(text):
             self.complain(refusal)
             return
@@ -507,11 +516,32 @@ class PromptEditor(ShrinkingTextArea):
         self.move_cursor(self.document.end)
         self.history.clear()
 
-    def give_back(self, typed: str) -> None:
+    def give_back(self, typed: str, *, wanted: bool = False) -> None:
         """Replace the text with a returned message and what was typed since. Undo does not take it away again: nothing
-        would restore it."""
+        would restore it. Unless the user ``wanted`` it, what is typed next does not belong to it."""
+        before = self.text
         self.retype(typed)
         self.history.clear()
+        self._returned = "" if wanted or before else self.text
+
+    def put_aside(self, text: str) -> None:
+        """Keep text for the key that pastes what was cut, and say so."""
+        self._ring.keep(text)
+        first = next(iter(text.split("\n")), "")
+        shown = first if len(first) <= ASIDE else f"{first[: ASIDE - 1]}…"
+        self.complain(f"Put aside: {shown} ({self._keymap.shown('yank')} restores it)")
+
+    def _keep_apart(self, text: str) -> None:
+        """Before ``text`` is typed or pasted: a command must not be joined to a message that came back, nor a word."""
+        returned, self._returned = self._returned, ""
+        if not returned or self.text != returned or self.cursor_location != self.document.end:
+            return
+        if text.startswith(COMMANDS):
+            self.replace("", (0, 0), self.document.end, maintain_selection_offset=False)
+            self.put_aside(returned)
+        elif text[:1].isalnum() and not returned[-1:].isspace():
+            self.replace("\n", self.document.end, self.document.end, maintain_selection_offset=False)
+            self.move_cursor(self.document.end)
 
     def kill_all(self) -> None:
         """Clear the prompt; Ctrl+Y restores the text."""
@@ -535,6 +565,10 @@ class PromptEditor(ShrinkingTextArea):
             event.stop()
             event.prevent_default()
             return
+        if event.is_printable and event.character:
+            self._keep_apart(event.character)
+        elif key != "escape":
+            self._returned = ""
         action = self._keymap.action("prompt", _OTHER_KEYS.get(key, key))
         if action not in KEEPS_RING:
             self._ring.rest()

@@ -611,6 +611,14 @@ class Transcript(PageView, can_focus=True):
         if block is not None:
             self.post_message(self.UndoRequested(block.id, block.status == "undone"))
 
+    def can(self, action: str) -> bool:
+        """Whether an action of the keymap could do something now."""
+        if action in ("find_next", "find_previous"):
+            return self._search is not None
+        if action == "block_undo":
+            return self._compaction_here() is not None
+        return self.cursor is not None or not action.startswith("block_")
+
     def _compaction_here(self) -> CompactionBlock | None:
         """The completed compaction at the cursor, if any."""
         here = self.cursor is not None and self.cursor < len(self.page.blocks)
