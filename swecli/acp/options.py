@@ -51,7 +51,7 @@ class Choices:
 
     async def options(self) -> list[ConfigOption]:
         view = self._session.view
-        modes = [(key, name, text) for key, (name, text) in MODES.items()]
+        modes = [(key, name, text) for key, (name, text) in MODES.items() if not view.mode_refusal(key)]
         found: list[ConfigOption] = [_select(MODE, "Mode", view.mode, modes, "mode")]
         if view.model is not None:
             models = {offer.ref: summary(offer) for offer in self._offers}
@@ -73,6 +73,8 @@ class Choices:
         view = self._session.view
         match option:
             case "mode" if value in get_args(Mode):
+                if refusal := view.mode_refusal(value):  # pyright: ignore[reportArgumentType] - checked above
+                    raise BadChoice(refusal)
                 self._session.send(SetMode(value))  # pyright: ignore[reportArgumentType] - checked above
             case "model":
                 if view.busy:

@@ -61,13 +61,16 @@ async def _run_mode(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text(f"Unknown mode {arguments}. Modes: {', '.join(get_args(Mode))}.", "error")
     mode: Mode = matches[0]
     session.send(SetMode(mode))
+    if session.view.mode_refusal(mode):
+        return CommandResult()  # the session says why
     yolo = session.view.yolo
     return CommandResult.text(f"Mode {mode}: {mode_meaning(mode, session.view.sandbox, yolo=yolo)}.")
 
 
 def _mode_words(session: Session) -> Iterable[Word]:
     view = session.view
-    return (Word(mode, mode_meaning(mode, view.sandbox, yolo=view.yolo)) for mode in modes_of(yolo=view.yolo))
+    modes: list[Mode] = [mode for mode in modes_of(yolo=view.yolo) if not view.mode_refusal(mode)]
+    return (Word(mode, mode_meaning(mode, view.sandbox, yolo=view.yolo)) for mode in modes)
 
 
 MODE = SlashCommand("mode", "Show or set the permission mode", _run_mode, arguments="[mode]", words=_mode_words)

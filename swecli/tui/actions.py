@@ -177,11 +177,13 @@ class Actions:
             self._screen.activity.flash("The session is still opening")
             return
         modes = modes_of(yolo=yolo)
-        mode = modes[(modes.index(present) + 1) % len(modes)] if present in modes else modes[-1]
+        after = modes.index(present) + 1 if present in modes else len(modes) - 1
+        order: tuple[Mode, ...] = (*modes[after:], *modes[:after])
+        mode, skipped = next(each for each in order if not self._refusal(each)), self._refusal(order[0])
 
         def say(waiting: str = "") -> None:
             self._screen.activity.flash(
-                f"Mode: {mode_label(mode, yolo=yolo)} ({waiting or self._meaning(mode)})",
+                f"Mode: {mode_label(mode, yolo=yolo)} ({waiting or self._meaning(mode)}) {skipped}".rstrip(),
                 holds=(lambda: bool(self._session.state.requests)) if waiting else None,
             )
 
@@ -198,12 +200,17 @@ class Actions:
 
         return mode_meaning(mode, self._session.state.sandbox, yolo=self._yolo)
 
+    def _refusal(self, mode: Mode) -> str:
+        view = self._session.view
+        return "" if view is None else view.mode_refusal(mode)
+
     def set_mode(self, name: str) -> None:
         modes: tuple[Mode, ...] = get_args(Mode)
         for mode in modes:
             if mode == name:
                 self._session.send(SetMode(mode))
-                self._screen.activity.flash(f"Mode: {mode} ({self._meaning(mode)})")
+                if not self._refusal(mode):  # otherwise the session says why
+                    self._screen.activity.flash(f"Mode: {mode} ({self._meaning(mode)})")
 
     def set_effort(self, word: str) -> None:
         """Ask the session for an effort: one of the model's words, or its default."""
@@ -432,8 +439,9 @@ class Actions:
         present, yolo = self._session.mode, self._yolo
         shown = present and mode_label(present, yolo=yolo)
         choices = [
-            Choice(mode, (label := mode_label(mode, yolo=yolo)), self._meaning(mode), label == shown)
+            Choice(mode, (label := mode_label(mode, yolo=yolo)), refusal or self._meaning(mode), label == shown)
             for mode in modes_of(yolo=yolo)
+            for refusal in (self._refusal(mode),)
         ]
         self._screen.dock.show(Picker("Mode", choices, self.set_mode))
 
@@ -596,7 +604,7 @@ class Actions:
         choices += [
             Choice(f"mode {mode}", f"mode: {mode_label(mode, yolo=self._yolo)}", self._meaning(mode))
             for mode in modes_of(yolo=self._yolo)
-            if mode != present
+            if mode != present and not self._refusal(mode)
         ]
         choices += _model_choices(models, self._models.current)
         choices += [

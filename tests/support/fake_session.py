@@ -60,6 +60,8 @@ class FakeView:
     cwd: Path = Path("/proj")
     roots: tuple[Path, ...] = (Path("/proj"),)
     mode: str = "default"
+    refused_modes: dict[str, str] = field(default_factory=dict)
+    """Modes that are not available, and why."""
     yolo: bool = False
     ratio: float = 1.0
     model: ModelInfo | None = field(default_factory=lambda: ModelInfo("fake", "model"))
@@ -92,6 +94,9 @@ class FakeView:
     plan: Any = None
     foreseen: Any = None
     suggestion: Any = None
+
+    def mode_refusal(self, mode: str) -> str:
+        return self.refused_modes.get(mode, "")
 
     def forecast(self, text: str, images: int = 0, attached: int = 0) -> Any:
         return self.foreseen

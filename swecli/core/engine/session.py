@@ -81,6 +81,7 @@ from swecli.core.protocol.events import (
     MAIN,
     Event,
     ItemStarted,
+    Mode,
     ModeChanged,
     Notice,
     NoticeLevel,
@@ -251,7 +252,8 @@ class Session:
             self._recorder.emit(body)
         name = model or self._recorder.state.model
         trouble = self._connection.connect(name) if name else None
-        cwd, mode, version = str(self._services.workspace.cwd), self._services.policy.mode, self._services.version
+        cwd, version = str(self._services.workspace.cwd), self._services.version
+        mode = self._available(self._services.policy.mode)
         address = self._models.address
         commands = listed_commands(self._services.extension_files)
         self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address, commands))
@@ -270,6 +272,8 @@ class Session:
         self._sandbox.publish()
         if self._services.sandbox_early:
             self._sandbox.start()
+        if mode != self._services.policy.mode:
+            self._refuse(self._services.policy.mode)
         if trouble is not None:
             self.notice(trouble, "error")
         elif name:
@@ -408,10 +412,13 @@ class Session:
             case Answer():
                 self._requests.answer(command)
             case SetMode():
-                if command.mode != self._recorder.state.mode:
-                    self._recorder.emit(ModeChanged(command.mode, CHOSEN))
+                mode = self._available(command.mode)
+                if mode != command.mode:
+                    self._refuse(command.mode)
+                elif mode != self._recorder.state.mode:
+                    self._recorder.emit(ModeChanged(mode, CHOSEN))
                     if self._agents is not None:
-                        self._agents.follow(command.mode)
+                        self._agents.follow(mode)
                     self._requests.reconsider()
             case SetEffort():
                 self._models.announce(command.effort)
@@ -492,6 +499,15 @@ class Session:
                 self._services.extension_files.look()  # run the current version of the file
             self._begin_turn(call)
 
+    def _available(self, mode: Mode) -> Mode:
+        """The mode, or the default one if it is not available."""
+        return "default" if self.view.mode_refusal(mode) else mode
+
+    def _refuse(self, mode: Mode) -> None:
+        declined = self._services.policy.trust == "declined"
+        remedy = "Run `swecli permissions trust` and restart swecli." if declined else "/permissions lists it."
+        self.notice(self.view.mode_refusal(mode), "warning", remedy)
+
     def _carry_out(self, command: CarryOut) -> None:
         plan = self.view.plan
         if plan is None:
@@ -503,8 +519,11 @@ class Session:
             todos = todos_of(plan, self._recorder.state.todos)
             if todos != self._recorder.state.todos:
                 self._recorder.emit(TodosChanged(todos))
-            if command.mode != self._recorder.state.mode:
-                self._recorder.emit(ModeChanged(command.mode, ACCEPTED))
+            mode = self._available(command.mode)
+            if mode != command.mode:
+                self._refuse(command.mode)
+            if mode != self._recorder.state.mode:
+                self._recorder.emit(ModeChanged(mode, ACCEPTED))
             self._begin_titled(*go_ahead(plan, shown, todos=bool(todos) and (plan.listed or bool(plan.steps))))
 
     def begin(self, title: str, text: str) -> str:

@@ -20,6 +20,7 @@ from swecli.core.engine.subagents import Subagents
 from swecli.core.engine.work import Work
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.types import ModelInfo
+from swecli.core.permissions.decide import mode_refusal
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
@@ -97,6 +98,10 @@ class SessionView:
     @property
     def mode(self) -> Mode:
         return self._recorder.state.mode
+
+    def mode_refusal(self, mode: Mode) -> str:
+        """Why the mode is not available, as a sentence; empty if it is."""
+        return mode_refusal(self._services.policy, mode)
 
     @property
     def yolo(self) -> bool:

@@ -208,11 +208,19 @@ def _by_rule(rule: Rule) -> Decision:
 # --- modes ---------------------------------------------------------------------------------------------------------
 
 
+def mode_refusal(policy: Policy, mode: Mode) -> str:
+    """Why the mode is not available, as a sentence: the workspace was declined, or a deny or ask rule is invalid. Empty
+    if it is."""
+    if mode not in ("accept-edits", "auto") or policy.yolo:
+        return ""
+    if policy.trust == "declined":
+        return f"Mode {mode} is off: you declined to trust this folder."
+    return f"Mode {mode} is off: a deny or ask rule is invalid." if _broken_rules(policy) else ""
+
+
 def _effective_mode(policy: Policy) -> Mode:
-    """The session's mode, tightened if the workspace was declined or a deny or ask rule is invalid."""
-    if policy.mode in ("accept-edits", "auto") and (policy.trust == "declined" or _broken_rules(policy)):
-        return "default"
-    return policy.mode
+    """The session's mode, unless it is not available."""
+    return "default" if mode_refusal(policy, policy.mode) else policy.mode
 
 
 def _broken_rules(policy: Policy) -> bool:

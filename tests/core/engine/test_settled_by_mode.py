@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from swecli.core.permissions.facts import OsFacts
-from swecli.core.permissions.types import Policy
+from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import ReplyPermission, RevokeRule, SetMode, Submit
-from swecli.core.protocol.events import ItemCompleted, PermissionResolved, RuleRevoked
+from swecli.core.protocol.events import ItemCompleted, Mode, Notice, PermissionResolved, RuleRevoked
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, call, until
 
@@ -122,3 +123,32 @@ async def test_the_danger_of_a_deletion_is_one_clause_with_how_much(tmp_path: Pa
         b.allow(asked, "reject")
         await ended(b)
         assert len(os.listdir(tmp_path / "build")) == 3
+
+
+DECLINED = replace(POLICY, trust="declined")
+BROKEN = replace(POLICY, rules=(Rule("deny", "Bash(((", "user", "config.toml:3"),))
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"), [(DECLINED, "you declined to trust this folder"), (BROKEN, "rule is invalid")]
+)
+@pytest.mark.parametrize("mode", ["accept-edits", "auto"])
+async def test_a_mode_that_would_not_hold_is_refused_with_the_reason(
+    mode: Mode, policy: Policy, why: str, tmp_path: Path
+) -> None:
+    async with bench(step(call("write_file", "a")), tmp_path, policy=policy) as b:
+        b.send(SetMode(mode))
+        assert b.session.view.mode == "default"
+        await until(lambda: [why in body.text for body in b.bodies(Notice) if body.level == "warning"] == [True], "why")
+        b.send(SetMode("plan"))
+        assert b.session.view.mode == "plan"
+
+
+@pytest.mark.parametrize("policy", [DECLINED, BROKEN])
+async def test_a_session_does_not_begin_in_a_mode_that_would_not_hold(policy: Policy, tmp_path: Path) -> None:
+    async with bench(step(call("write_file", "a")), tmp_path, policy=replace(policy, mode="accept-edits")) as b:
+        assert b.session.view.mode == "default"
+        await until(lambda: any("Mode accept-edits is off" in body.text for body in b.bodies(Notice)), "the reason")
+        b.send(Submit("go"))
+        b.allow(await b.asked(1))
+        await ended(b)
