@@ -117,8 +117,21 @@ def common_directory(place: Path) -> Path:
     return Path(os.path.realpath(place / name))
 
 
+class Tracked(NamedTuple):
+    """An entry of an index: a name, and the hash of the content that is added."""
+
+    name: str
+    blob: str
+
+
 def tracked_names(cwd: str) -> tuple[str, ...] | None:
     """The names in the index of the repository that git started in ``cwd`` would use, as text; None if unknown."""
+    entries = tracked(cwd)
+    return None if entries is None else tuple(entry.name for entry in entries)
+
+
+def tracked(cwd: str) -> tuple[Tracked, ...] | None:
+    """The index of the repository that git started in ``cwd`` would use; None if unknown."""
     try:
         folder = repository_of(cwd)
         if folder is None:
@@ -133,20 +146,21 @@ def tracked_names(cwd: str) -> tuple[str, ...] | None:
         if not stat.S_ISREG(state.st_mode) or state.st_size > MAX_INDEX:
             return None
         wide = "sha256" in read_text(common_directory(place) / "config").lower()
-        return _index_names(index.read_bytes(), 32 if wide else 20)
+        return _index_entries(index.read_bytes(), 32 if wide else 20)
     except OSError:
         return None
 
 
-def _index_names(data: bytes, hash_size: int) -> tuple[str, ...] | None:
-    """The names of an index of version 2 to 4 (gitformat-index)."""
+def _index_entries(data: bytes, hash_size: int) -> tuple[Tracked, ...] | None:
+    """The entries of an index of version 2 to 4 (gitformat-index)."""
     version = int.from_bytes(data[4:8], "big")
     if data[:4] != b"DIRC" or version not in (2, 3, 4):
         return None
-    names: list[str] = []
+    entries: list[Tracked] = []
     name, at = b"", 12
     for _ in range(int.from_bytes(data[8:12], "big")):
         flags_at = at + 40 + hash_size
+        blob = data[at + 40 : flags_at].hex()
         start = flags_at + (4 if int.from_bytes(data[flags_at : flags_at + 2], "big") & 0x4000 else 2)
         kept = b""
         if version == 4:  # prefix-compressed: length to drop from the previous name, and a suffix
@@ -156,9 +170,9 @@ def _index_names(data: bytes, hash_size: int) -> tuple[str, ...] | None:
         if end < 0:
             return None
         name = kept + data[start:end]
-        names.append(name.decode("utf-8", "replace"))
+        entries.append(Tracked(name.decode("utf-8", "replace"), blob))
         at = end + 1 if version == 4 else at + (end - at) // 8 * 8 + 8
-    return tuple(names)
+    return tuple(entries)
 
 
 def _variable_integer(data: bytes, at: int) -> tuple[int, int]:
@@ -195,6 +209,22 @@ def _first_line(path: Path) -> str | None:
         return read_text(path).partition("\n")[0].strip()
     except (OSError, ValueError):  # a name with a null byte
         return None
+
+
+def has_objects(cwd: str) -> bool:
+    """Whether the repository of ``cwd`` has anything that git could show; also True if unknown."""
+    try:
+        folder = repository_of(cwd)
+        place = git_directory(Path(folder)) if folder is not None else None
+        if place is None:
+            return True
+        objects = common_directory(place) / "objects"
+        if os.path.lexists(objects / "info" / "alternates"):
+            return True
+        packs = objects / "pack"
+        return any(len(name) == 2 for name in os.listdir(objects)) or (packs.is_dir() and bool(os.listdir(packs)))
+    except OSError:
+        return True
 
 
 def _is_hash(text: str) -> bool:

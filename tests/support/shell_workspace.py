@@ -15,6 +15,7 @@ from swecli.core.permissions import decide as deciding
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import BlastRadius, OsFacts
 from swecli.core.permissions.paths import inside
+from swecli.core.permissions.rules import read_rules
 from swecli.core.permissions.types import Call, Decision, Effects, Policy, Rule
 
 CONFIG = '[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote "origin"]\n\turl = https://example.org/x.git\n'
@@ -36,15 +37,18 @@ class SteadyFacts(OsFacts):
 
 @contextmanager
 def judged_once() -> Iterator[None]:
-    """Within it, decisions about one command share what is found out about it, which is found out without rules, modes
-    and sandbox. Workspaces must not change meanwhile."""
+    """Within it, decisions about one command share what is found out about it, which is found out without modes,
+    sandbox and rules other than those about reading. Workspaces must not change meanwhile."""
     found: dict[Hashable, commands.Judgement] = {}
     judge = commands.judge
 
     def once(policy: Policy, call: Call) -> commands.Judgement:
-        key = (call.effects.command, call.cwd, call.roots, policy.home, policy.own_dirs, policy.restores)
+        rules = read_rules(policy, call.roots, call.tool).rules
+        key = (call.effects.command, call.cwd, call.roots, policy.home, policy.own_dirs, policy.restores, rules)
         if key not in found:
-            bare = Policy(home=policy.home, facts=policy.facts, own_dirs=policy.own_dirs, restores=policy.restores)
+            bare = Policy(
+                home=policy.home, facts=policy.facts, own_dirs=policy.own_dirs, restores=policy.restores, rules=rules
+            )
             found[key] = judge(bare, call)
         return found[key]
 

@@ -13,13 +13,16 @@ from msgspec.structs import replace
 
 from swecli.core.permissions.paths import inside, is_secret_in, within_text
 from swecli.core.permissions.rules import (
+    NO_READ_RULES,
     Pattern,
+    ReadRules,
     RuleError,
     active_rules,
     is_valid,
     matches_tool,
     parse_rule,
     path_rule,
+    read_rules,
     rule_pattern,
     words_rule,
 )
@@ -48,6 +51,8 @@ class Judgement(Struct, frozen=True):
     unproven: str | None
     dangers: tuple[Danger, ...]
     place: Place
+    rules: ReadRules = NO_READ_RULES
+    """The user's rules about reading."""
 
     @property
     def proven(self) -> bool:
@@ -88,6 +93,7 @@ class Judgement(Struct, frozen=True):
 def judge(policy: Policy, call: Call) -> Judgement:
     command = call.effects.command or ""
     known = (("PWD", call.cwd), *((("HOME", policy.home),) if policy.home else ()))
+    rules = read_rules(policy, call.roots, call.tool)
     items: tuple[Started, ...] = ()
     unread: str | None = None
     try:
@@ -103,10 +109,10 @@ def judge(policy: Policy, call: Call) -> Judgement:
     parts: tuple[Part, ...] = ()
     unproven: str | None = None
     try:
-        parts = prove(read_script(command), policy.facts, call.cwd, call.roots, policy.home)
+        parts = prove(read_script(command), policy.facts, call.cwd, call.roots, policy.home, rules)
     except UnprovenError as error:
         unproven = error.reason
-    return Judgement(items, unread, parts, unproven, tuple(dangers(items, place)), place)
+    return Judgement(items, unread, parts, unproven, tuple(dangers(items, place)), place, rules)
 
 
 # --- rules ---------------------------------------------------------------------------------------------------------
@@ -227,7 +233,7 @@ def reads_elsewhere(policy: Policy, call: Call, judgement: Judgement) -> bool:
     if policy.sandbox != "full" or not own:
         return True
     roots = (*call.roots, *(path for path in own if inside(path, ("/tmp",))))
-    parts = prove(read_script(call.effects.command or ""), policy.facts, call.cwd, roots, policy.home)
+    parts = prove(read_script(call.effects.command or ""), policy.facts, call.cwd, roots, policy.home, judgement.rules)
     return any(part.soft for part in parts)
 
 
@@ -237,10 +243,26 @@ def _meanings(word: ScanWord, place: Place) -> set[str]:
         path = within_text(word.text, base, place.home)
         found |= {path, place.resolve(posixpath.join(base, word.text))}
         if word.glob or not word.known:
-            folder, _, name = path.rpartition("/")
-            names = place.facts.names(folder or "/") or ()
-            found |= {posixpath.join(folder, each) for each in names if fnmatchcase(each, name or "*")}
+            found |= _matches(path, place)
     return found
+
+
+_MOST_MATCHES = 2_000
+"""Paths of one wildcard that are looked at."""
+
+
+def _matches(path: str, place: Place) -> set[str]:
+    """The paths that wildcards in any part of a path stand for; an unknown last part stands for all names."""
+    paths = [""]
+    *folders, last = path.split("/")[1:]
+    for name in (*folders, last or "*"):
+        if not any(sign in name for sign in "*?["):
+            paths = [f"{each}/{name}" for each in paths]
+            continue
+        names = {each: place.facts.names(each or "/") or () for each in paths}
+        paths = [f"{each}/{entry}" for each in paths for entry in names[each] if fnmatchcase(entry, name)]
+        paths = paths[:_MOST_MATCHES]
+    return {path for each in paths for path in (each, place.resolve(each))}
 
 
 def allowed_by(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Judgement) -> Rule | None:
@@ -288,6 +310,11 @@ def _part_rule(part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Pol
         if pattern.matches_tool(call.tool) and pattern.matches_words(words):
             return rule
     return None
+
+
+def withheld(judgement: Judgement) -> Part | None:
+    """The first part that a rule about reading objects to although the command does not name the file."""
+    return next((part for part in judgement.parts if part.rule is not None), None)
 
 
 class Offer(Struct, frozen=True):
@@ -392,4 +419,4 @@ def lifted(rules: Sequence[Rule], found: Sequence[Danger]) -> bool:
 
 
 def _only(judgement: Judgement, part: Part) -> Judgement:
-    return Judgement(judgement.started, judgement.unread, (part,), None, judgement.dangers, judgement.place)
+    return replace(judgement, parts=(part,), unproven=None)

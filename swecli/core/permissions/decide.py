@@ -25,6 +25,7 @@ from swecli.core.permissions.commands import (
     offer,
     only_edits,
     reads_elsewhere,
+    withheld,
 )
 from swecli.core.permissions.git_facts import is_git_settings
 from swecli.core.permissions.paths import inside, is_own, is_secret_in
@@ -107,6 +108,9 @@ def _decided(policy: Policy, call: Call) -> Decision:
     rule = None if policy.yolo else _matching_rule(policy, call, "ask", judgement)
     if rule is not None:
         return _by_rule(rule)
+    hidden = _withheld(judgement) if judgement is not None else None
+    if hidden is not None:
+        return hidden
     found = _by_mode(policy, call, judgement)
     if policy.yolo and not (policy.mode == "plan" and found.outcome == "deny"):
         proven = judgement is not None and judgement.proven
@@ -380,6 +384,17 @@ def _may_hide_denied(policy: Policy, call: Call, judgement: Judgement) -> Decisi
         "part of it is computed when it runs" if judgement.has_computed_words else "swecli cannot follow all of it"
     )
     return Decision("ask", f"{which} may forbid this, because {computed}.")
+
+
+def _withheld(judgement: Judgement) -> Decision | None:
+    """Ask if the command may show a file, without naming it, that a rule about reading covers."""
+    part = withheld(judgement)
+    if part is None or part.rule is None:
+        return None
+    note = f"No rule is offered: your rule {part.rule.text} stays in effect."
+    reason = f"{_sentence(part.reason or '', judgement)}."
+    evidence = (f"{_text(part)}{part.reason}",)
+    return Decision("ask", reason, offer_note=note, evidence=evidence, git_knows=part.git_knows)
 
 
 def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:

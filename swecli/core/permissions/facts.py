@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from swecli.core.git import GitFailedError, read_git, repository_of, tracked_names
+from swecli.core.git import GitFailedError, has_objects, read_git, repository_of, tracked, tracked_names
 from swecli.core.permissions.git_facts import (
     credentials_in,
     git_problem,
@@ -73,12 +73,13 @@ class BlastRadius(Struct, frozen=True):
 
 
 class Reach(Struct, frozen=True):
-    """Scope of a recursive search: whether it covers ``hidden`` names and ``ignored`` files, and the folder names it
-    skips (``pruned``, wildcards allowed)."""
+    """Scope of a recursive search: whether it covers ``hidden`` names and ``ignored`` files, the folder names it skips
+    (``pruned``, wildcards allowed), and whether it follows ``links``."""
 
     hidden: bool = True
     ignored: bool = True
     pruned: tuple[str, ...] = ()
+    links: bool = False
 
 
 Ignoring = Callable[[str], Callable[[str, bool], bool]]
@@ -89,6 +90,18 @@ the path is a directory)."""
 def nothing_ignored(directory: str) -> Callable[[str, bool], bool]:
     del directory
     return lambda path, is_directory: False
+
+
+class GitObject(Struct, frozen=True):
+    """``hash`` is empty if there is no such object."""
+
+    kind: Literal["commit", "tree", "blob", "missing"]
+    hash: str = ""
+
+
+def hides_nothing(path: str) -> bool:
+    del path
+    return False
 
 
 class FileFacts:
@@ -141,11 +154,25 @@ class FileFacts:
         del cwd, arguments
         return None
 
-    def diff_names(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
-        """The files that ``git diff`` with these revisions and options would show now, relative to the work tree; None
-        if git may not start, fails or takes too long."""
+    def repository(self, cwd: str) -> str:
+        """The work tree around a folder; the folder itself without one."""
+        return cwd
+
+    def names_shown(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
+        """The names that a git command lists, separated by NUL characters; none in a repository without any object.
+        None if git may not start, fails or takes too long."""
         del cwd, arguments
         return None
+
+    def objects(self, cwd: str, revisions: Sequence[str]) -> tuple[GitObject, ...] | None:
+        """What each of these words means to git, tags followed; None if that is unknown."""
+        del cwd, revisions
+        return None
+
+    def names_of_blob(self, cwd: str, start: str) -> tuple[str, ...]:
+        """The tracked names, as absolute paths, of the content with a hash that starts like this."""
+        del cwd, start
+        return ()
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         """The names in a directory; empty if it is none, None if there are too many to judge."""
@@ -168,14 +195,16 @@ class FileFacts:
         del path, wildcards
         return True
 
-    def secrets_below(self, path: str, reach: Reach) -> tuple[str, ...] | None:
-        """Files below a directory that may hold secrets, within the reach of a search; None if it is too large to
-        check. Empty for a file."""
-        del path, reach
+    def secrets_below(
+        self, path: str, reach: Reach, hides: Callable[[str], bool] = hides_nothing
+    ) -> tuple[str, ...] | None:
+        """Files below a directory that may hold secrets or that ``hides`` names, within the reach of a search; None if
+        it is too large to check. Empty for a file."""
+        del path, reach, hides
         return None
 
-    def tracked_secrets(self, cwd: str) -> tuple[str, ...] | None:
-        """Tracked files in the repository of ``cwd`` that may hold secrets, as absolute paths; None if unknown."""
+    def tracked_files(self, cwd: str) -> tuple[str, ...] | None:
+        """Tracked files in the repository of ``cwd``, as absolute paths; None if unknown."""
         del cwd
         return None
 
@@ -356,23 +385,44 @@ class OsFacts(FileFacts):
         self._git_output = {key: (time.monotonic(), lines)}
         return lines
 
-    def diff_names(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
-        options = ("--no-ext-diff", "--no-textconv", "--no-renames", "--no-relative", "--name-only", "-z")
-        output = self._git(cwd, ("diff", *options, *arguments, "--")) if self._starts_programs else None
+    def repository(self, cwd: str) -> str:
+        return repository_of(cwd) or cwd
+
+    def names_shown(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
+        if not has_objects(cwd):
+            return ()
+        output = self._git(cwd, arguments) if self._starts_programs else None
         return tuple(os.fsdecode(name) for name in output.split(b"\0") if name) if output is not None else None
+
+    def objects(self, cwd: str, revisions: Sequence[str]) -> tuple[GitObject, ...] | None:
+        if not has_objects(cwd):
+            return (GitObject("missing"),) * len(revisions)
+        if not self._starts_programs or any("\n" in word for word in revisions):
+            return None
+        # A word with a colon may be a search for a message, behind which nothing can follow a tag.
+        words = [word if ":" in word else f"{word}^{{}}" for word in revisions]
+        given = "".join(f"{word}\n" for word in words).encode("utf-8", "surrogateescape")
+        output = self._git(cwd, ("cat-file", "--batch-check=%(objecttype) %(objectname)"), given)
+        lines = [] if output is None else output.decode("utf-8", "replace").split("\n")[:-1]
+        found = [each for each in map(_git_object, lines) if each is not None]
+        return tuple(found) if len(found) == len(words) else None
+
+    def names_of_blob(self, cwd: str, start: str) -> tuple[str, ...]:
+        folder = repository_of(cwd) or cwd
+        return tuple(os.path.join(folder, each.name) for each in tracked(cwd) or () if each.blob.startswith(start))
 
     def _git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
         output = self._git(cwd, arguments)
         return tuple(os.fsdecode(line) for line in output.splitlines()) if output is not None else None
 
-    def _git(self, cwd: str, arguments: Sequence[str]) -> bytes | None:
+    def _git(self, cwd: str, arguments: Sequence[str], given: bytes = b"") -> bytes | None:
         folder, program = repository_of(cwd), self.program("git", cwd)
         if folder is None or not program:
             return None
         if self.program_problem("git", cwd, (folder,)) or git_problem(cwd, self._environment, (folder,)):
             return None
         try:
-            output = read_git(program, cwd, arguments, self._environment, GIT_SECONDS)
+            output = read_git(program, cwd, arguments, self._environment, GIT_SECONDS, given=given)
         except GitFailedError:
             return None
         return output if len(output) <= MAX_OUTPUT else None
@@ -398,11 +448,13 @@ class OsFacts(FileFacts):
         odd = _ODD_OR_WILD if wildcards else _ODD_NAME
         return any(entry is None or odd.search(entry.name) is not None for entry in _tree(path))
 
-    def secrets_below(self, path: str, reach: Reach) -> tuple[str, ...] | None:
+    def secrets_below(
+        self, path: str, reach: Reach, hides: Callable[[str], bool] = hides_nothing
+    ) -> tuple[str, ...] | None:
         ignored = nothing_ignored(path) if reach.ignored else self._ignoring(path)
         top = os.path.normpath(path)
         found: list[str] = []
-        pending, seen = [top], 0
+        pending, walked, seen = [top], {top}, 0
         while pending:
             folder = pending.pop()
             try:
@@ -413,11 +465,22 @@ class OsFacts(FileFacts):
                             return None
                         if entry.name.startswith(".") and not reach.hidden:
                             continue
-                        if entry.is_dir(follow_symlinks=False):
+                        if reach.links and entry.is_symlink():
+                            target = _real(entry.path)
+                            if inside(target, (top,)) is not None or target in walked:
+                                continue
+                            if os.path.isdir(target):
+                                walked.add(target)
+                                pending.append(target)
+                            elif is_secret(f"/{os.path.basename(target)}", self.secret_names) or hides(target):
+                                found.append(entry.path)
+                        elif entry.is_dir(follow_symlinks=False):
                             pruned = any(fnmatchcase(entry.name, pattern) for pattern in reach.pruned)
                             if not pruned and not ignored(entry.path, True):
                                 pending.append(entry.path)
-                        elif self._is_secret_entry(entry, top) and not ignored(entry.path, False):
+                        elif (self._is_secret_entry(entry, top) or hides(entry.path)) and not ignored(
+                            entry.path, False
+                        ):
                             found.append(entry.path)
             except OSError:
                 continue
@@ -426,16 +489,14 @@ class OsFacts(FileFacts):
     def _is_secret_entry(self, entry: os.DirEntry[str], top: str) -> bool:
         if not entry.is_file(follow_symlinks=False):
             return False
-        if is_secret(entry.path[len(top) :], self.secret_names):
+        if is_secret(entry.path[len(top) :] if entry.path.startswith(top) else f"/{entry.name}", self.secret_names):
             return True
         return is_git_settings(entry.path) and self.credentials_in(entry.path)
 
-    def tracked_secrets(self, cwd: str) -> tuple[str, ...] | None:
+    def tracked_files(self, cwd: str) -> tuple[str, ...] | None:
         names = tracked_names(cwd)
-        if names is None:
-            return None
         folder = repository_of(cwd) or cwd
-        return tuple(os.path.join(folder, name) for name in names if is_secret("/" + name, self.secret_names))
+        return None if names is None else tuple(os.path.join(folder, name) for name in names)
 
     def credentials_in(self, path: str) -> bool:
         return credentials_in(path)
@@ -539,6 +600,14 @@ class OsFacts(FileFacts):
                 if os.path.lexists(os.path.join(folder, file)):
                     return f"{file} in the workspace or above it chooses which {name} runs"
         return None
+
+
+def _git_object(line: str) -> GitObject | None:
+    """A line of ``git cat-file --batch-check``; None for a name that may be several objects."""
+    kind, _, name = line.partition(" ")
+    if kind in ("commit", "tree", "blob"):
+        return GitObject(kind, name)
+    return GitObject("missing") if line.endswith(" missing") else None
 
 
 _ALLOW_MISSING: Any = getattr(os.path, "ALLOW_MISSING", False)

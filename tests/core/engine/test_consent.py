@@ -389,13 +389,13 @@ class GitNames(SlowGit):
             super().__init__({"PATH": "/usr/bin:/bin"})
             self._secret = git._secret
 
-        def tracked_secrets(self, cwd: str) -> tuple[str, ...]:
+        def tracked_files(self, cwd: str) -> tuple[str, ...]:
             return (self._secret,)
 
-    def tracked_secrets(self, cwd: str) -> tuple[str, ...]:
+    def tracked_files(self, cwd: str) -> tuple[str, ...]:
         return (self._secret,)
 
-    def diff_names(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...]:
+    def names_shown(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...]:
         assert threading.current_thread() is not threading.main_thread()
         return self._names
 

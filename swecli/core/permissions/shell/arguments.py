@@ -19,7 +19,8 @@ from swecli.core.permissions.shell.expand import (
     check_tree,
     looks_for_secrets,
 )
-from swecli.core.permissions.shell.searched import check_git, check_grep, check_ripgrep, check_trees
+from swecli.core.permissions.shell.history import check_git
+from swecli.core.permissions.shell.searched import check_grep, check_ripgrep, check_trees
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import Table
 from swecli.lazy_pattern import lazy_pattern
@@ -222,19 +223,21 @@ def _check_searched(name: str, table: Table, parsed: _Parsed, situation: Situati
                 for colon in re.finditer(":", value):
                     check_content(value[colon.end() :], situation)
         first = start if name == "git grep" else 0
-        if parsed.paths_from is not None:
-            revisions, paths = operands[: parsed.paths_from], operands[max(first, parsed.paths_from) :]
+        if name == "git cat-file":
+            revisions, paths = operands, []
+        elif parsed.paths_from is not None:
+            revisions, paths = operands[first : parsed.paths_from], operands[max(first, parsed.paths_from) :]
         else:
             paths = [operand for operand in operands[first:] if _may_be_path(operand, situation)]
-            revisions = [operand for operand in operands if operand not in paths]
-        check_git(name, parsed.options, revisions, paths, situation)
+            revisions = [operand for operand in operands[first:] if operand not in paths]
+        check_git(name, parsed.options, parsed.texts, (revisions, paths), situation)
         if name == "git remote get-url" or (name == "git remote" and {"-v", "--verbose"} & parsed.options):
             check_git_settings(name, situation)
 
 
 def _may_be_path(operand: str, situation: Situation) -> bool:
     """Whether git may treat an operand as a path rather than a revision."""
-    if operand.startswith(":") or any(char in operand for char in "*?[\\"):
+    if operand.startswith((":!", ":^", ":(")) or any(char in operand for char in "*?[\\"):
         return True
     return any(situation.facts.kind(path) != "missing" for path in absolute(operand, situation))
 

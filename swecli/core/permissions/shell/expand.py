@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.git_facts import is_git_settings
 from swecli.core.permissions.paths import inside, is_secret_in
+from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
 from swecli.core.permissions.shell.syntax import Script, Simple, UnprovenError, Word
 from swecli.core.permissions.shell.tables import may_be_shown
 from swecli.lazy_pattern import lazy_pattern
@@ -43,6 +44,8 @@ class Situation(Struct, frozen=True):
     """Names that commands of the script may make, move or change: the parts of all paths among their words."""
     effects_only: bool = False
     """Whether only what commands do is judged, not what they read."""
+    rules: ReadRules = NO_READ_RULES
+    """The user's rules about reading."""
 
     def object_to_reading(self, reason: str) -> None:
         """Raise the objection to what a command reads, unless only its effects are judged.
@@ -52,6 +55,24 @@ class Situation(Struct, frozen=True):
         """
         if not self.effects_only:
             raise UnprovenError(reason, soft=True)
+
+    def covered(self, path: str) -> bool:
+        """Whether a rule of the user about reading covers a file."""
+        return self.rules.covering(path) is not None
+
+    def object_to_showing(self, path: str, sentence: str) -> None:
+        """Raise the objection to showing a file, if there is one: ``sentence`` and a clause about it.
+
+        Raises:
+            UnprovenError: it may hold secrets, or a rule of the user covers it, and what is read is judged.
+        """
+        if self.effects_only:
+            return
+        rule = self.rules.covering(path)
+        if rule is not None:
+            raise UnprovenError(f"{sentence}, which your rule {rule.text} covers", soft=True, rule=rule)
+        if is_secret_in(path, self.roots, self.facts.secret_names):
+            raise UnprovenError(f"{sentence}, which may hold secrets", soft=True)
 
 
 def expand(word: Word, situation: Situation) -> list[str | None]:
@@ -304,6 +325,8 @@ def check_revision(text: str, situation: Situation) -> None:
         check_content(path, situation)
     if is_secret_in("/" + path, ("/",), situation.facts.secret_names):
         situation.object_to_reading(f"{text} may hold secrets")
+    for candidate in absolute(path, situation) if path != text else ():
+        _object_to_rule(text, candidate, situation)
     for candidate in absolute(text, situation):
         _open_target(text, candidate, situation)
 
@@ -316,7 +339,15 @@ def _open_target(text: str, path: str, situation: Situation) -> str:
     names = situation.facts.secret_names
     if is_secret_in(path, situation.roots, names) or is_secret_in(resolved, situation.roots, names):
         situation.object_to_reading(f"{text} may hold secrets")
+    for each in dict.fromkeys((posixpath.normpath(path), resolved)):
+        _object_to_rule(text, each, situation)
     return resolved
+
+
+def _object_to_rule(text: str, path: str, situation: Situation) -> None:
+    rule = None if situation.effects_only else situation.rules.covering(path)
+    if rule is not None:
+        raise UnprovenError(f"your rule {rule.text} covers {text}", soft=True, rule=rule)
 
 
 def check_git_settings(name: str, situation: Situation) -> None:

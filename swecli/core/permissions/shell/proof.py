@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.paths import inside
+from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
 from swecli.core.permissions.shell.arguments import check_table
 from swecli.core.permissions.shell.destructive import acts_elsewhere
 from swecli.core.permissions.shell.edits import EditKind, edit_kind
@@ -35,6 +36,7 @@ from swecli.core.permissions.shell.syntax import (
 )
 from swecli.core.permissions.shell.tables import is_plain_variable, tables
 from swecli.core.permissions.shell.unpack import list_of_names, producer, unwrap_xargs, with_names
+from swecli.core.permissions.types import Rule
 from swecli.lazy_pattern import lazy_pattern
 
 _DURATION = lazy_pattern(r"\d+(\.\d+)?[smhd]?")
@@ -261,17 +263,21 @@ class Part(Struct, frozen=True):
     no_edit: str = ""
     git_knows: bool = False
     effect: str = ""
+    rule: Rule | None = None
+    """The user's rule about reading that objects."""
 
 
-def prove(script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], home: str) -> tuple[Part, ...]:
-    """Judge every part of the script.
+def prove(
+    script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], home: str, rules: ReadRules = NO_READ_RULES
+) -> tuple[Part, ...]:
+    """Judge every part of the script. ``rules`` are the user's rules about reading.
 
     Raises:
         UnprovenError: it has too many commands to judge.
     """
     if sum(1 for _ in simple_commands(script)) > MAX_COMMANDS:
         raise UnprovenError(f"it has more than {MAX_COMMANDS} commands")
-    situation = Situation(facts, roots, home, cwd, (cwd,))
+    situation = Situation(facts, roots, home, cwd, (cwd,), rules=rules)
     walker = _Walker()
     walker.script(script, situation, certain=True)
     edited = _edited_names(walker.parts)
@@ -355,7 +361,7 @@ class _Walker:
                 self._substitutions(word, situation)
                 values += expand(word, situation)
         except UnprovenError as error:
-            self.parts.append(Part((), error.reason, error.soft, fixed=True))
+            self.parts.append(Part((), error.reason, error.soft, fixed=True, rule=error.rule))
             values = [None]
         rounds = list(dict.fromkeys(values))
         if len(rounds) > MAX_ROUNDS:
@@ -444,7 +450,7 @@ class _Walker:
             if setting:
                 raise UnprovenError(setting)
         except UnprovenError as error:
-            part = Part(words, error.reason, error.soft, writes, fixed, edit, no_edit, error.git_knows)
+            part = Part(words, error.reason, error.soft, writes, fixed, edit, no_edit, error.git_knows, rule=error.rule)
             return part, situation, error
         return Part(words), situation, None
 
@@ -486,7 +492,7 @@ class _Walker:
             writes = self._redirects(redirects, situation)
         except UnprovenError as error:
             effect = self._written(redirects, situation) if error.soft else ""
-            self.parts.append(Part((), error.reason, error.soft, fixed=True, effect=effect))
+            self.parts.append(Part((), error.reason, error.soft, fixed=True, effect=effect, rule=error.rule))
             return
         if writes:
             self.parts.append(Part((), f"it writes {writes[0]}", writes=writes, fixed=True))

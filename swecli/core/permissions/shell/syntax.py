@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from swecli.core.permissions.types import Rule
 from swecli.lazy_pattern import lazy_pattern
 
 
@@ -15,14 +16,16 @@ class UnprovenError(Exception):
     """A command, or a part of it, is not proven to change nothing; the message says why, as a clause.
 
     ``soft`` is set if the only objection is to what it reads (outside the workspace, secrets), not to what it does;
-    ``git_knows`` if git, which takes time, may prove it after all.
+    ``git_knows`` if git, which takes time, may prove it after all; ``rule`` is the user's rule about reading that
+    objects.
     """
 
-    def __init__(self, reason: str, *, soft: bool = False, git_knows: bool = False) -> None:
+    def __init__(self, reason: str, *, soft: bool = False, git_knows: bool = False, rule: Rule | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.soft = soft
         self.git_knows = git_knows
+        self.rule = rule
 
 
 class Segment(Struct, frozen=True):

@@ -164,7 +164,11 @@ def repository(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     git(root, "init", "-q")
     git(root, "add", ".")
     git(root, "update-index", "--index-version", str(request.param))
-    (root / "conf" / ".env").write_text("KEY=2\n")  # a diff shows it
+    git(root, "commit", "-qm", "first")
+    for step in (2, 3):
+        (root / "conf" / ".env").write_text(f"KEY={step}\n")
+        git(root, "commit" if step == 2 else "stash", *(("-qam", "second") if step == 2 else ()))
+    (root / "conf" / ".env").write_text("KEY=4\n")  # a diff shows it
     return workspace
 
 
@@ -230,10 +234,9 @@ def test_a_diff_asks_only_if_it_shows_a_secret_and_git_is_asked(tmp_path: Path) 
 
 
 def test_a_work_tree_has_an_index_of_its_own(repository: ShellWorkspace) -> None:
-    git(repository.root, "commit", "-qm", "first")
     place = repository.base / "tree"
     git(repository.root, "worktree", "add", "-q", str(place))
-    assert OsFacts(repository.environment).tracked_secrets(str(place)) == (str(place / "conf" / ".env"),)
+    assert str(place / "conf" / ".env") in (OsFacts(repository.environment).tracked_files(str(place)) or ())
     git(repository.root, "worktree", "remove", str(place))
 
 

@@ -1,0 +1,318 @@
+"""Which files' lines a git command shows: those of the revisions that it shows, not those of the work tree.
+
+Git keeps what left the tree. So git itself lists the names, with the words of the command that choose revisions; what
+it says about the layout is left out. Where git can't be asked in time, the command asks.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from swecli.core.permissions.facts import GitObject, Reach
+from swecli.core.permissions.paths import is_secret, is_secret_in
+from swecli.core.permissions.shell.expand import Situation, absolute, looks_for_secrets
+from swecli.core.permissions.shell.searched import Texts, check_below, glob_takes
+from swecli.core.permissions.shell.syntax import UnprovenError
+from swecli.lazy_pattern import lazy_pattern
+
+_PATCH_WORDS = """-p -u -U -c -L -W --patch --unified --cc --patch-with-stat --patch-with-raw --word-diff --color-words
+  --function-context --binary --combined-all-paths --irreversible-delete --check"""
+_NO_CONTENT_WORDS = """--stat --name-only --name-status --shortstat --numstat --summary --raw --dirstat -s --no-patch
+  --quiet --compact-summary --dirstat-by-file --cumulative"""
+_PATCH, _NO_CONTENT = frozenset(_PATCH_WORDS.split()), frozenset(_NO_CONTENT_WORDS.split())
+_ONLY_WITH_PATCH = frozenset(
+    ("git log", "git whatchanged", "git reflog", "git stash list", "git stash show", "git diff-tree")
+)
+_PATCH_BY_DEFAULT = frozenset(("git diff", "git show", "git diff-index", "git diff-files"))
+
+_CHOOSING_WORDS = """-g -c -m -n -i -E -F -P -R --cc --all --merges --no-merges --first-parent --reverse --follow
+  --full-diff --left-only --right-only --boundary --cherry --cherry-mark --cherry-pick --full-history --dense --sparse
+  --simplify-merges --simplify-by-decoration --show-pulls --walk-reflogs --merge --regexp-ignore-case --basic-regexp
+  --extended-regexp --fixed-strings --perl-regexp --all-match --invert-grep --do-walk --no-walk --ignore-missing --not
+  --bisect --remove-empty --exclude-first-parent-only --root --ancestry-path --reflog --branches --tags --remotes
+  --glob --exclude --since --after --until --before --since-as-filter --author --committer --grep --grep-reflog
+  --max-count --skip --min-parents --max-parents --max-age --min-age --date-order --author-date-order --topo-order
+  --left-right --diff-merges --cached --staged --merge-base --base --ours --theirs --include-untracked
+  --only-untracked"""
+_CHOOSING: Final = frozenset(_CHOOSING_WORDS.split())
+"""Options that choose revisions or the sides of a comparison. Those that only narrow what is shown of them, and those
+that find renamed files, are left out: without them git lists more names."""
+_ONLY_NAMES = ("--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv", "--name-only", "-z")
+_COPIES = frozenset(("-C", "--find-copies", "--find-copies-harder"))
+_OF_WORK_TREE = frozenset(("git diff", "git diff-files"))
+_HASH = lazy_pattern(r"[0-9a-f]{4,64}")
+_RANGE = lazy_pattern(r"\.\.|^\^|\^[!@]$|\^-\d*$")
+_COLON = lazy_pattern(r"\{[^}]*\}|(:)")
+
+
+def check_git(
+    name: str,
+    options: Collection[str],
+    texts: Texts,
+    operands: tuple[Sequence[str], Sequence[str]],
+    situation: Situation,
+) -> None:
+    """Raise if a git command shows lines of a file that may hold secrets or that a rule about reading covers.
+    ``operands`` are the revisions and the paths that limit it; without paths, all files count.
+
+    Raises:
+        UnprovenError: it does, or that is unknown.
+    """
+    revisions, paths = operands
+    if situation.effects_only:
+        return
+    if name == "git cat-file" and {"-p", "-t", "-s", "-e"}.isdisjoint(options) and len(revisions) < 2:
+        return
+    if name != "git cat-file" and not _shows_lines(name, set(options), texts):
+        return
+    for path in paths:
+        _check_pathspec(path, situation)
+    limits = [path for path in paths if not path.startswith((":!", ":^"))]
+    if not _COPIES.isdisjoint(options):
+        _check_tracked(name, (), (), situation, all_of_them=True)
+    if name == "git cat-file":
+        if "-p" in options or "blob" in revisions:
+            _chosen(name, [word for word in revisions if word not in ("blob", "commit", "tag", "tree")], situation)
+    elif name == "git grep":
+        _check_grep(options, revisions, paths, limits, situation)
+    elif not revisions and name in _OF_WORK_TREE and {"--cached", "--staged", "--merge-base"}.isdisjoint(options):
+        _check_tracked(name, paths, limits, situation)
+    elif any(option == "-L" for option, _ in texts):
+        for option, value in texts:
+            if option == "-L":
+                file = value.rpartition(":")[2]
+                _check_names(name, ("log", "--follow", "--format=", "--name-only", "-z", "--", file), situation)
+    else:
+        chosen = _chosen(name, revisions, situation)
+        if chosen is not None:
+            limited = () if name.startswith("git stash") else ("--", *paths)
+            _check_names(name, (*_listing(name, options, texts), *chosen, *limited), situation)
+
+
+def _shows_lines(name: str, given: set[str], texts: Texts) -> bool:
+    if name == "git grep":
+        return True
+    if _PATCH & given:
+        return name in _ONLY_WITH_PATCH | _PATCH_BY_DEFAULT
+    if name in _PATCH_BY_DEFAULT:
+        return not _NO_CONTENT & given
+    merges = any(option == "--diff-merges" and value not in ("off", "none") for option, value in texts)
+    return name in _ONLY_WITH_PATCH and merges and not _NO_CONTENT & given
+
+
+def _listing(name: str, options: Collection[str], texts: Texts) -> Iterator[str]:
+    """The words of the git command that lists names, with all that chooses revisions."""
+    words = name.removeprefix("git ").split()
+    yield from ["log", "--full-history"] if words == ["whatchanged"] else words
+    if words[0] in ("log", "show", "whatchanged"):
+        yield "--no-show-signature"
+    if words[0] in ("log", "show", "whatchanged", "reflog") or words == ["stash", "list"]:
+        yield "--format="
+    if words == ["diff-tree"]:
+        yield from ("-r", "--no-commit-id")
+    valued = {option for option, _ in texts}
+    for option in sorted(options):
+        if (option in _CHOOSING and option not in valued) or re.fullmatch(r"-\d+", option):
+            yield option
+    for option, value in texts:
+        if option in _CHOOSING:
+            yield f"{option}{'=' if option.startswith('--') and value else ''}{value}"
+    yield from _ONLY_NAMES[1 if "--follow" in options else 0 :]
+
+
+# --- revisions -----------------------------------------------------------------------------------------------------
+
+
+def path_in_revision(word: str) -> str | None:
+    """The path in a word such as ``HEAD:src/main.py`` or ``:0:README.md``; None if it names a revision."""
+    if word.startswith((":/", ":(", ":!", ":^")):
+        return None
+    if found := re.match(r":[0-3]:", word):
+        return word[found.end() :]
+    colon = next((found for found in _COLON.finditer(word) if found[1]), None)
+    return None if colon is None else word[colon.end() :]
+
+
+def _chosen(name: str, revisions: Sequence[str], situation: Situation) -> list[str] | None:
+    """The revisions whose changes are shown; None if only contents are shown that the words name.
+
+    Raises:
+        UnprovenError: a content is shown whose name is unknown or may not be shown.
+    """
+    words = list(revisions)
+    if name == "git reflog" and words[:1] == ["show"]:
+        words.pop(0)
+    paths = [path for word in words if (path := path_in_revision(word)) is not None]
+    for path in paths:
+        _object_to(name, posixpath.join(situation.start, path), situation)
+        _object_to(name, posixpath.join(_top(situation), path), situation)
+    rest = [word for word in words if path_in_revision(word) is None]
+    single = [word for word in rest if _RANGE.search(word) is None]
+    if not rest:
+        return None if paths else []
+    kinds = _objects(name, single, situation)
+    for word, found in zip(single, kinds, strict=True):
+        if found.kind == "blob":
+            _check_blob(name, word, found, situation)
+    if name == "git cat-file":
+        return None
+    if name == "git show":
+        # Behind a tag git would print its text among the names, and of a tree it shows only names.
+        hashes = {word: found.hash for word, found in zip(single, kinds, strict=True) if found.kind == "commit"}
+        shown = [hashes.get(word, word) for word in rest if word not in single or word in hashes]
+        return shown or None
+    if name == "git diff" and kinds and all(found.kind == "blob" for found in kinds) and len(single) == len(rest):
+        return None
+    return rest
+
+
+def _objects(name: str, words: Sequence[str], situation: Situation) -> tuple[GitObject, ...]:
+    known = situation.facts.objects(situation.start, words) if words else ()
+    if known is None:
+        raise _unknown(name, situation)
+    return known
+
+
+def _check_blob(name: str, word: str, found: GitObject, situation: Situation) -> None:
+    """Raise unless the content with this hash is that of a tracked file that may be shown."""
+    names = situation.facts.names_of_blob(situation.start, found.hash)
+    if not names:
+        rule = next(iter(situation.rules.rules), None)
+        raise UnprovenError(f"{name} would show {word}, a content whose file name is unknown", soft=True, rule=rule)
+    for path in names:
+        situation.object_to_showing(path, f"{name} may show {_short(path, situation)}")
+
+
+def _unknown(name: str, situation: Situation) -> UnprovenError:
+    rule = next(iter(situation.rules.rules), None)
+    what = "may hold secrets" if rule is None else f"may hold secrets or your rule {rule.text} covers"
+    return UnprovenError(f"{name} may show files of the history that {what}", soft=True, git_knows=True, rule=rule)
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+def _check_names(name: str, arguments: Sequence[str], situation: Situation) -> None:
+    """Raise if one of the names that git lists for these words may not be shown."""
+    names = situation.facts.names_shown(situation.start, arguments)
+    if names is None:
+        raise _unknown(name, situation)
+    top = _top(situation)
+    for each in dict.fromkeys(names):
+        _object_to(name, posixpath.join(top, each.lstrip("\n")), situation)
+
+
+def _object_to(name: str, path: str, situation: Situation) -> None:
+    situation.object_to_showing(posixpath.normpath(path), f"{name} may show {_short(path, situation)}")
+
+
+def _short(path: str, situation: Situation) -> str:
+    return posixpath.relpath(path, situation.start)
+
+
+def _top(situation: Situation) -> str:
+    return situation.facts.repository(situation.start)
+
+
+def _check_tracked(
+    name: str, paths: Sequence[str], limits: Sequence[str], situation: Situation, *, all_of_them: bool = False
+) -> None:
+    """Raise if the tracked files within the limits include one that may not be shown. A diff shows ``all_of_them``
+    only where it looks for the origin of copies."""
+    tracked = situation.facts.tracked_files(situation.start)
+    if tracked is None:
+        raise UnprovenError("git may track files that hold secrets here", soft=True)
+    shown = [path for path in tracked if _may_object(path, situation)]
+    shown = [path for path in shown if not _left_out(path, paths, limits, situation)]
+    if shown and name == "git diff" and not all_of_them:  # perhaps none of them has changed
+        _check_names(name, ("diff", *_ONLY_NAMES, "--", *paths), situation)
+        return
+    for path in shown:
+        _object_to(name, path, situation)
+
+
+def _may_object(path: str, situation: Situation) -> bool:
+    return (
+        is_secret_in(path, situation.roots, situation.facts.secret_names) or situation.rules.covering(path) is not None
+    )
+
+
+def _check_grep(
+    options: Collection[str],
+    revisions: Sequence[str],
+    paths: Sequence[str],
+    limits: Sequence[str],
+    situation: Situation,
+) -> None:
+    """Raise if ``git grep`` searches a file that may not be shown."""
+    name, top = "git grep", _top(situation)
+    trees = _objects(name, revisions, situation)
+    if all(found.kind == "missing" for found in trees):  # such a word is a path
+        _check_tracked(name, paths, limits, situation)
+    for word, found in zip(revisions, trees, strict=True):
+        if found.kind == "blob" and path_in_revision(word) is None:
+            _check_blob(name, word, found, situation)
+        if found.kind not in ("commit", "tree"):
+            continue
+        names = situation.facts.names_shown(
+            situation.start, ("ls-tree", "-r", "--full-tree", "--name-only", "-z", found.hash)
+        )
+        if names is None:
+            raise _unknown(name, situation)
+        below = path_in_revision(word) or ""
+        for path in (posixpath.join(top, below, each) for each in names):
+            if _may_object(path, situation) and not _left_out(path, paths, limits, situation):
+                _object_to(name, path, situation)
+    if {"--untracked", "--no-exclude-standard"} & set(options):
+        reach = Reach(ignored="--no-exclude-standard" in options)
+        check_below(name, limits or ["."], reach, lambda path: not _excluded(path, paths, situation), situation)
+
+
+def _left_out(path: str, paths: Sequence[str], limits: Sequence[str], situation: Situation) -> bool:
+    return _excluded(path, paths, situation) or (
+        bool(limits) and not any(_covers(limit, path, situation) for limit in limits)
+    )
+
+
+# --- paths ---------------------------------------------------------------------------------------------------------
+
+
+def _check_pathspec(text: str, situation: Situation) -> None:
+    """Raise if the wildcards of a git path target files with secrets rather than files in general."""
+    if text.startswith((":!", ":^")):
+        return
+    bare = re.sub(r"^:(?:\([^)]*\)|/)", "", text)
+    name = bare.rpartition("/")[2]
+    if re.search(r"[*?\[\\]", bare) is None or not name.strip("*"):
+        return
+    if is_secret("/" + name, situation.facts.secret_names) or looks_for_secrets(name.casefold(), situation):
+        raise UnprovenError(f"{text} may stand for files that hold secrets", soft=True)
+
+
+def _covers(limit: str, secret: str, situation: Situation) -> bool:
+    """Whether a git path may match a file; magic words count as yes."""
+    if limit.startswith(":"):
+        return True
+    for path in absolute(limit, situation):
+        normal = posixpath.normpath(path)
+        if re.search(r"[*?\[\\]", limit) is not None:
+            if glob_takes(normal.lstrip("/"), secret.lstrip("/"), loose=True, fold=False):
+                return True
+        elif secret == normal or secret.startswith(normal.rstrip("/") + "/"):
+            return True
+    return False
+
+
+def _excluded(secret: str, paths: Sequence[str], situation: Situation) -> bool:
+    """Whether one of the paths excludes the file by its plain name or folder."""
+    for text in paths:
+        bare = text[2:] if text.startswith((":!", ":^")) else ""
+        if bare and re.search(r"[*?\[\\:(]", bare) is None:
+            for path in absolute(bare, situation):
+                normal = posixpath.normpath(path)
+                if secret == normal or secret.startswith(normal.rstrip("/") + "/"):
+                    return True
+    return False

@@ -1,0 +1,164 @@
+"""Git keeps what left the tree: what a command shows is decided by the revisions that it shows."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from swecli.core.permissions.facts import GIT_SECONDS, OsFacts
+from swecli.core.permissions.shell.history import path_in_revision
+from swecli.core.permissions.types import Rule
+from tests.support.shell_workspace import ShellWorkspace
+
+CORPUS = Path(__file__).parent / "corpus" / "history.txt"
+LINES = [tuple(line.split("\t")) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
+"""Whether the secret that left the tree is shown, and the command."""
+SHOWS, HIDES = ([command for label, command in LINES if label == kind] for kind in ("shows", "hides"))
+
+
+def git(root: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=root, check=True, capture_output=True
+    )
+    return done.stdout.decode().strip()
+
+
+def with_history(base: Path, secret: str = "conf/.env") -> ShellWorkspace:
+    """A repository in which a file was committed and removed in the commit before the last one; ``old`` and ``v1`` are
+    the commit that still has it, the stash as well, ``side`` is a merge."""
+    work = ShellWorkspace(base, secrets=False)
+    root = work.root
+    (root / ".gitignore").write_text("/sub\n/.env\n/conf/\n/link\n")
+    git(root, "init", "-q", "-b", "main")
+    (root / secret).parent.mkdir(exist_ok=True)
+    (root / secret).write_text("KEY=1\nB=2\nC=3\nD=4\n")
+    git(root, "add", ".")
+    git(root, "add", "-f", secret)
+    git(root, "commit", "-qm", "first")
+    git(root, "tag", "-am", "one", "v1")
+    git(root, "branch", "old")
+    (root / secret).write_text("KEY=2\nB=2\nC=3\nD=4\n")
+    git(root, "stash", "-q")
+    git(root, "mv", "-f", secret, "plain.txt")
+    with (root / "plain.txt").open("a") as plain:
+        plain.write("E=5\n")
+    git(root, "commit", "-qam", "removed")
+    (root / "src" / "main.py").write_text("print(2)\n")
+    git(root, "commit", "-qam", "last")
+    git(root, "tag", "-am", "two", "v2")
+    git(root, "checkout", "-q", "-b", "side", "old")
+    (root / "other.txt").write_text("x\n")
+    git(root, "add", "other.txt")
+    git(root, "commit", "-qm", "other")
+    git(root, "merge", "-q", "--no-edit", "main")
+    git(root, "checkout", "-q", "main")
+    return work
+
+
+def filled(work: ShellWorkspace, command: str, secret: str = "conf/.env") -> str:
+    """The command with the hashes of the secret content and of a harmless one."""
+    blob, other = (git(work.root, "rev-parse", name) for name in (f"old:{secret}", "HEAD:README.md"))
+    return command.replace("BLOB", blob).replace("SHORT", blob[:8]).replace("OTHER", other)
+
+
+@pytest.fixture(scope="module")
+def removed(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
+    return with_history(tmp_path_factory.mktemp("removed"))
+
+
+@pytest.fixture(scope="module")
+def ruled(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
+    return with_history(tmp_path_factory.mktemp("ruled"), "conf/plan.md")
+
+
+@pytest.mark.parametrize("command", SHOWS)
+def test_what_left_the_tree_is_not_shown_without_a_question(removed: ShellWorkspace, command: str) -> None:
+    for policy in (removed.policy(), removed.policy(mode="auto", sandbox="full")):
+        decision = removed.decide(filled(removed, command), policy)
+        assert decision.outcome == "ask", decision.reason
+
+
+@pytest.mark.parametrize("command", HIDES)
+def test_what_shows_other_files_runs(removed: ShellWorkspace, command: str) -> None:
+    decision = removed.decide(filled(removed, command))
+    assert decision.outcome == "allow", decision.reason
+
+
+def test_the_question_names_the_file_that_left(removed: ShellWorkspace) -> None:
+    reason = removed.decide("git log -p").reason
+    assert reason == "git log may show conf/.env, which may hold secrets, so it needs your approval."
+
+
+@pytest.mark.parametrize("command", SHOWS)
+def test_a_rule_about_reading_holds_for_the_history(ruled: ShellWorkspace, command: str) -> None:
+    rules = (Rule("deny", "Read(conf/**)", "user"), Rule("allow", "Bash", "user"))
+    for policy in (ruled.policy(rules=rules), ruled.policy(rules=rules, yolo=True)):
+        assert ruled.decide(filled(ruled, command, "conf/plan.md"), policy).outcome != "allow"
+
+
+@pytest.mark.parametrize("command", HIDES)
+def test_a_rule_about_reading_stops_nothing_else_of_the_history(ruled: ShellWorkspace, command: str) -> None:
+    policy = ruled.policy(rules=(Rule("deny", "Read(conf/**)", "user"),))
+    decision = ruled.decide(filled(ruled, command, "conf/plan.md"), policy)
+    assert decision.outcome == "allow", decision.reason
+
+
+@pytest.mark.parametrize("command", [*SHOWS, *HIDES])
+def test_where_nothing_secret_ever_was_git_only_asks_about_contents_without_a_name(
+    ruled: ShellWorkspace, command: str
+) -> None:
+    decision = ruled.decide(filled(ruled, command, "conf/plan.md"))
+    nameless = ("BLOB" in command or "SHORT" in command) and " -t " not in command and " -s " not in command
+    expected = "ask" if nameless or ".env" in command else "allow"
+    assert decision.outcome == expected or command.startswith(("cd ", "git -C")), decision.reason
+
+
+def test_without_git_the_question_says_that_git_may_refute_it(removed: ShellWorkspace) -> None:
+    quick = removed.policy(facts=OsFacts(removed.environment).without_programs())
+    for command in ("git log -p", "git show HEAD", "git cat-file -p HEAD"):
+        decision = removed.decide(command, quick)
+        assert (decision.outcome, decision.git_knows) == ("ask", True)
+    assert removed.decide("git diff", quick).outcome == "allow"
+    assert removed.decide("git show HEAD:src/main.py", quick).outcome == "allow"
+
+
+def test_a_history_that_takes_too_long_asks(removed: ShellWorkspace, tmp_path: Path) -> None:
+    slow = tmp_path / "bin"
+    slow.mkdir()
+    (slow / "git").write_text(f"#!/bin/sh\nexec /bin/sleep {GIT_SECONDS * 40:g}\n")
+    (slow / "git").chmod(0o755)
+    environment = {**removed.environment, "PATH": f"{slow}:/usr/bin:/bin"}
+    decision = removed.decide("git log -p", removed.policy(facts=OsFacts(environment)))
+    assert (decision.outcome, decision.git_knows) == ("ask", True)
+
+
+def test_settings_of_the_user_do_not_change_what_git_lists(removed: ShellWorkspace) -> None:
+    settings = removed.home / ".gitconfig"
+    settings.write_text(
+        "[log]\n\tshowSignature = true\n\tfollow = true\n[diff]\n\trelative = true\n\trenames = copies\n"
+    )
+    try:
+        for command in ("git log -p", "git diff HEAD~2", "git show HEAD~1", "cd src && git diff HEAD~2"):
+            assert removed.decide(command).outcome == "ask", command
+    finally:
+        settings.unlink()
+
+
+@pytest.mark.parametrize(
+    ("word", "path"),
+    [
+        ("HEAD:src/a.py", "src/a.py"),
+        (":0:a", "a"),
+        (":a", "a"),
+        ("HEAD", None),
+        (":/fix: it", None),
+        ("HEAD^{/fix: it}", None),
+        ("HEAD@{2026-01-01 10:00}", None),
+        ("HEAD@{10:00}:a:b", "a:b"),
+        (":(glob)*", None),
+    ],
+)
+def test_a_path_in_a_revision_is_told_from_a_revision(word: str, path: str | None) -> None:
+    assert path_in_revision(word) == path
