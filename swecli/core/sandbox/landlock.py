@@ -18,7 +18,7 @@ from swecli.core.sandbox.plan import Disk, Plan
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-EPERM, ENOSYS = 1, 38
+EPERM, ENOSYS, EOPNOTSUPP = 1, 38, 95
 _NUMBER, _ARCH, _ARGUMENT = 0, 4, 16
 """Offsets in ``struct seccomp_data``; each argument has eight bytes, the low half first."""
 _X32_BIT = 0x40000000
@@ -34,22 +34,36 @@ class Architecture(Struct, frozen=True):
 
 
 _COMMON = {"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "clone3": 435, "pidfd_getfd": 438}
+_COMMON |= {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
 _NAMES = (
     *("socket", "socketpair", "clone", "unshare", "setns", "ioctl", "add_key", "request_key", "keyctl", "bpf"),
     *("userfaultfd", "perf_event_open", "open_by_handle_at", "kexec_load", "kexec_file_load"),
-    *("init_module", "finit_module", "delete_module", "reboot"),
+    *("init_module", "finit_module", "delete_module", "reboot", "ptrace", "process_vm_readv", "process_vm_writev"),
+    *("fchmod", "fchmodat", "fchown", "fchownat", "utimensat"),
+    *("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
 )
 _X86_64 = (41, 53, 56, 272, 308, 16, 248, 249, 250, 321, 323, 298, 304, 246, 320, 175, 313, 176, 169)
+_X86_64 += (101, 310, 311, 91, 268, 93, 260, 280, 188, 189, 190, 197, 198, 199)
 _AARCH64 = (198, 199, 220, 97, 268, 29, 217, 218, 219, 280, 282, 241, 265, 104, 294, 105, 273, 106, 142)
+_AARCH64 += (117, 270, 271, 52, 53, 55, 54, 88, 5, 6, 7, 14, 15, 16)
+_OLD = {"chmod": 90, "chown": 92, "lchown": 94, "utime": 132, "utimes": 235, "futimesat": 261}
+"""System calls that newer architectures lack."""
 ARCHITECTURES = {
-    "x86_64": Architecture(0xC000003E, True, {**_COMMON, **dict(zip(_NAMES, _X86_64, strict=True))}),
+    "x86_64": Architecture(0xC000003E, True, {**_COMMON, **_OLD, **dict(zip(_NAMES, _X86_64, strict=True))}),
     "aarch64": Architecture(0xC00000B7, False, {**_COMMON, **dict(zip(_NAMES, _AARCH64, strict=True))}),
 }
 _REFUSED = (
     *("io_uring_setup", "io_uring_enter", "io_uring_register", "add_key", "request_key", "keyctl", "bpf"),
     *("userfaultfd", "perf_event_open", "open_by_handle_at", "kexec_load", "kexec_file_load", "init_module"),
-    *("finit_module", "delete_module", "reboot", "setns", "pidfd_getfd"),
+    *("finit_module", "delete_module", "reboot", "setns", "pidfd_getfd", "ptrace"),
+    *("process_vm_readv", "process_vm_writev"),
 )
+_MODES = (
+    """chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat file_setattr"""
+)
+_ATTRIBUTES = """setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat"""
+_FLAGS = (0x40086602, 0x401C5820)
+"""Requests of ``ioctl`` that set a file's flags or its project: FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR."""
 
 
 def machine(name: str) -> Architecture | None:
@@ -57,8 +71,9 @@ def machine(name: str) -> Architecture | None:
     return ARCHITECTURES.get({"amd64": "x86_64", "arm64": "aarch64"}.get(name, name))
 
 
-def program(architecture: Architecture, families: Sequence[int]) -> bytes:
-    """The filter. ``families`` are the address families that sockets may use."""
+def program(architecture: Architecture, families: Sequence[int], *, metadata: bool = True) -> bytes:
+    """The filter. ``families`` are the address families that sockets may use; without ``metadata`` no mode, owner, time
+    or attribute of a file can be changed."""
     calls = architecture.calls
     code: list[tuple[int, int, int, int]] = [
         (_LOAD, 0, 0, _ARCH),
@@ -70,11 +85,15 @@ def program(architecture: Architecture, families: Sequence[int]) -> bytes:
         code += [(_JUMP_AT_LEAST, 0, 1, _X32_BIT), _fail(ENOSYS)]
     for name in _REFUSED:
         code += [(_JUMP_EQUAL, 0, 1, calls[name]), _fail(EPERM)]
+    for names, error in () if metadata else ((_MODES, EPERM), (_ATTRIBUTES, EOPNOTSUPP)):
+        for name in names.split():
+            code += [(_JUMP_EQUAL, 0, 1, calls[name]), _fail(error)] if name in calls else []
     code += [(_JUMP_EQUAL, 0, 1, calls["clone3"]), _fail(ENOSYS)]
     for name in ("clone", "unshare"):
         code += _when(calls[name], [(_LOAD, 0, 0, _ARGUMENT), (_JUMP_ANY_BIT, 0, 1, _CLONE_NEWUSER), _fail(EPERM)])
     request = [(_LOAD, 0, 0, _ARGUMENT + 8)]
-    request += [line for number in (_TIOCSTI, _TIOCLINUX) for line in ((_JUMP_EQUAL, 0, 1, number), _fail(EPERM))]
+    requests = (_TIOCSTI, _TIOCLINUX, *(() if metadata else _FLAGS))
+    request += [line for number in requests for line in ((_JUMP_EQUAL, 0, 1, number), _fail(EPERM))]
     code += _when(calls["ioctl"], request)
     for name, allowed in (("socket", tuple(families)), ("socketpair", (AF_UNIX,))):
         code += _when(calls[name], [(_LOAD, 0, 0, _ARGUMENT), *_one_of(allowed), _fail(EPERM)])
@@ -139,8 +158,9 @@ def handled(abi: int, *, network: bool) -> tuple[int, int, int]:
     return files, net, _SCOPE_ABSTRACT | _SCOPE_SIGNAL if abi >= 6 else 0
 
 
-def uncovered(abi: int, *, network: bool) -> tuple[str, ...]:
-    found = ["modes, owners, times and attributes of your files", "names of hidden files"]
+def uncovered(abi: int, *, network: bool, filtered: bool) -> tuple[str, ...]:
+    found = [] if filtered else ["modes, owners, times and attributes of your files"]
+    found += ["names of hidden files"]
     found += ["truncating files outside"] if abi < 3 else []
     found += ["signals to other programs"] if abi < 6 else []
     return (*found, *(("the network", "Unix sockets of other programs") if network else ()))

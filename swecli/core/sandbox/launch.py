@@ -240,12 +240,13 @@ def landlock_abi() -> int:
 @functools.cache
 def filter_program(machine: str, layer: str, network: bool) -> bytes:
     """The system call filter for a layer; empty on an unknown machine. In their own network namespace commands may
-    connect to themselves; without one only socket pairs are allowed, because Landlock does not cover Unix sockets."""
+    connect to themselves; without one only socket pairs are allowed, because Landlock does not cover Unix sockets. Nor
+    does it cover metadata, so no command may change that."""
     known = landlock.machine(machine)
     if known is None:
         return b""
     families = (landlock.AF_UNIX, landlock.AF_INET, landlock.AF_INET6, landlock.AF_NETLINK)
-    return landlock.program(known, families if layer == "bwrap" or network else ())
+    return landlock.program(known, families if layer == "bwrap" or network else (), metadata=layer == "bwrap")
 
 
 def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None) -> Launch:

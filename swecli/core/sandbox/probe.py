@@ -302,7 +302,7 @@ class Machine:
         if not filter_program(os.uname().machine, "bwrap", request.options.network):
             uncovered += (f"special sockets (no system call table for {os.uname().machine})",)
         facts = (
-            "canaries 2",
+            "canaries 3",
             *(platform.release(), platform.version(), found.path, str(found.version), found.identity),
             *(str(os.geteuid()), str(request.options.network), *request.options.writable, *request.options.hide),
         )
@@ -327,9 +327,10 @@ class Machine:
         if not result.held:
             return off(f"{why}, and Landlock {_why(result)}")
         plan = planned(request)
-        open_ = (*landlock.uncovered(self._abi, network=request.options.network), *plan.uncovered)
-        filtered = bool(filter_program(os.uname().machine, "landlock", request.options.network))
-        holds = landlock.holds(self._abi, network=request.options.network, filtered=filtered)
+        network = request.options.network
+        filtered = bool(filter_program(os.uname().machine, "landlock", network))
+        open_ = (*landlock.uncovered(self._abi, network=network, filtered=filtered), *plan.uncovered)
+        holds = landlock.holds(self._abi, network=network, filtered=filtered)
         holds = holds and not result.unix
         state = SandboxState("partial", "landlock", why, open_, checked=True, holds=holds and not plan.uncovered)
         return replace(state, advice=plan.advice, closable=bool(plan.advice)) if holds else state

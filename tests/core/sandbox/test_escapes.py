@@ -63,8 +63,14 @@ ESCAPES = {
     "[print('OPENED') for path in places if try_(open, path, 'r+')]",
     # metadata
     "change a mode": 'os.chmod(OUT + "/victim", 0o777)',
+    "change a mode by a descriptor": 'os.fchmod(os.open(OUT + "/victim", os.O_RDONLY), 0o777)',
+    "change an owner": 'os.chown(OUT + "/victim", 1234, 1234)',
     "change a time": 'os.utime(OUT + "/victim", (1, 1))',
+    "change a time by a descriptor": 'os.utime(os.open(OUT + "/victim", os.O_RDONLY), (1, 1))',
     "change an attribute": 'os.setxattr(OUT + "/victim", "user.x", b"1")',
+    "change an attribute by a descriptor": 'os.setxattr(os.open(OUT + "/victim", os.O_RDONLY), "user.x", b"1")',
+    "change a flag": "import fcntl; flags = bytearray(8)\n"
+    'fcntl.ioctl(os.open(OUT + "/victim", os.O_RDONLY), 0x40086602, flags); print("OPENED")',
     # what other programs obey
     "plant a hook": 'write(".git/hooks/pre-commit")',
     "change git's configuration": 'write(".git/config", "[core]\\nfsmonitor=/bin/x\\n")',
@@ -101,6 +107,12 @@ ESCAPES = {
     "open a packet socket": 'socket.socket(17, socket.SOCK_RAW, 3); print("OPENED")',
     "signal a process": "os.kill(PID, signal.SIGKILL)",
     "trace a process": "opened(libc.ptrace(16, PID, 0, 0))",
+    "be traced": "opened(libc.ptrace(0, 0, 0, 0))",
+    "trace a child": "child = os.fork()\nif child == 0: signal.pause()\n"
+    "result = libc.ptrace(0x4206, child, 0, 0); os.kill(child, 9); opened(result)",
+    "read a child's memory": "child = os.fork()\nif child == 0: signal.pause()\n"
+    "buffer = ctypes.create_string_buffer(8); vector = (ctypes.c_uint64 * 2)(ctypes.addressof(buffer), 8)\n"
+    "result = libc.process_vm_readv(child, vector, 1, vector, 1, 0); os.kill(child, 9); opened(result)",
     "read a process's environment": 'print(open(f"/proc/{PID}/environ").read())',
     "write a process's memory": 'open(f"/proc/{PID}/mem", "r+b"); print("OPENED")',
     "go through a process's root": 'write(f"/proc/{PID}/root{OUT}/new")',
@@ -124,12 +136,7 @@ ESCAPES = {
     'if try_(os.fstat, fd) and "lock" in os.readlink(f"/proc/self/fd/{fd}")]',
 }
 
-UNDER_LANDLOCK = {
-    "change a mode",
-    "change a time",
-    "change an attribute",
-    "survive the command",
-}
+UNDER_LANDLOCK = {"survive the command"}
 """The documented limits (docs/sandbox.md)."""
 
 

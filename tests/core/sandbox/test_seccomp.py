@@ -94,3 +94,34 @@ def test_names_of_machines() -> None:
     assert machine("arm64") is machine("aarch64") is ARCHITECTURES["aarch64"]
     assert machine("amd64") is ARCHITECTURES["x86_64"]
     assert machine("riscv64") is None
+
+
+def test_no_metadata_changes_where_nothing_else_prevents_it(architecture: Architecture) -> None:
+    free, calls = program(architecture, (AF_UNIX,)), architecture.calls
+    shut = program(architecture, (AF_UNIX,), metadata=False)
+    for name in (
+        "fchmod",
+        "fchmodat",
+        "fchmodat2",
+        "fchown",
+        "fchownat",
+        "utimensat",
+        "file_setattr",
+        "chmod",
+        "utime",
+    ):
+        if name in calls:
+            assert judge(free, architecture.audit, calls[name]) == ALLOW, name
+            assert judge(shut, architecture.audit, calls[name]) == EPERM, name
+    for name in ("setxattr", "fsetxattr", "setxattrat", "removexattr", "fremovexattr"):
+        assert judge(free, architecture.audit, calls[name]) == ALLOW, name
+        assert judge(shut, architecture.audit, calls[name]) == errno.EOPNOTSUPP, name
+    for request in (0x40086602, 0x401C5820):
+        assert judge(free, architecture.audit, calls["ioctl"], 3, request) == ALLOW
+        assert judge(shut, architecture.audit, calls["ioctl"], 3, request) == EPERM
+
+
+def test_no_process_is_traced(architecture: Architecture) -> None:
+    code, calls = program(architecture, (AF_UNIX,)), architecture.calls
+    for name in ("ptrace", "process_vm_readv", "process_vm_writev"):
+        assert judge(code, architecture.audit, calls[name]) == EPERM, name
