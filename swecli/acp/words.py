@@ -26,6 +26,8 @@ TOOLS: Final[Mapping[str, tuple[ToolKind, str]]] = {
     "shell": ("execute", "Run"),
     "job": ("execute", "Job"),
     "web_fetch": ("fetch", "Fetch"),
+    "web_search": ("fetch", "Search the web"),
+    "cited_sources": ("fetch", "Sources"),
     "update_todos": ("think", "Todos"),
     "scratchpad": ("think", "Scratchpad"),
     "memory": ("edit", "Memory"),

@@ -33,7 +33,16 @@ from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, without_password
 from swecli.core.llm.capabilities import CapabilitySource, capability_sources
-from swecli.core.llm.catalog import PriceList, Pricer, cost_of, cost_text, load_catalog, read_prices, utc_now
+from swecli.core.llm.catalog import (
+    PriceList,
+    Pricer,
+    cost_of,
+    cost_text,
+    load_catalog,
+    read_prices,
+    utc_now,
+    with_searches,
+)
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.exchange_dump import ExchangeDump
@@ -104,7 +113,7 @@ class Prices:
             return cost_text(usage.cost)
         model_ref = self._meant.get(model_ref, model_ref)
         if model_ref in self._own:
-            cost = cost_of(self._own[model_ref], usage, utc_now())
+            cost = with_searches(cost_of(self._own[model_ref], usage, utc_now()), model_ref.partition("/")[0], usage)
             return cost_text(cost) if cost is not None else None
         provider, _, model = model_ref.partition("/")
         address = self._addresses.get(model_ref, "")

@@ -44,6 +44,7 @@ from swecli.core.config.settings import (
     SandboxSettings,
     Settings,
     SubagentSettings,
+    WebSearchSettings,
     fallback_models,
     side_models,
 )
@@ -72,6 +73,7 @@ from swecli.core.engine.spending_limits import Span as BudgetSpan
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.git import git_facts, repository_of
 from swecli.core.llm.types import ServerClearing
+from swecli.core.llm.types import WebSearch as ProviderSearch
 from swecli.core.memory.places import NOTES
 from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.git_facts import git_problem
@@ -90,6 +92,7 @@ from swecli.core.tools.search import Locate
 from swecli.core.tools.session_tools import AskUser, SkillTool, TaskTool
 from swecli.core.tools.symbols import Symbols
 from swecli.core.tools.web_fetch import WebFetch
+from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.core.workspace.atomic_write import sweep_temporary
 from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep
@@ -114,6 +117,13 @@ def context_limits(settings: Settings) -> Limits:
         ComponentLimits(**asdict(context.limits)),
         _server_clearing(context),
     )
+
+
+def _web_search(wish: WebSearchSettings) -> ProviderSearch | None:
+    """The provider's search, unless the user has a search engine."""
+    if not wish.enabled or wish.url is not None:
+        return None
+    return ProviderSearch(wish.allowed_domains, wish.blocked_domains, wish.max_per_turn, wish.max_per_turn)
 
 
 def _server_clearing(context: ContextSettings) -> ServerClearing | None:
@@ -347,6 +357,22 @@ def workspace_mark(paths: Paths, cwd: Path) -> str:
     return hashlib.sha256(os.fsencode(paths.workspace_data(cwd))).hexdigest()[:16]
 
 
+def _context(
+    values: Adjustable, monitor: TokenMonitor, search: ProviderSearch | None, tools: ToolRegistry, texts: PromptTexts
+) -> ContextManager:
+    made = ContextManager(
+        tools.schemas(),
+        texts,
+        values.context,
+        monitor,
+        values.advice,
+        lean_schemas(tools),
+        special_tools=tools.special,
+    )
+    made.web_search = search
+    return made
+
+
 def build_services(
     options: LaunchOptions,
     startup: Startup,
@@ -374,20 +400,14 @@ def build_services(
     monitor = token_monitor(options, startup)
     values = adjustable(options, startup)
 
-    def context(tools: ToolRegistry, texts: PromptTexts) -> ContextManager:
-        return ContextManager(
-            tools.schemas(),
-            texts,
-            values.context,
-            monitor,
-            values.advice,
-            lean_schemas(tools),
-            special_tools=tools.special,
-        )
+    context = partial(_context, values, monitor, _web_search(startup.loaded.settings.web_search))
 
     def context_for(tools: ToolRegistry, prompt: str) -> ContextManager:
         append = "\n\n".join(filter(None, (texts.append, prompt)))
-        return context(tools, replace(texts, append=append, headless=False))
+        made = context(tools, replace(texts, append=append, headless=False))
+        if WebFetch.name not in tools.names():
+            made.web_search = None  # a profile without the web has no search either
+        return made
 
     services = Services(
         workspace=Workspace(options.cwd, (options.cwd, *options.add_dirs), environment),
@@ -504,6 +524,10 @@ def own_tools(settings: Settings, files: ExtensionFiles, project: ProjectIndex |
         ),  # without automatic compaction only the user compacts
     }
     own: list[AnyTool] = [tool for tool in builtin_tools(settings.tools.command_timeout) if tool.name not in left_out]
+    search = settings.web_search
+    if search.enabled and search.url is not None:
+        engine = SearchEngine(search.url, search.allowed_domains, search.blocked_domains, search.max_per_turn)
+        own.append(WebSearch(engine))
     if any(skill.for_model for skill in files.now.skills.values()):
         own.append(SkillTool(lambda: files.now.skills))
     if project is not None:

@@ -17,7 +17,8 @@ from swecli.commands.base import Clip, CommandResult, SlashCommand, Word, fixed_
 from swecli.commands.context import labelled, number
 from swecli.commands.mode import MODE_MEANINGS, mode_label, mode_meaning
 from swecli.core.context_management.instructions import MAX_BYTES, nested_instructions, project_root, read_head
-from swecli.core.engine.state import Tally
+from swecli.core.engine.state import Spending, Tally
+from swecli.core.llm.catalog import SEARCH_PRICES
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
 from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.commands import CarryOut, SetMode, Submit
@@ -243,10 +244,23 @@ def usage_text(view: SessionView) -> str:
                 "?" if silent else known(totals.cache_read) + (f" ({percent(share)})" if share is not None else ""),
             ),
             ("Output tokens", known(totals.output_tokens)),
+            *([("Web searches", _searches(view.spending))] if view.spending.total.usage.web_searches else []),
             ("Cache share of the last request", percent(cache) if cache is not None else "?"),
             ("Cost", _cost(totals.cost, totals.estimated) if totals.steps else "no request yet"),
         )
     )
+
+
+def _searches(spending: Spending) -> str:
+    """Number and cost of the providers' web searches."""
+    counts = {model: tally.usage.web_searches or 0 for model, tally in spending.by_model.items()}
+    prices = [SEARCH_PRICES.get(model.partition("/")[0]) for model, count in counts.items() if count]
+    total = number(sum(counts.values()))
+    if None in prices:
+        return total
+    pairs = zip(prices, filter(None, counts.values()), strict=True)
+    cost = sum((price * count for price, count in pairs if price is not None), Decimal(0))
+    return f"{total} ({dollars(cost)}, part of the cost)"
 
 
 def _table(title: str, name: str, rows: Sequence[tuple[str, Tally]]) -> TableBlock:

@@ -36,6 +36,8 @@ TOOL_WORDS: Final[Mapping[str, ToolWords]] = MappingProxyType(
         "update_todos": ToolWords("☑", "Todos", "Planning"),
         "ask_user": ToolWords("?", "Ask", "Asking"),
         "web_fetch": ToolWords("⇣", "Fetch", "Fetching"),
+        "web_search": ToolWords("⌕", "Search the web", "Searching the web", "Search the web?"),
+        "cited_sources": ToolWords("⌕", "Sources", "Collecting sources"),
         "job": ToolWords("&", "Job", "Looking at job"),
         "read_result": ToolWords("◇", "Read result", "Reading result"),
         "recall": ToolWords("↺", "Recall", "Recalling"),

@@ -31,6 +31,9 @@ from swecli.tui.backend import Preferences
 
 MODEL = "openai/gpt-6-sol"
 OTHER: dict[str, Any] = {
+    "web_search.url": "http://localhost:8888/search",
+    "web_search.allowed_domains": ["docs.python.org"],
+    "web_search.blocked_domains": ["example.org"],
     "model.name": "openai/gpt-6-luna",
     "model.summary": "openai/gpt-6-luna",
     "model.small": "openai/gpt-6-luna",

@@ -42,6 +42,12 @@ def contradictions(settings: Settings) -> Iterator[tuple[tuple[Key, ...], str]]:
             "compact before the warning",
         )
     yield from _sizes(settings)
+    search = settings.web_search
+    if search.allowed_domains and search.blocked_domains:
+        yield (
+            (("web_search", "blocked_domains"), ("web_search", "allowed_domains")),
+            "must not be set together with web_search.allowed_domains: providers take one of the lists",
+        )
     if context.min_score_threshold > max(
         context.user_message_score, context.assistant_message_score, context.tool_use_score
     ):

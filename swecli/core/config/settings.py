@@ -205,6 +205,7 @@ Protocol = Literal["openai-chat", "openai-responses", "anthropic-messages", "gem
 _MODEL = lazy_pattern(r"[^/\s]+/\S(?:[\S ]*\S)?")
 _REFERENCE = lazy_pattern(r"[A-Za-z0-9_.-]+|[^/\s]+/\S(?:[\S ]*\S)?")
 _VARIABLE = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
+_DOMAIN = lazy_pattern(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+(/[^\s]*)?")
 _HEADER = lazy_pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
@@ -555,6 +556,28 @@ class ToolSettings(Section):
     """Whether the model can fetch web pages; each host asks, unless WebFetch(domain:host) allows it."""
 
 
+def _domains(value: tuple[str, ...]) -> tuple[str, ...]:
+    for domain in value:
+        if not _DOMAIN.fullmatch(domain):
+            raise ValueError(f"must be domains in lower case, such as docs.python.org, not {domain!r}")
+    return value
+
+
+class WebSearchSettings(Section):
+    """Web search, off by default: the provider's own, or your search engine's."""
+
+    enabled: bool = False
+    """Whether the model can search the web. What it searches for goes to the provider, or to url."""
+    url: Annotated[str, check(_url)] | None = None
+    """Your search engine, which answers GET URL?q=...&format=json like SearXNG; unset: the provider's own search."""
+    allowed_domains: Annotated[tuple[str, ...], check(_domains)] = ()
+    """The only domains that results may come from, subdomains included; empty: all."""
+    blocked_domains: Annotated[tuple[str, ...], check(_domains)] = ()
+    """Domains that results never come from, subdomains included. Not together with allowed_domains."""
+    max_per_turn: Count = 5
+    """Searches in one turn."""
+
+
 class SubagentSettings(Section):
     """Tasks that the model delegates to subagents."""
 
@@ -776,6 +799,7 @@ class Settings(Section):
     log: LogSettings = LogSettings()
     sessions: SessionSettings = SessionSettings()
     tools: ToolSettings = ToolSettings()
+    web_search: WebSearchSettings = WebSearchSettings()
     instructions: InstructionSettings = InstructionSettings()
     memory: MemorySettings = MemorySettings()
     subagents: SubagentSettings = SubagentSettings()

@@ -34,7 +34,7 @@ from swecli.core.context_management.prompt import (
     tail_text,
 )
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.llm.types import AnswerFormat, ModelInfo, ModelRequest, ToolSchema
+from swecli.core.llm.types import AnswerFormat, ModelInfo, ModelRequest, ToolSchema, WebSearch
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import Mode, PromptPrefix, ViewEntry
@@ -68,6 +68,14 @@ class PreparedRequest(Struct, frozen=True):
     def blocked(self) -> bool:
         return self.budget.level == "block"
 
+    def after_searches(self, done: int) -> PreparedRequest:
+        """The request in a turn that has searched the web ``done`` times."""
+        wish = self.request.web_search
+        if wish is None or not done:
+            return self
+        left = replace(wish, left=max(0, wish.max_uses - done))
+        return replace(self, request=replace(self.request, web_search=left))
+
     @property
     def fits(self) -> bool:
         """Whether it may be sent without a compaction before."""
@@ -98,6 +106,8 @@ class ContextManager:
         """What every request to this model has: prompt and tools."""
         self.unattended = texts.headless
         """Whether the prompt says that the run is unattended."""
+        self.web_search: WebSearch | None = None
+        """The provider's web search, from the first request on, as the tools; None = off."""
         self.answer_format: AnswerFormat | None = None
         """Format of the answers in the conversation."""
         self.added_tools: tuple[ToolSchema, ...] = ()
@@ -296,7 +306,7 @@ class ContextManager:
         watermarks: Sequence[int] = (),
     ) -> ModelRequest:
         _, prompt, tools = self._fixed_for(info)
-        return build_request(
+        request = build_request(
             prompt,
             tools,
             messages,
@@ -308,6 +318,7 @@ class ContextManager:
             watermarks=watermarks,
             added_tools=self.added_tools,
         )
+        return request if self.web_search is None else replace(request, web_search=self.web_search)
 
     def _fixed_for(self, info: ModelInfo) -> tuple[ModelInfo, Prompt, tuple[ToolSchema, ...]]:
         if self._fixed is None or self._fixed[0] is not info:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TypeAlias
 
@@ -18,12 +18,16 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.llm.errors import says_overloaded
 from swecli.core.llm.types import (
+    WEB_SEARCH,
     Failed,
     Finished,
     ModelClient,
     ModelInfo,
     ProviderError,
     ReasoningDelta,
+    SearchCited,
+    SearchEnded,
+    SearchStarted,
     StreamEvent,
     StreamNotice,
     TextDelta,
@@ -31,9 +35,12 @@ from swecli.core.llm.types import (
     ToolCallDone,
     ToolCallStarted,
     UsageUpdate,
+    WebSource,
 )
 from swecli.core.permissions.types import Rule
+from swecli.core.protocol.blocks import TableBlock
 from swecli.core.protocol.events import (
+    CITED_SOURCES,
     ContextMeasured,
     ItemCheckpointed,
     ItemCompleted,
@@ -45,6 +52,7 @@ from swecli.core.protocol.events import (
     Notice,
     RetryScheduled,
     StepEnded,
+    UntrustedContent,
 )
 from swecli.core.protocol.messages import (
     Message,
@@ -59,7 +67,10 @@ from swecli.core.protocol.messages import (
     added,
     target_of,
 )
+from swecli.figures import plural
 
+SEARCH_ORIGIN = "the provider's web search"
+"""Origin of the untrusted text of results that the provider gives the model."""
 CHECKPOINT_SECONDS = 0.5
 """Longest time for which displayed text stays unstored."""
 PAUSE_SECONDS = 0.05
@@ -136,10 +147,13 @@ class Answer:
         """Arrival of the oldest and the newest unstored text, in the loop's time."""
         self._usual_gap = 0.0
         self._usage: Usage | None = None
+        self._searches: dict[int, str] = {}
+        """Items of the provider's running searches, by part."""
+        self._searched = False
 
     @property
     def visible(self) -> bool:
-        return bool(self._parts)
+        return bool(self._parts) or self._searched
 
     @property
     def usage(self) -> Usage | None:
@@ -166,14 +180,48 @@ class Answer:
             case ToolCallDone(part=part, call=call):
                 running = self._part(part, "tool", call.name)
                 running.call = call
+            case SearchStarted(part=part, query=query):
+                self._search(part, query)
+            case SearchEnded(part=part, sources=sources, problem=problem):
+                self._end_search(part, sources, problem)
+            case SearchCited(sources=sources):
+                self._cite(sources)
             case UsageUpdate(usage=usage):
                 self._usage = usage
             case _:
                 pass
 
+    def _search(self, part: int, query: str) -> str:
+        """Show a search of the provider like a call, which is no part of the conversation: the provider's own record
+        of it, which is kept for later requests, is."""
+        item = self._recorder.new_item("t")
+        self._searches[part], self._searched = item, True
+        self._recorder.emit(ItemStarted(item, "tool", WEB_SEARCH, query))
+        return item
+
+    def _end_search(self, part: int, sources: Sequence[WebSource], problem: str) -> None:
+        item = self._searches.pop(part, "") or self._search(part, "")
+        self._searches.pop(part, None)
+        blocks = (_sources_table(sources),) if sources else ()
+        detail = problem or (plural(len(sources), "source") if sources else "")
+        if not problem:
+            self._recorder.emit(UntrustedContent(item, SEARCH_ORIGIN))
+        self._recorder.emit(ItemCompleted(item, "error" if problem else "ok", (), blocks, detail))
+
+    def _cite(self, sources: Sequence[WebSource]) -> None:
+        item = self._recorder.new_item("t")
+        self._recorder.emit(ItemStarted(item, "tool", CITED_SOURCES, "cited in the answer"))
+        self._recorder.emit(ItemCompleted(item, "ok", (), (_sources_table(sources),), plural(len(sources), "page")))
+
+    def _close_searches(self, status: ItemStatus) -> None:
+        for item in self._searches.values():
+            self._recorder.emit(ItemCompleted(item, status))
+        self._searches.clear()
+
     def complete(self, message: Message) -> tuple[Call, ...]:
         """End a successful stream: close its items and commit the response. Returns the calls to run."""
         self._stop_timer()
+        self._close_searches("ok")
         items: list[str] = []
         calls: list[Call] = []
         for index, part in enumerate(message.parts):
@@ -196,6 +244,7 @@ class Answer:
         """End a failed or interrupted stream: keep and mark what has arrived, run nothing. ``detail`` goes to the stop
         of the response, ``reason`` is a sentence for the user."""
         self._stop_timer()
+        self._close_searches("interrupted")
         final = dict(enumerate(message.parts)) if message else {}
         for index in sorted(final.keys() - self._parts.keys()):
             part = final[index]
@@ -301,6 +350,10 @@ class Answer:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _sources_table(sources: Sequence[WebSource]) -> TableBlock:
+    return TableBlock(("page", "address"), tuple((source.title or source.url, source.url) for source in sources))
 
 
 _PREFIX: dict[ItemKind, str] = {"text": "a", "reasoning": "r", "tool": "t", "opaque": "o"}

@@ -14,6 +14,7 @@ from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
+    CITED_SOURCES,
     MAIN,
     AgentEnded,
     AgentStarted,
@@ -303,7 +304,7 @@ class SessionState(Struct):
                 self.items = max(self.items + 1, number_of(item))
                 if name and item in self.asked and body.typed:
                     self.titles[item] = body.typed
-                if kind == "tool":
+                if kind == "tool" and name != CITED_SOURCES:
                     self.tools[name] += 1
                     self.last_used[name] = event.seq
             case SessionStarted(mode=mode, model=model, address=address):

@@ -257,6 +257,7 @@ class ToolCalls:
             agents=self._agents,
             editor=self._services.editor,
             code=self._services.code,
+            turn=self._recorder.turn,
         )
 
     def _output(self, item: str, text: str) -> None:

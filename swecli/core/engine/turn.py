@@ -360,7 +360,7 @@ class Turn:
     def _prepare(self, *, changed: bool = False) -> PreparedRequest:
         """The next request; ``changed``: the view has just been cleared or compacted."""
         messages = project(self._recorder.ledger)
-        return self._services.context.prepare(
+        prepared = self._services.context.prepare(
             messages,
             info=self._client.info,
             mode=self._recorder.state.mode,
@@ -377,6 +377,8 @@ class Turn:
             ),
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
+        used = self._account.usage
+        return prepared.after_searches((used.web_searches or 0) if used is not None else 0)
 
     async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
         """The answer, or None if a new request is needed: to continue a broken-off answer, or to ask a fallback for an

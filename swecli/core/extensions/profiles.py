@@ -55,6 +55,7 @@ _TOOLS: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
         "patch": ("apply_patch",),
         "write": ("write_file",),
         "webfetch": ("web_fetch",),
+        "websearch": ("web_search",),
         "todowrite": ("update_todos",),
         "askuserquestion": ("ask_user",),
         "skill": ("skill",),

@@ -49,6 +49,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "search": ("Grep",),
         "list_files": ("Glob", "LS"),
         "web_fetch": ("WebFetch",),
+        "web_search": ("WebSearch",),
         "update_todos": ("TodoWrite",),
         "ask_user": ("AskUserQuestion",),
         "job": ("BashOutput", "TaskOutput", "KillShell"),

@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -387,7 +388,26 @@ class Pricer:
         found = self._catalog().lookup(provider, model)
         prices = found.prices if found is not None else None
         cost = cost_of(prices, usage, self._now()) if prices is not None else None
+        cost = with_searches(cost, provider, usage)
         return cost_text(cost) if cost is not None else None
+
+
+SEARCH_PRICES: Mapping[str, Decimal] = MappingProxyType(
+    {
+        "anthropic": Decimal("0.01"),  # platform.claude.com/docs, pricing: $10 for 1,000 searches
+        "openai": Decimal("0.01"),  # developers.openai.com/api/docs/pricing: $10 for 1,000 calls
+        "gemini": Decimal("0.014"),  # ai.google.dev/gemini-api/docs/pricing: $14 for 1,000 queries of Gemini 3
+    }
+)
+"""US dollars for one search of a provider's own web search; read on 2026-11-28."""
+
+
+def with_searches(cost: Decimal | None, provider: str, usage: Usage) -> Decimal | None:
+    """The cost of a response with its web searches, which are billed besides the tokens; None if a price is unknown."""
+    if cost is None or not usage.web_searches:
+        return cost
+    price = SEARCH_PRICES.get(provider)
+    return None if price is None else cost + usage.web_searches * price
 
 
 def cost_text(amount: Decimal) -> str:

@@ -61,6 +61,8 @@ from swecli.core.llm.types import (
     StreamEvent,
     StreamNotice,
 )
+from swecli.core.llm.web_searches import REFUSED as SEARCH_REFUSED
+from swecli.core.llm.web_searches import obstacle, refuses_search
 from swecli.core.protocol.messages import ImagePart, Message, Part
 from swecli.lazy_pattern import lazy_pattern
 
@@ -407,6 +409,7 @@ class HttpModelClient:
         self._no_images = False
         self._told_blind = False
         self._no_format = False
+        self._no_search = self._told_search = False
         self._context = ErrorContext(
             provider=config.info.provider,
             model=config.info.name,
@@ -450,6 +453,8 @@ class HttpModelClient:
     def _acceptable(self, request: ModelRequest) -> ModelRequest:
         if self._no_format and request.answer_format is not None:
             request = replace(request, answer_format=None)
+        if self._no_search and request.web_search is not None:
+            request = replace(request, web_search=None)
         if self._tools_as_text:
             from swecli.core.llm.text_tools import as_text
 
@@ -484,6 +489,10 @@ class HttpModelClient:
             self._told_clearing = True
             if self._config.target.origin.protocol != CLEARS:
                 yield StreamNotice(NO_CLEARING)
+        if (wish := request.web_search) is not None and not self._told_search:
+            self._told_search = True
+            if why := obstacle(wish, self._config.target, with_tools=bool(request.tools)):
+                yield StreamNotice(f"web_search has no effect here: {why}.")
         names = [tool.name for tool in request.tools]
         calls: TextCallStream | None = None
         for change_number in range(_MAX_CHANGES + 1):
@@ -534,6 +543,10 @@ class HttpModelClient:
         empty if nothing can be changed."""
         if error.kind in _OF_FORM and self.wire_request(request).body != wire.body:  # by a request at the same time
             return CHANGED
+        if request.web_search is not None and not self._no_search and refuses_search(error):
+            self._no_search = True
+            if self.wire_request(request).body != wire.body:
+                return SEARCH_REFUSED.format(error.message[:200])
         if request.answer_format is not None and not self._no_format and refuses_format(error):
             self._no_format = True
             if self.wire_request(request).body != wire.body:

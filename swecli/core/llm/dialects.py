@@ -71,6 +71,8 @@ class Dialect(Struct, frozen=True):
     format_with_tools: Literal["always", "last", "never"] = "always"
     """Requests with tools that may ask for an answer by a schema. ``last``: those after which no call is wanted,
     because the schema prevents calls."""
+    search_with_tools: bool = True
+    """Takes the provider's web search in requests with other tools."""
     images: ImageLimits = ImageLimits()
     """Images that the host accepts."""
 

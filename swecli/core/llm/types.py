@@ -94,6 +94,27 @@ class ServerClearing(Struct, frozen=True):
     exclude_tools: tuple[str, ...] = ()
 
 
+WEB_SEARCH = "web_search"
+"""Name of Anthropic's tool, of swecli's own, and of searches in the transcript."""
+
+
+class WebSearch(Struct, frozen=True):
+    """Request for the provider's own web search. At most one of the lists of domains is set. ``max_uses`` is the
+    number of searches in one turn, ``left`` the number that this turn still has."""
+
+    allowed_domains: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    max_uses: int = 5
+    left: int = 5
+
+
+class WebSource(Struct, frozen=True):
+    """A page that a search found. Both texts come from outside."""
+
+    url: str
+    title: str = ""
+
+
 class AnswerFormat(Struct, frozen=True):
     """JSON schema for the text of the answer. ``last``: the answer ends the work, so that the model needs no tools."""
 
@@ -118,6 +139,8 @@ class ModelRequest(Struct, frozen=True):
     session: str = ""
     server_clearing: ServerClearing | None = None
     """For protocols that support it; others omit it."""
+    web_search: WebSearch | None = None
+    """For models that have one; others omit it."""
     answer_format: AnswerFormat | None = None
     """For models that support it; others omit it. It does not belong to the prefix that thoughts are signed with."""
 
@@ -161,6 +184,27 @@ class ToolCallDone(Struct, frozen=True):
     call: ToolCallPart
 
 
+class SearchStarted(Struct, frozen=True):
+    """The provider searches the web: a call that it runs itself."""
+
+    part: int
+    query: str
+
+
+class SearchEnded(Struct, frozen=True):
+    """``problem`` says why the search failed, empty if it did not."""
+
+    part: int
+    sources: tuple[WebSource, ...] = ()
+    problem: str = ""
+
+
+class SearchCited(Struct, frozen=True):
+    """Pages that the whole answer cites."""
+
+    sources: tuple[WebSource, ...]
+
+
 class UsageUpdate(Struct, frozen=True):
     """Replaces earlier reports; never add them up."""
 
@@ -193,6 +237,9 @@ StreamEvent = (
     | ToolCallStarted
     | ToolArgsDelta
     | ToolCallDone
+    | SearchStarted
+    | SearchEnded
+    | SearchCited
     | UsageUpdate
     | StreamNotice
     | Finished

@@ -316,6 +316,9 @@ def _noted(decision: Decision, call: Call) -> Decision:
 
 def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
     effects = call.effects
+    if effects.network is not None and call.tool == "web_search":
+        reason = f"This sends the search to {effects.network}."
+        return Decision("ask", reason, offers=_offered(policy, call, "WebSearch"), evidence=(effects.network,))
     if effects.network is not None:
         offers = _offered(policy, call, f"WebFetch(domain:{effects.network})")
         return Decision("ask", f"This connects to {effects.network}.", offers=offers, evidence=(effects.network,))

@@ -6,7 +6,7 @@
   name alone matches all its calls.
 - ``Read(glob)``, ``Edit(glob)``: gitignore syntax, relative to the workspace; ``~/`` is the home directory and
   ``//`` starts an absolute path. They apply to every tool that reads or writes such a path.
-- ``WebFetch(domain:host)``: the host or anything below it.
+- ``WebFetch(domain:host)``: the host or anything below it. ``WebSearch`` is every search with the user's search engine.
 - ``mcp__server`` or ``mcp__server__tool``.
 """
 
@@ -44,6 +44,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "Glob": ("list_files",),
     "LS": ("list_files",),
     "WebFetch": ("web_fetch",),
+    "WebSearch": ("web_search",),
     "TodoWrite": ("update_todos",),
     "AskUserQuestion": ("ask_user",),
 }

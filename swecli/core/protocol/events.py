@@ -211,6 +211,9 @@ ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", 
 user mentioned with ``@``: tool calls made by the user, with results that join the message. ``note`` items are messages
 from swecli to the model; their title is for the user."""
 
+CITED_SOURCES = "cited_sources"
+"""Name of an item that is shown like a tool call and is none: the pages that the answer before it cites."""
+
 ItemStatus = Literal["ok", "error", "rejected", "interrupted"]
 
 

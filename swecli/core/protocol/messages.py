@@ -40,6 +40,8 @@ class Usage(Struct, frozen=True):
     """US dollars, as reported by the provider."""
     cleared: int | None = None
     """Tokens of the request that the provider itself removed; ``input_total`` excludes them."""
+    web_searches: int | None = None
+    """Searches of the provider's own web search, which are billed besides the tokens."""
 
     @property
     def prompt(self) -> int:
@@ -79,6 +81,7 @@ def added(one: Usage, other: Usage) -> Usage:
         plus(one.reasoning, other.reasoning),
         None if one.cost is None or other.cost is None else one.cost + other.cost,
         plus(one.cleared, other.cleared),
+        plus(one.web_searches, other.web_searches),
     )
 
 

@@ -186,6 +186,8 @@ class ToolContext(Struct, frozen=True):
     """Runs subagents; None where they are unavailable, as within a subagent."""
     code: CodeServers | None = None
     """Language servers; None if there can be none."""
+    turn: int = 0
+    """Number of the turn."""
     contained: bool = False
     """The user did not approve the command, so it may run only in a full sandbox."""
     own_names: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from swecli.core.llm.answer_formats import closed, wanted_schema
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_object, parse_object
@@ -23,7 +23,8 @@ from swecli.core.llm.protocols.base import (
     plain,
     read_cost,
 )
-from swecli.core.llm.types import ModelRequest, ServerClearing
+from swecli.core.llm.types import WEB_SEARCH, ModelRequest, ServerClearing
+from swecli.core.llm.web_searches import anthropic_result, anthropic_tool, possible_search, sources_of
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -57,7 +58,9 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     messages, ends = _messages(request, target, found)
     body: JsonObject = {"model": target.origin.model, "max_tokens": limit, "stream": True}
     optional: list[str] = []
-    schema = wanted_schema(request, target)
+    search = possible_search(request, target)
+    # The API rejects a format together with citations, which results of a search always have.
+    schema = wanted_schema(request, target) if search is None else None
     form = closed(schema) if schema is not None else None
     config: JsonObject = {"format": {"type": "json_schema", "schema": form}} if form is not None else {}
     for extras in (_effort(request.effort, limit, target, config), dialect.body):
@@ -79,6 +82,8 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
             }
             for tool in request.tools
         ]
+    if search is not None:
+        body["tools"] = [*as_list(body.get("tools")), anthropic_tool(search)]
     if dialect.cache_control:
         marks = [block.breakpoint for block in request.system if block.text]
         wanted = [block for block, marked in zip(system, marks, strict=True) if marked][-2:]
@@ -146,12 +151,22 @@ def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...
     whole = message.response is None or message.response.complete
     unsigned = whole and target.dialect.unsigned_thinking
     made = (
-        _found(part, target, found[part.call_id])
+        [_found(part, target, found[part.call_id])]
         if isinstance(part, ToolResultPart) and part.call_id in found
-        else _block(part, message, target, unsigned)
+        else _cited(part, target)
+        if isinstance(part, TextPart)
+        else [block for block in (_block(part, message, target, unsigned),) if block is not None]
         for part in message.parts
     )
-    return [block for block in made if block is not None]
+    blocks = [block for blocks in made for block in blocks]
+    return blocks if whole else _without_open_searches(blocks)
+
+
+def _without_open_searches(blocks: Sequence[JsonObject]) -> list[JsonObject]:
+    """Blocks of a message that broke off: without calls of the server's tools whose results never came, which the API
+    would reject."""
+    results = {as_text(block.get("tool_use_id")) for block in blocks}
+    return [block for block in blocks if block.get("type") != "server_tool_use" or block.get("id") in results]
 
 
 def _found(part: ToolResultPart, target: Target, names: tuple[str, ...]) -> JsonObject:
@@ -166,11 +181,6 @@ def _found(part: ToolResultPart, target: Target, names: tuple[str, ...]) -> Json
 def _block(part: object, message: Message, target: Target, unsigned: bool) -> JsonObject | None:
     """A content block; None for parts that must not or can't be sent: empty text, reasoning of another model or without
     a signature."""
-    if isinstance(part, TextPart):
-        citations = (target.echo(part.opaque) or {}).get("citations")
-        if not part.text.strip():
-            return None
-        return {**_text(part.text), "citations": citations} if citations else _text(part.text)
     if isinstance(part, ReasoningPart):
         return _thinking(part, target, unsigned)
     if isinstance(part, ToolCallPart):
@@ -188,6 +198,27 @@ def _block(part: object, message: Message, target: Target, unsigned: bool) -> Js
         data = target.echo(part.opaque) or {}
         return dict(as_object(data.get("block"))) if data.get("whole") else None
     return None
+
+
+def _cited(part: TextPart, target: Target) -> list[JsonObject]:
+    """The text as it came: in several blocks if its sentences cite different sources."""
+    if not part.text.strip():
+        return []
+    data = target.echo(part.opaque) or {}
+    if citations := data.get("citations"):
+        return [{**_text(part.text), "citations": citations}]
+    spans = [as_object(span) for span in as_list(data.get("spans"))]
+    lengths = [as_int(span.get("length")) or 0 for span in spans]
+    if not spans or sum(lengths) != len(part.text):
+        return [_text(part.text)]
+    out: list[JsonObject] = []
+    start = 0
+    for span, length in zip(spans, lengths, strict=True):
+        block = _text(part.text[start : start + length])
+        start += length
+        if length:
+            out.append({**block, "citations": span["citations"]} if span.get("citations") else block)
+    return out
 
 
 def _thinking(part: ReasoningPart, target: Target, unsigned: bool) -> JsonObject | None:
@@ -266,6 +297,9 @@ class _Block:
         self.kind = as_text(start.get("type"))
         self.draft: Draft | None = None
         self.input: list[str] = []
+        self.citations = list(as_list(start.get("citations")))
+        self.begin = 0
+        """Where its text begins in the draft, which may continue the block before."""
 
 
 class AnthropicDecoder(Decoder):
@@ -273,6 +307,8 @@ class AnthropicDecoder(Decoder):
 
     _blocks: dict[int, _Block] | None = None
     _usage: JsonObject | None = None
+    _searches: dict[str, int] | None = None
+    """Parts of the server's searches, by the ids of their calls; None before the first call or result."""
 
     def on_message(self, message: JsonObject, name: str) -> bool:
         kind = as_text(message.get("type")) or name
@@ -320,6 +356,14 @@ class AnthropicDecoder(Decoder):
     def on_whole(self) -> None:
         for index in list(self._open_blocks()):
             self._block_stop(index)
+        if self._searches is not None:
+            spans = (
+                span
+                for draft in self.answer.drafts
+                if isinstance(draft, TextDraft)
+                for span in as_list((draft.data or {}).get("spans"))
+            )
+            self.answer.cited(sources_of(item for span in spans for item in as_list(as_object(span).get("citations"))))
         self.answer.complete()
 
     def _open_blocks(self) -> dict[int, _Block]:
@@ -343,6 +387,10 @@ class AnthropicDecoder(Decoder):
         else:
             note = as_text(start.get("name")) or block.kind
             block.draft = self.answer.add(OpaqueDraft(data={"block": dict(start), "whole": True}, note=note))
+            if block.kind == "web_search_tool_result":
+                self._searches = self._searches or {}
+                part = self._searches.get(as_text(start.get("tool_use_id")), block.draft.index)
+                self.answer.searched(part, *anthropic_result(start.get("content")))
 
     def _block_delta(self, index: int, delta: JsonObject) -> None:
         block = self._open_blocks().get(index)
@@ -365,9 +413,9 @@ class AnthropicDecoder(Decoder):
             else:
                 block.input.append(text)
                 self.answer.changes += 1
-        elif kind == "citations_delta" and isinstance(block.draft, TextDraft):
-            data = block.draft.data = block.draft.data or {}
-            data["citations"] = [*as_list(data.get("citations")), delta.get("citation")]
+        elif kind == "citations_delta" and block.kind == "text":
+            block.citations.append(delta.get("citation"))
+            self.answer.changes += 1
         elif kind == "compaction_delta" and isinstance(block.draft, OpaqueDraft):
             kept = as_object(block.draft.data.get("block"))
             kept["content"] = as_text(kept.get("content")) + as_text(delta.get("content"))
@@ -378,13 +426,20 @@ class AnthropicDecoder(Decoder):
 
     def _text(self, block: _Block, text: str) -> None:
         if block.draft is None and text:
-            block.draft = self.answer.text(text, self._fresh_text())
+            block.draft = self.answer.text(text, self._fresh_text(block))
         elif isinstance(block.draft, TextDraft):
             self.answer.text(text, block.draft)
 
-    def _fresh_text(self) -> TextDraft | None:
-        """A separate part for each text block; with think tags the splitter decides."""
-        return None if self.answer.splits else self.answer.add(TextDraft())
+    def _fresh_text(self, block: _Block) -> TextDraft | None:
+        """A separate part for each text block; with think tags the splitter decides. After a search, blocks are parts
+        of one text, cut where sentences cite a source."""
+        if self.answer.splits:
+            return None
+        last = self.answer.last
+        if self._searches is not None and isinstance(last, TextDraft) and not last.refusal:
+            block.begin = len(last.text)
+            return last
+        return self.answer.add(TextDraft())
 
     def _thinking(self, block: _Block, text: str, signature: str) -> None:
         if block.draft is None and (text or signature):
@@ -410,12 +465,34 @@ class AnthropicDecoder(Decoder):
             elif not block.draft.chunks:
                 block.draft.value = as_object(given)
             self.answer.close_call(block.draft)
-        elif isinstance(block.draft, OpaqueDraft) and any(block.input):
+        elif isinstance(block.draft, TextDraft):
+            self._cite(block, block.draft)
+        elif isinstance(block.draft, OpaqueDraft):
+            self._close_opaque(block, block.draft)
+
+    def _cite(self, block: _Block, draft: TextDraft) -> None:
+        """Keep the citations of a block, and its length if its text consists of several."""
+        length = len(draft.text) - block.begin
+        if self._searches is None:
+            if block.citations:
+                draft.data = {"citations": block.citations}
+            return
+        span: JsonObject = {"length": length, **({"citations": block.citations} if block.citations else {})}
+        spans = [*as_list((draft.data or {}).get("spans")), span]
+        draft.data = {"spans": spans}
+
+    def _close_opaque(self, block: _Block, draft: OpaqueDraft) -> None:
+        if any(block.input):
             value = parse_object("".join(block.input))
             if value is None:
-                block.draft.data["whole"] = False
+                draft.data["whole"] = False
             else:
-                as_object(block.draft.data.get("block"))["input"] = value
+                as_object(draft.data.get("block"))["input"] = value
+        if block.kind == "server_tool_use" and block.start.get("name") == WEB_SEARCH:
+            self._searches = self._searches or {}
+            self._searches[as_text(block.start.get("id"))] = draft.index
+            given = as_object(as_object(draft.data.get("block")).get("input"))
+            self.answer.search(draft.index, as_text(given.get("query")))
 
     def _stop(self, delta: JsonObject) -> None:
         reason = as_text(delta.get("stop_reason"))
@@ -461,4 +538,5 @@ def read_usage(usage: JsonObject) -> Usage:
         reasoning=as_int(as_object(usage.get("output_tokens_details")).get("thinking_tokens")),
         cost=read_cost(usage),
         cleared=as_int(usage.get(CLEARED)),
+        web_searches=as_int(as_object(usage.get("server_tool_use")).get("web_search_requests")),
     )

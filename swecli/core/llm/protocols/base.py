@@ -36,6 +36,9 @@ from swecli.core.llm.types import (
     ModelRequest,
     ProviderError,
     ReasoningDelta,
+    SearchCited,
+    SearchEnded,
+    SearchStarted,
     Started,
     StreamEvent,
     TextDelta,
@@ -43,6 +46,7 @@ from swecli.core.llm.types import (
     ToolCallDone,
     ToolCallStarted,
     UsageUpdate,
+    WebSource,
 )
 from swecli.core.protocol.messages import (
     Message,
@@ -238,6 +242,19 @@ class Transcript:
             self._finish_call(call)
             self._events.append(ToolCallDone(call.index, call.part(self.origin)))
             call.done = True
+
+    def search(self, index: int, query: str) -> None:
+        """Announce a search of the provider, known by the index of its part."""
+        self.changes += 1
+        self._events.append(SearchStarted(index, clean(query)))
+
+    def searched(self, index: int, sources: tuple[WebSource, ...], problem: str = "") -> None:
+        self.changes += 1
+        self._events.append(SearchEnded(index, sources, clean(problem)))
+
+    def cited(self, sources: tuple[WebSource, ...]) -> None:
+        if sources:
+            self._events.append(SearchCited(sources))
 
     def settle(self) -> None:
         """Release held-back text: no more arrives."""

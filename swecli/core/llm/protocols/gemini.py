@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
+from msgspec import structs
+
 from swecli.core.llm.answer_formats import plain_schema, wanted_schema
 from swecli.core.llm.errors import WireError
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
@@ -20,6 +22,7 @@ from swecli.core.llm.protocols.base import (
     plain,
 )
 from swecli.core.llm.types import ModelRequest
+from swecli.core.llm.web_searches import possible_search, sources_of
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -54,6 +57,10 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
                 ]
             }
         ]
+    if possible_search(request, target) is not None:
+        body["tools"] = [*as_list(body.get("tools")), {"googleSearch": {}}]
+        if request.tools:
+            body["toolConfig"] = {"includeServerSideToolInvocations": True}
     config: JsonObject = {}
     if request.max_output_tokens is not None:
         config["maxOutputTokens"] = request.max_output_tokens
@@ -178,6 +185,9 @@ _MARKS = frozenset(("thought", "thoughtSignature"))
 class GeminiDecoder(Decoder):
     """Decoder of ``GenerateContentResponse`` pieces, or a whole one."""
 
+    _grounding: JsonObject | None = None
+    _usage: Usage | None = None
+
     @property
     def is_whole_answer(self) -> bool:
         return bool(self.answer.drafts)  # pieces without framing arrive as a list
@@ -194,16 +204,36 @@ class GeminiDecoder(Decoder):
         if blocked and not candidates:
             self.answer.stop("SAFETY", "content_filter", f"prompt:{blocked}")
         if usage := as_object(message.get("usageMetadata")):
-            self.answer.report_usage(read_usage(usage))
+            self._usage = read_usage(usage)
+            self.answer.report_usage(self._usage)
         return known
 
     def on_end(self) -> None:
         if self.answer.stop_raw is not None:
-            self.answer.complete()
+            self.on_whole()
+
+    def on_whole(self) -> None:
+        if grounding := self._grounding:
+            self._grounding = None
+            self._tell_searches(grounding)
+        self.answer.complete()
+
+    def _tell_searches(self, grounding: JsonObject) -> None:
+        """The queries and sources of an answer: Google tells them for all of it."""
+        queries = [as_text(query) for query in as_list(grounding.get("webSearchQueries"))]
+        pages = [as_object(as_object(chunk).get("web")) for chunk in as_list(grounding.get("groundingChunks"))]
+        if not queries and not pages:
+            return
+        index = len(self.answer.drafts)
+        self.answer.search(index, " · ".join(filter(None, queries)))
+        self.answer.searched(index, sources_of(pages, "uri"))
+        self.answer.report_usage(structs.replace(self._usage or Usage(), web_searches=len(queries) or None))
 
     def _candidate(self, candidate: JsonObject) -> None:
         for item in as_list(as_object(candidate.get("content")).get("parts")):
             self._part(as_object(item))
+        if grounding := as_object(candidate.get("groundingMetadata")):
+            self._grounding = {**(self._grounding or {}), **grounding}
         reason = as_text(candidate.get("finishReason"))
         if reason == _UNSIGNED and not self.closed:
             told = as_text(candidate.get("finishMessage")) or "a call in the conversation lacks its thought signature"

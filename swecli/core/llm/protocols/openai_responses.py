@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from msgspec import structs
+
 from swecli.core.llm.answer_formats import openai_format, wanted_schema
 from swecli.core.llm.errors import read_error
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
@@ -26,7 +28,8 @@ from swecli.core.llm.protocols.base import (
     plain,
     read_cost,
 )
-from swecli.core.llm.types import ModelRequest, ToolSchema
+from swecli.core.llm.types import ModelRequest, ToolSchema, WebSearch
+from swecli.core.llm.web_searches import is_billed, openai_action, openai_tool, possible_search, sources_of
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -53,10 +56,13 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
             for tool in request.tools
             if tool.name not in later
         ]
+    search = possible_search(request, target)
     body["store"] = False
     body["stream"] = True
     body["include"] = ["reasoning.encrypted_content"]
     optional = ["store", "include"]
+    if search is not None:
+        optional.extend(_add_search(body, search, request))
     reasoning: JsonObject = {}
     if request.effort is not None and dialect.effort == "reasoning":
         reasoning["effort"] = dialect.efforts.get(request.effort, request.effort)
@@ -79,6 +85,19 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         optional.append("prompt_cache_key")
     body["input"] = _input(request, target, found)
     return WireRequest("/responses", body, optional=tuple(optional))
+
+
+def _add_search(body: JsonObject, search: WebSearch, request: ModelRequest) -> list[str]:
+    """Offer the provider's search. The rest of the turn's searches is no part of the prompt, so that the cache holds.
+    Returns the names of optional fields."""
+    body["tools"] = [*as_list(body.get("tools")), openai_tool(search)]
+    body["include"] = [*as_list(body["include"]), "web_search_call.action.sources"]
+    if search.left > 0:
+        body["max_tool_calls"] = search.left
+        return ["max_tool_calls"]
+    functions: list[JsonObject] = [{"type": "function", "name": tool.name} for tool in request.tools]
+    body["tool_choice"] = {"type": "allowed_tools", "mode": "auto", "tools": functions} if functions else "none"
+    return ["tool_choice"]
 
 
 def _function(tool: ToolSchema) -> JsonObject:
@@ -469,6 +488,11 @@ class ResponsesDecoder(Decoder):
         elif isinstance(item.draft, OpaqueDraft):
             item.draft.data["item"] = dict(final)
             self.answer.changes += 1
+            if kind == "web_search_call":
+                target, sources = openai_action(final)
+                self.answer.search(item.draft.index, target)
+                problem = "failed" if final.get("status") == "failed" else ""
+                self.answer.searched(item.draft.index, sources, problem)
 
     def _announced(self, final: JsonObject) -> _Item | None:
         """The item with the identity of this finished one: an open one, or the same call, which must not run twice."""
@@ -525,7 +549,7 @@ class ResponsesDecoder(Decoder):
         else:
             self._add_missing_calls(output)
         if usage := as_object(response.get("usage")):
-            self.answer.report_usage(read_usage(usage))
+            self.answer.report_usage(structs.replace(read_usage(usage), web_searches=self._searches(response)))
         status = as_text(response.get("status")) or kind.removeprefix("response.").replace("done", "completed")
         if status == "failed" or response.get("error"):
             self.answer.stop("failed", "error")
@@ -537,7 +561,15 @@ class ResponsesDecoder(Decoder):
             self.answer.complete()
         else:
             self.answer.stop(status, _STATUSES.get(status, "unknown"))
+            self.answer.cited(sources_of(annotation for item in self._all() for annotation in _annotations(item.final)))
             self.answer.complete()
+
+    def _searches(self, response: JsonObject) -> int | None:
+        """Number of billed searches, as reported or counted; None without any."""
+        told = as_object(as_object(response.get("tool_usage")).get("web_search")).get("num_requests")
+        items = [item.final for item in self._all() if item.final.get("type") == "web_search_call"]
+        counted = sum(map(is_billed, items))
+        return as_int(told) or counted or None
 
     def _add_missing_calls(self, output: Sequence[JsonObject]) -> None:
         """Add calls of the finished response that no event announced. If the known ones have other ids in it, nothing
@@ -558,6 +590,11 @@ def _is_search(item: JsonObject) -> bool:
 def _sections(parts: object) -> str:
     texts = (as_text(as_object(part).get("text")) for part in as_list(parts))
     return "\n\n".join(text for text in texts if text)
+
+
+def _annotations(item: JsonObject) -> list[object]:
+    """Citations in the texts of a message."""
+    return [note for part in as_list(item.get("content")) for note in as_list(as_object(part).get("annotations"))]
 
 
 def _message_texts(item: JsonObject) -> tuple[str, str]:

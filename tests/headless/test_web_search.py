@@ -1,0 +1,114 @@
+"""Web search in the whole program: the provider's in the transcript and the next request, the user's as a tool."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.core.llm.test_echo import blocks
+from tests.core.llm.test_web_searches import QUERY, RESULT, SEARCHED, text
+from tests.support.json_server import read_request
+from tests.support.program import Program
+from tests.support.server_thread import ServerThread
+
+pytestmark = pytest.mark.e2e
+
+SETTINGS = "[web_search]\nenabled = true\nallowed_domains = ['docs.example.org']\n"
+
+
+class Searching(ServerThread):
+    """A Messages server with fixed answers, one for each request."""
+
+    def __init__(self, *answers: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self.answers = list(answers)
+        self.bodies: list[dict[str, Any]] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while (asked := await read_request(reader)) is not None:
+                status, data = "404 Not Found", b"{}"
+                if asked.path.endswith("/messages"):
+                    self.bodies.append(json.loads(asked.body))
+                    events = self.answers.pop(0)
+                    status, data = "200 OK", "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+                head = f"HTTP/1.1 {status}\r\ncontent-type: text/event-stream\r\ncontent-length: {len(data)}\r\n\r\n"
+                writer.write(head.encode() + data)
+                await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+
+def program(tmp_path: Path, server: Searching, settings: str = SETTINGS) -> Program:
+    folder = tmp_path / "project"
+    folder.mkdir(exist_ok=True)
+    (tmp_path / "settings.toml").write_text(settings)
+    variables = {
+        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{server.port}",
+        "ANTHROPIC_API_KEY": "k",
+        "SWECLI_MODEL": "anthropic/claude-opus-5-5",
+        "SWECLI_CONFIG": str(tmp_path / "settings.toml"),
+    }
+    return Program(folder, tmp_path / "home", variables)
+
+
+def test_the_providers_search_is_shown_and_goes_back_as_it_came(tmp_path: Path) -> None:
+    fetch = {"type": "tool_use", "id": "toolu_1", "name": "web_fetch", "input": {"url": "https://docs.example.org/a"}}
+    asks = blocks(({**fetch}, []), stop="tool_use")
+    with Searching(SEARCHED, asks, blocks(text("Done."))) as server:
+        made = program(tmp_path, server)
+        ended = made.run("-p", "Is it so?", "--output-format", "stream-json")
+        assert ended.code == 0, ended.stderr
+        later = made.run(
+            *("-c", "-p", "Look there.", "--output-format", "stream-json"),
+            *("--allowed-tools", "WebFetch(domain:docs.example.org)"),
+        )
+        assert later.code == 62, later.stderr
+    assert ended.result["text"].endswith("By the page, it is so.")
+    assert server.bodies[0]["tools"][-1]["allowed_domains"] == ["docs.example.org"]
+    shown = [
+        (body["name"], body.get("title"))
+        for body in ended.events
+        if body.get("type") == "item_started" and body["kind"] == "tool"
+    ]
+    assert shown == [("web_search", "what is so"), ("cited_sources", "cited in the answer")]
+    tables = [block for body in ended.events if body.get("type") == "item_completed" for block in body["blocks"]]
+    assert [row[1] for row in tables[0]["rows"]] == ["https://docs.example.org/a", "https://other.example/"]
+    assert [row[0] for row in tables[1]["rows"]] == ["A page"]
+    sent = server.bodies[1]["messages"][1]["content"]
+    assert sent[1:3] == [{**QUERY, "input": {"query": "what is so"}}, RESULT]
+    assert [block.get("citations") is not None for block in sent[3:]] == [False, True, False]
+    assert server.bodies[1]["tools"] == server.bodies[0]["tools"]
+    # A page of a host that a rule allows asks all the same: the results of the search came from outside.
+    assert "needs approval after text from outside" in later.stderr
+
+
+def test_the_search_counts_in_the_usage(tmp_path: Path) -> None:
+    with Searching(SEARCHED) as server:
+        made = program(tmp_path, server)
+        assert made.run("-p", "Is it so?").code == 0
+        usage = made.run("-c", "-p", "/usage")
+    assert "Web searches" in usage.stdout
+    assert "cited_sources" not in usage.stdout
+    assert "1 ($0.01, part of the cost)" in usage.stdout
+
+
+def test_it_is_off_by_default(tmp_path: Path) -> None:
+    with Searching(blocks(text("Hi."))) as server:
+        assert program(tmp_path, server, "").run("-p", "Hi").code == 0
+    assert "web_search" not in json.dumps(server.bodies[0]["tools"])
+
+
+def test_a_search_engine_of_the_user_takes_the_place_of_the_providers(tmp_path: Path) -> None:
+    with Searching(blocks(text("Hi."))) as server:
+        settings = f"{SETTINGS}url = 'http://localhost:1/search'\n"
+        assert program(tmp_path, server, settings).run("-p", "Hi").code == 0
+    searches = [tool for tool in server.bodies[0]["tools"] if tool["name"] == "web_search"]
+    assert len(searches) == 1
+    assert "input_schema" in searches[0]
