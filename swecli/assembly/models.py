@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from swecli.assembly.accounts import Accounts
 from swecli.assembly.startup import startup_of
+from swecli.assembly.storage import DATABASE, changed_at
 from swecli.core.config.consistency import window_setting
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.load import ConfigError
@@ -32,6 +33,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, without_password
+from swecli.core.llm.cache_lifetime import cheapest, lifetime
 from swecli.core.llm.capabilities import CapabilitySource, capability_sources
 from swecli.core.llm.catalog import (
     PriceList,
@@ -58,6 +60,7 @@ from swecli.core.llm.providers import (
     resolve,
     signs_in_by_address,
 )
+from swecli.core.llm.refused_fields import RefusedFields, refusal_place
 from swecli.core.llm.remedies import ADDRESS_LOGIN
 from swecli.core.llm.transport import SECONDS as LIST_SECONDS
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, SystemBlock
@@ -82,6 +85,7 @@ from swecli.core.llm.windows import (
 )
 from swecli.core.protocol.events import Price
 from swecli.core.protocol.messages import Message, Origin, TextPart, Usage
+from swecli.core.sessions.pauses import read_pauses
 from swecli.core.validation import changed, fields_of, validated
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
@@ -134,6 +138,7 @@ def own_prices(settings: Settings) -> dict[str, PriceList]:
 
 
 FILE_NAME = "windows.json"
+REFUSED_NAME = "refused_fields.json"
 
 Resolve = Callable[[EndpointModel | None, LearnedWindow | None], ClientConfig]
 """Builds a client's configuration from answers and learned facts."""
@@ -166,6 +171,7 @@ class Windows:
     ) -> None:
         self._dump = dump
         self._store = LearnedWindows(data / FILE_NAME)
+        self._refusals = RefusedFields(data / REFUSED_NAME)
         self._ask = ask
         self._today = today
         self._known: WeakKeyDictionary[ModelClient, _Known] = WeakKeyDictionary()
@@ -175,11 +181,19 @@ class Windows:
         plain = resolve(None, None)
         learned = self._store.find(host_key(plain.base_url), plain.target.origin.model)
         config = resolve(None, learned) if learned is not None else plain
-        client = HttpModelClient(config, self._dump)
+        client = HttpModelClient(config, self._dump, self._remember(config))
         # A window set by the user needs no query, unless the server has refused it.
         settled = config.info.window_source == "user"
         self._known[client] = _Known(resolve, learned=learned, settled=settled, setting=setting)
         return client
+
+    def refused(self, place: str) -> tuple[str, ...]:
+        """Fields that the server at this ``refusal_place`` has refused."""
+        return self._refusals.find(place, self._today())
+
+    def _remember(self, config: ClientConfig) -> Callable[[str], str]:
+        place = refusal_place(config.base_url, config.target.origin.model)
+        return lambda name: self._refusals.learn(place, name, self._today())
 
     def may_tell(self, client: ModelClient) -> bool:
         known = self._known.get(client)
@@ -281,6 +295,9 @@ class ModelSupply:
     ) -> None:
         self._options = options
         self._settings = settings
+        self._data = data
+        self._pauses: Sequence[float] | None = None
+        """Seconds between turns of the newest sessions, once they have been read."""
         self._environment = environment = _with_address(options, settings, environment)
         self.accounts = Accounts(settings, environment, keys)
         self._main = main_model(settings, environment, self.accounts)
@@ -620,6 +637,20 @@ class ModelSupply:
             self._offered = self._ordered(offers(load_catalog(), self.accounts.all(), (), utc_now()))
         return self._offered
 
+    def _lifetime(self, info: ModelInfo) -> str:
+        """Lifetime of a model's prompt cache by the settings; "auto" follows the pauses of the newest sessions."""
+        wanted, selectable = self._settings.model.cache_ttl, info.capabilities.cache_ttl
+        if wanted != "auto":
+            return lifetime(wanted, selectable)
+        if self._pauses is None:
+            self._pauses = read_pauses(newest_databases(self._data))
+        prices = self.own_prices.get(info.ref) or self._listed(info)
+        return cheapest(selectable, self._pauses, prices.at(utc_now()) if prices is not None else None)
+
+    def _listed(self, info: ModelInfo) -> PriceList | None:
+        match = load_catalog().lookup(info.provider, info.name)
+        return match.prices if match is not None else None
+
     def capabilities(self, ref: str) -> Mapping[str, CapabilitySource]:
         """What a model can do at the provider's present address, with sources; needs no key."""
         provider, _, model = ref.partition("/")
@@ -627,7 +658,8 @@ class ModelSupply:
         if account is None:
             return {}
         own = _own_capabilities(self._settings, ref)
-        return capability_sources(account.protocol, host_of(account.address), model, provider, own)
+        refused = self.windows.refused(refusal_place(account.address, model))
+        return capability_sources(account.protocol, host_of(account.address), model, provider, own, refused)
 
     async def offered_by(self, account: Account, seconds: float = LIST_SECONDS) -> tuple[tuple[ModelOffer, ...], str]:
         """The models of one server, or the reason for none as a sentence."""
@@ -661,6 +693,9 @@ class ModelSupply:
             first_timeout=settings.model.first_token_timeout,
             idle_timeout=settings.model.stall_timeout,
             capabilities=_own_capabilities(settings, name),
+            refused=self.windows.refused,
+            shows_thoughts=settings.model.reasoning == "shown",
+            cache_ttl=self._lifetime,
         )
         provider = name.partition("/")[0]
         custom = self.accounts.custom
@@ -716,6 +751,19 @@ def why_unlisted(account: Account, answer: ModelList) -> str:
 
 def _port(address: str) -> int | None:
     return urlsplit(address).port
+
+
+NEWEST_FOLDERS = 5
+"""Workspaces whose sessions show the user's pauses."""
+
+
+def newest_databases(data: Path) -> list[Path]:
+    """The session databases that changed last."""
+    try:
+        times = {(path := folder / DATABASE): changed_at(path) for folder in (data / "workspaces").iterdir()}
+    except OSError:
+        return []
+    return sorted(filter(times.get, times), key=lambda path: times[path], reverse=True)[:NEWEST_FOLDERS]
 
 
 def _own_capabilities(settings: Settings, model: str) -> Mapping[str, Any]:

@@ -261,6 +261,10 @@ class ModelSettings(Section):
     """Models tried, in this order, while the main model is overloaded or out of quota."""
     effort: Effort | None = None
     """Reasoning effort of the main model, as the provider names it (low, high, …); unset: the provider's default."""
+    reasoning: Literal["shown", "hidden"] = "shown"
+    """Whether providers are asked for readable reasoning. Hidden reasoning costs the same."""
+    cache_ttl: Literal["auto", "5m", "30m", "1h", "12h"] = "auto"
+    """Lifetime of the prompt in the provider's cache, where it can be chosen; auto: by your pauses and prices."""
     first_token_timeout: Seconds | None = None
     """Seconds to wait for the first token; unset: 10 minutes, an hour for a local server."""
     stall_timeout: Seconds = 120.0

@@ -75,7 +75,14 @@ def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
                     yield ItemCompleted(item, "ok", (part,))
             made = message.response or Response(Origin("unknown", "", ""))
             yield ModelResponded(
-                name, tuple(items), made.origin, made.stop, made.usage, made.response_id, made.complete
+                name,
+                tuple(items),
+                made.origin,
+                made.stop,
+                made.usage,
+                made.response_id,
+                made.complete,
+                report=made.report,
             )
         else:
             for result in message.tool_results:
@@ -102,7 +109,14 @@ def _bodies_named(message: Message, names: Sequence[str]) -> Iterator[Body]:
     if message.role == "assistant":
         made = message.response or Response(Origin("unknown", "", ""))
         yield ModelResponded(
-            message.id, tuple(parts), made.origin, made.stop, made.usage, made.response_id, made.complete
+            message.id,
+            tuple(parts),
+            made.origin,
+            made.stop,
+            made.usage,
+            made.response_id,
+            made.complete,
+            report=made.report,
         )
 
 

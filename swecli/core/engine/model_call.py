@@ -269,7 +269,7 @@ class Answer:
             response = message.response if message and message.response else Response(self._origin)
             stop = Stop(response.stop.kind, response.stop.raw, detail)
             usage = response.usage or self._usage
-            self._respond(items, Response(response.origin, stop, usage, response.response_id, complete=False))
+            self._respond(items, replace(response, stop=stop, usage=usage, complete=False))
 
     def _respond(self, items: list[str], response: Response) -> None:
         self._recorder.emit(
@@ -283,6 +283,7 @@ class Answer:
                 complete=response.complete,
                 first_token_ms=self._since_start(self._first) if self._first is not None else None,
                 duration_ms=self._since_start(self._monotonic()),
+                report=response.report,
             )
         )
 

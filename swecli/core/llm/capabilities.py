@@ -63,14 +63,18 @@ USER = "your settings"
 REFUSED = "refused by this server"
 """Source of a capability that the server does not have, as it said."""
 
-_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "display": ("display",),
-    "clear_at": ("clear_at",),
-    "cache_ttl": ("ttl",),
-    "diagnosis": ("diagnostics", "comparison_response_id"),
-    "prompt_cache_options": ("prompt_cache_options",),
+WITHOUT: Mapping[str, Mapping[str, bool | tuple[str, ...]]] = {
+    "display": {"display": False},
+    "diagnostics": {"diagnosis": False},
+    "comparison_response_id": {"diagnosis": False},
+    "prompt_cache_options": {"prompt_cache_options": False},
+    "ttl": {"cache_ttl": ()},
+    "clear_at": {"clear_at": False},
+    "tool_addition": {"tool_changes": False},
+    "configuration_update": {"configuration_update": False},
+    "system": {"system_messages": False, "clear_at": False, "tool_changes": False, "effort_changes": False},
 }
-"""Fields of requests that exist only for a capability."""
+"""What a server does not have that refuses a field, by field."""
 
 
 class _Rule(Struct, frozen=True):
@@ -122,6 +126,12 @@ def _document() -> _Document:
     return msgspec.toml.decode(Path(__file__).with_name("capabilities.toml").read_bytes(), type=_Document)
 
 
+def is_vendors(host: str) -> bool:
+    """Whether the host is a vendor's own."""
+    hosts = (pattern for patterns in _document().vendors.values() for pattern in patterns)
+    return any(fnmatchcase(host.lower(), pattern) for pattern in hosts)
+
+
 def capability_sources(
     protocol: str,
     host: str,
@@ -145,10 +155,10 @@ def capability_sources(
         known = msgspec.convert(rule.flags, Capabilities)
         for flag in rule.flags:
             found[flag] = CapabilitySource(getattr(known, flag), document.sources[rule.source])
-    for flag, fields in _FIELDS.items():
-        if flag in found and not set(fields).isdisjoint(refused):
-            empty = () if flag == "cache_ttl" else False
-            found[flag] = CapabilitySource(empty, REFUSED)
+    for field in refused:
+        for flag, value in WITHOUT.get(field, {}).items():
+            if flag in found:
+                found[flag] = CapabilitySource(value, REFUSED)
     for flag, value in (own or {}).items():
         found[flag] = CapabilitySource(value, USER)
     return found

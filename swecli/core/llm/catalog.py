@@ -358,11 +358,13 @@ def cost_of(prices: PriceList, usage: Usage, moment: datetime) -> Decimal | None
         return None
     rates = prices.at(moment).rates_for(usage.input_total)
     read, written = usage.cache_read or 0, usage.cache_write or 0
+    hour = min(usage.cache_write_1h or 0, written) if rates.cache_write_1h is not None else 0
     plain = max(0, usage.input_total - read - written)
     sum_of = (
         plain * rates.input
         + read * (rates.input if rates.cache_read is None else rates.cache_read)
-        + written * (rates.input if rates.cache_write is None else rates.cache_write)
+        + (written - hour) * (rates.input if rates.cache_write is None else rates.cache_write)
+        + hour * (rates.cache_write_1h or 0)
         + usage.output_total * rates.output
     )
     return sum_of / _MILLION

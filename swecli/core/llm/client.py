@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -16,15 +16,16 @@ from swecli.core.images import REDUCER, reduces
 from swecli.core.llm.addresses import without_password
 from swecli.core.llm.answer_formats import REFUSED as FORMAT_REFUSED
 from swecli.core.llm.answer_formats import refuses_format
+from swecli.core.llm.bound_thoughts import extends, refused_from
 from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_int, as_object, compact, is_list
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
+from swecli.core.llm.refused_fields import refused_field, without_field
 from swecli.core.llm.refused_parts import (
     ARGUMENTS,
-    THOUGHTS,
     Build,
     Place,
     has_thoughts,
@@ -63,7 +64,7 @@ from swecli.core.llm.types import (
 )
 from swecli.core.llm.web_searches import REFUSED as SEARCH_REFUSED
 from swecli.core.llm.web_searches import obstacle, refuses_search
-from swecli.core.protocol.messages import ImagePart, Message, Part
+from swecli.core.protocol.messages import ImagePart, Message, Part, ProviderReport
 from swecli.lazy_pattern import lazy_pattern
 
 _REFUSED = lazy_pattern(
@@ -277,10 +278,8 @@ class Quarantine:
                 return f"The server cannot read the arguments of earlier calls; swecli no longer sends them: {sentence}"
             return ""
         text = f"{error.parameter} {error.words}"
-        thinking = {item.id for item in request.messages if has_thoughts(item)} - self._thoughtless
-        if error.kind in ("bad_request", "not_found") and thinking and THOUGHTS.search(text):
-            self._thoughtless |= thinking
-            return "The server rejected the model's earlier reasoning; swecli no longer sends it."
+        if (first := refused_from(error, request, build)) is not None:
+            return self._strip(request, first)
         place = place_of(text)
         if is_about_images(error) and (images := self._refused_images(place, request, build)):
             self._images.update(image.data for image in images)
@@ -294,6 +293,15 @@ class Quarantine:
         self._parts += refused
         what = " and ".join(dict.fromkeys(name_of(part) for part in refused))
         return f"The server rejected {what} of this conversation; swecli no longer sends it: {_why(error)}"
+
+    def _strip(self, request: ModelRequest, first: int) -> str:
+        """Send no thoughts of these messages, from an invalid one to the end: a gap would make those behind it invalid,
+        too."""
+        whole = [message.id for message in request.messages if has_thoughts(message)]
+        invalid = [message.id for message in request.messages[first:] if has_thoughts(message)]
+        self._thoughtless.update(invalid)
+        what = "it" if len(invalid) == len(whole) else f"that of the newest {len(invalid)} of {len(whole)} answers"
+        return f"The server rejected the model's earlier reasoning; swecli no longer sends {what}."
 
     def _refused_images(self, place: Place | None, request: ModelRequest, build: Build) -> list[ImagePart]:
         """The images that a complaint about images means: the ones at the place that it names, else the newest; on a
@@ -351,6 +359,7 @@ _T = TypeVar("_T")
 CLEARS = "anthropic-messages"
 """The protocol with servers that can clear old tool results themselves."""
 NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol supports it."
+_LETS_DROP = "swecli lets the provider drop only that reasoning."
 CHANGED = "The server refused a request like one before it; swecli repeats it as it now sends that one."
 _OF_FORM = ("bad_request", "not_found", "server", "unknown")
 _COMPLAINTS = (200, 400, 422)  # statuses of complaints about a part of the request; 200: in a stream
@@ -386,6 +395,17 @@ class ClientConfig(Struct, frozen=True):
         return without_password(self.base_url)
 
 
+def _marked(event: Finished | Failed, wire: WireRequest) -> Finished | Failed:
+    """The event with a note in its answer if the request let the provider drop thoughts."""
+    message = event.message
+    dropping = "block_binding" in as_object(wire.body.get("thinking"))
+    if not dropping or message is None or message.response is None:
+        return event
+    report = replace(message.response.report or ProviderReport(), dropping=True)
+    answered = structs.replace(message, response=replace(message.response, report=report))
+    return Finished(answered) if isinstance(event, Finished) else replace(event, message=answered)
+
+
 class _Refused(Struct, frozen=True):
     """The server answered with an error: its status is one, or nothing else came in the stream."""
 
@@ -393,8 +413,14 @@ class _Refused(Struct, frozen=True):
 
 
 class HttpModelClient:
-    def __init__(self, config: ClientConfig, dump: ExchangeDump | None = None) -> None:
-        """``dump`` receives every request and answer, with keys masked."""
+    def __init__(
+        self, config: ClientConfig, dump: ExchangeDump | None = None, learn: Callable[[str], str] = lambda _: ""
+    ) -> None:
+        """``dump`` receives every request and answer, with keys masked. ``learn`` stores the name of a field that the
+        server refused, for later sessions, and returns a sentence if that failed."""
+        self._learn = learn
+        self._accepted: JsonObject | None = None
+        """Body of the newest request that was answered."""
         self._config: ClientConfig = config
         self._dump = dump
         self._told_clearing = False
@@ -431,6 +457,9 @@ class HttpModelClient:
         target = replace(
             self._config.target, window=info.window, max_output=info.max_output, capabilities=info.capabilities
         )
+        for refused in target.refused:  # in this session, whatever the tables say
+            target = without_field(target, refused)
+        info = replace(info, capabilities=target.capabilities)
         self._config = replace(self._config, info=info, target=target)
 
     async def close(self) -> None:
@@ -508,6 +537,8 @@ class HttpModelClient:
                         event = StreamNotice(self._masker.mask_cut(change)) if change else Failed(error)
                     if isinstance(event, Finished | Failed):
                         self._quarantine.settle(self._acceptable(request), answered=isinstance(event, Finished))
+                        event = _marked(event, wire)
+                        self._accepted = wire.body if isinstance(event, Finished) else self._accepted
                     for made in calls.feed(event) if calls is not None else (event,):
                         yield self._without_keys(made) if isinstance(made, Failed) else made
             if not change:
@@ -559,15 +590,43 @@ class HttpModelClient:
         if has_images(request) and not self._is_blind and refuses_images(error):
             self._no_images = self._told_blind = True
             return NOTICE
+        if field := refused_field(error, wire):
+            return self._forgo(field)
+        if dropping := self._let_drop(error, wire, request):
+            return dropping
         if (roles := self._change_roles(error, wire, request)) != "":
             return roles
         if (adjustment := find_adjustment(error, wire)) is not None:
             self._adjustments.append(adjustment)
             return adjustment.notice
         sent = self._acceptable(request)
-        return self._quarantine.take(
-            error, sent, lambda part: self._build(part, self._config.target).body
-        ) or self._quarantine.suspect(error, sent)
+        return self._quarantine.take(error, sent, self._body) or self._quarantine.suspect(error, sent)
+
+    def _forgo(self, field: str) -> str:
+        """Send requests without a field, in this session and in later ones."""
+        target = without_field(self._config.target, field)
+        info = replace(self._config.info, capabilities=target.capabilities)
+        self._config = replace(self._config, target=target, info=info)
+        trouble = self._learn(field)
+        return f"{target.origin.host} does not know {field}; swecli no longer sends it. {trouble}".rstrip()
+
+    def _let_drop(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
+        """Let the provider drop the thoughts that no longer fit, instead of refusing the request for them."""
+        target = self._config.target
+        controls = target.origin.protocol == CLEARS and target.dialect.effort == "output_config"
+        if not controls or target.lets_drop(request.messages):
+            return ""
+        dropping = replace(target, drops_thoughts=True)
+        if not dropping.lets_drop(()) or refused_from(error, self._acceptable(request), self._body) is None:
+            return ""
+        self._config = replace(self._config, target=dropping)
+        if self._accepted is not None and extends(self._accepted, wire.body):
+            host = target.origin.host
+            return f"{host} changes messages on their way, so the model loses its earlier reasoning. {_LETS_DROP}"
+        return f"Earlier messages changed, so the model can't use its reasoning behind them. {_LETS_DROP}"
+
+    def _body(self, request: ModelRequest) -> JsonObject:
+        return self._build(request, self._config.target).body
 
     def _change_roles(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
         """Send messages in the roles that the server accepts. A remedy that leaves this request as it was is no reason

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -18,8 +18,10 @@ from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect, offered
 from swecli.core.llm.protocols.base import USUAL_OUTPUT, Target
 from swecli.core.llm.protocols.registry import PROTOCOLS
+from swecli.core.llm.refused_fields import refusal_place
 from swecli.core.llm.remedies import KeySource
 from swecli.core.llm.transport import Timeouts
+from swecli.core.llm.types import ModelInfo
 from swecli.core.llm.windows import ModelLookup, look_up_model
 from swecli.core.protocol.messages import Origin
 
@@ -103,6 +105,11 @@ class Overrides(Struct, frozen=True):
     """Seconds to the first and between two meaningful events; override ``timeouts``."""
     capabilities: Mapping[str, Any] = field(default_factory=lambda: {})
     """Fields of ``Capabilities`` that differ from the tables."""
+    refused: Callable[[str], Collection[str]] = lambda _: ()
+    """Fields that a server refused in earlier sessions, by its ``refusal_place``."""
+    shows_thoughts: bool = True
+    cache_ttl: Callable[[ModelInfo], str] = lambda _: ""
+    """Lifetime of the prompt cache for a model with its capabilities; empty for the provider's default."""
 
 
 StoredKeys = Callable[[str, str], str]
@@ -148,15 +155,21 @@ def resolve(
         dialect = _of_local_server(dialect)
     dialect = replace(dialect, **provider.quirks)
     elsewhere = "" if _is_own(provider, address, protocol) else without_password(address)
+    refused = chosen.refused(refusal_place(address, model))
     usual_output = dialect.default_max_tokens or USUAL_OUTPUT.get(protocol)
     info = replace(
         info,
         efforts=offered(dialect.effort, info.efforts),
         address=elsewhere,
         usual_output=usual_output,
-        capabilities=find_capabilities(protocol, origin.host, model, provider.name, chosen.capabilities),
+        capabilities=find_capabilities(protocol, origin.host, model, provider.name, chosen.capabilities, refused),
     )
-    target = Target(origin, dialect, provider.name, info.window, info.max_output, info.capabilities)
+    target = Target(
+        *(origin, dialect, provider.name, info.window, info.max_output, info.capabilities),
+        shows_thoughts=chosen.shows_thoughts,
+        cache_ttl=chosen.cache_ttl(info) if info.capabilities.cache_ttl else "",
+        refused=tuple(refused),
+    )
     usual = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())
     timeouts = replace(
         usual,

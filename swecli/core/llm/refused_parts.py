@@ -31,11 +31,6 @@ _PLACE = lazy_pattern(
 )
 """Matches ``messages.5.content.0``, ``input[5]``, ``contents[5].parts[0]``, ``'messages', 5, 'content', 0`` and
 similar."""
-THOUGHTS = lazy_pattern(
-    r"signature|encrypted[_ ]content|without its required|`?(?:redacted_)?thinking`? blocks?"
-    r"|Item (?:with id )?'rs_",
-    re.IGNORECASE,
-)
 ARGUMENTS = lazy_pattern(
     r"failed to parse tool[ _]call arguments"  # llama.cpp
     r"|(?:unterminated string|expecting |invalid (?:control character|\\)|extra data|illegal trailing comma)"
@@ -48,7 +43,7 @@ ARGUMENTS = lazy_pattern(
 _DOUBTFUL = lazy_pattern(r"\\u[dD][89a-fA-F]|\d{19}|[eE][+-]?\d{3}")
 """JSON that only some parsers accept: lone surrogates, and numbers beyond 64 bits."""
 _NOT_IN_NAMES = lazy_pattern(r"[^A-Za-z0-9_-]")
-_LISTS = ("messages", "input", "contents")
+LISTS = ("messages", "input", "contents")
 
 Build = Callable[[ModelRequest], JsonObject]
 """Builder of a request body."""
@@ -79,13 +74,13 @@ def parts_at(place: Place, request: ModelRequest, build: Build) -> list[Part]:
             at, end = spots[number]
             last = structs.replace(request.messages[at], parts=request.messages[at].parts[:end])
             body = build(replace(request, messages=(*request.messages[:at], last), tail="", breakpoints=()))
-            items = next((as_list(body[name]) for name in _LISTS if name in body), ())
+            items = next((as_list(body[name]) for name in LISTS if name in body), ())
             return len(items) > item and (index is None or len(as_list(as_object(items[item]).get(key))) > index)
 
         return bisect_left(range(len(spots)), True, key=there)
 
     empty = build(replace(request, messages=(), tail="", breakpoints=()))
-    if any(len(as_list(empty.get(name))) > place.item for name in _LISTS):
+    if any(len(as_list(empty.get(name))) > place.item for name in LISTS):
         return []  # the system prompt
     begin = first(place.item, place.key, place.index)
     end = begin + 1 if place.index is not None else first(place.item + 1)

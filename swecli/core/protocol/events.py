@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, Todo
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.messages import ImagePart, Message, Origin, Part, Stop, Tagged, Usage
+from swecli.core.protocol.messages import ImagePart, Message, Origin, Part, ProviderReport, Stop, Tagged, Usage
 
 
 class ContextMeasured(Tagged, frozen=True, tag="context_measured"):
@@ -492,6 +492,7 @@ class ModelResponded(Tagged, frozen=True, tag="model_responded"):
     complete: bool = True
     first_token_ms: int | None = None
     duration_ms: int | None = None
+    report: ProviderReport | None = None
 
 
 class StepEnded(Tagged, frozen=True, tag="step_ended"):

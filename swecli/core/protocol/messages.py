@@ -42,6 +42,8 @@ class Usage(Struct, frozen=True):
     """Tokens of the request that the provider itself removed; ``input_total`` excludes them."""
     web_searches: int | None = None
     """Searches of the provider's own web search, which are billed besides the tokens."""
+    cache_write_1h: int | None = None
+    """The part of ``cache_write`` that the provider keeps for an hour."""
 
     @property
     def prompt(self) -> int:
@@ -82,6 +84,7 @@ def added(one: Usage, other: Usage) -> Usage:
         None if one.cost is None or other.cost is None else one.cost + other.cost,
         plus(one.cleared, other.cleared),
         plus(one.web_searches, other.web_searches),
+        plus(one.cache_write_1h, other.cache_write_1h),
     )
 
 
@@ -175,6 +178,29 @@ class Stop(Struct, frozen=True):
     detail: str | None = None
 
 
+DropReason = Literal["prefix", "model", "organization", "user"]
+"""Why a provider drops a thought that a request sends back: the conversation before it changed, or this model,
+organization or end user may not read it."""
+
+
+class DroppedThoughts(Struct, frozen=True):
+    reason: DropReason
+    count: int
+
+
+class ProviderReport(Struct, frozen=True):
+    """What a provider says about a request beside its usage."""
+
+    dropped: tuple[DroppedThoughts, ...] = ()
+    """Thoughts of the request that the model did not see; those of earlier requests count again."""
+    dropping: bool = False
+    """The request let the provider drop thoughts instead of refusing it; so must the conversation's later ones."""
+    miss: str = ""
+    """The provider's word for why the prompt was not in its cache; empty if it was, or was not asked."""
+    missed: int | None = None
+    """Tokens of that miss."""
+
+
 class Response(Struct, frozen=True):
     """Metadata of the model response behind an assistant message."""
 
@@ -184,6 +210,7 @@ class Response(Struct, frozen=True):
     response_id: str | None = None
     complete: bool = True
     """False if the stream was cut, failed or was interrupted; its tool calls were never executed."""
+    report: ProviderReport | None = None
 
 
 class Message(Struct, frozen=True):

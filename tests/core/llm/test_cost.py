@@ -55,6 +55,13 @@ def test_each_kind_of_token_has_its_rate(usage: Usage, expected: str) -> None:
     assert cost_of(FLAT, usage, MONDAY) == Decimal(expected)
 
 
+def test_writes_for_an_hour_have_a_rate_of_their_own() -> None:
+    listed = prices({"input": "4", "output": "20", "cache_read": "0.4", "cache_write": "5", "cache_write_1h": "8"})
+    usage = Usage(input_total=1_000_000, cache_write=1_000_000, cache_write_1h=400_000, output_total=0)
+    assert cost_of(listed, usage, MONDAY) == Decimal("6.2")
+    assert cost_of(FLAT, usage, MONDAY) == Decimal("3.75")
+
+
 @pytest.mark.parametrize(("size", "rate"), [(1000, "1"), (1001, "2"), (5000, "2"), (5001, "3")])
 def test_the_size_of_the_input_chooses_the_tier_for_all_tokens(size: int, rate: str) -> None:
     assert cost_of(STEPPED, Usage(input_total=size, output_total=0), MONDAY) == size * Decimal(rate) / 1_000_000

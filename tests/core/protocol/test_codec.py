@@ -4,7 +4,7 @@ import json
 import re
 from decimal import Decimal
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -133,6 +133,15 @@ LATER = {
     "cache_break": {"kind", "component", "part"},
 }
 """Fields that events have got since; they are written with what says nothing."""
+LATER_INSIDE = {"report", "cache_write_1h", "web_searches"}
+"""Fields that messages and usages have got since."""
+
+
+def without_later(value: Any) -> Any:
+    if isinstance(value, dict):
+        assert all(value.get(name) is None for name in LATER_INSIDE)
+        return {name: without_later(entry) for name, entry in value.items() if name not in LATER_INSIDE}
+    return [without_later(entry) for entry in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("line", STORED.read_text("utf-8").split("\n")[:-1])
@@ -152,7 +161,7 @@ def test_text_of_earlier_versions_is_read_and_written_with_the_same_content(line
         assert found.pop(name) in ("conversation", "", None, [], 0, False)
     for question in found.get("questions", ()) if kind == "body" else ():
         assert not question.pop("closed")
-    assert found == stored
+    assert without_later(found) == stored
 
 
 def test_the_stored_lines_have_every_type() -> None:

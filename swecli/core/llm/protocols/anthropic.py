@@ -19,16 +19,20 @@ from swecli.core.llm.protocols.base import (
     TextDraft,
     WireRequest,
     WireStop,
+    dropped_thoughts,
     found_tools,
+    newest_answer,
     plain,
     read_cost,
 )
 from swecli.core.llm.types import WEB_SEARCH, ModelRequest, ServerClearing
 from swecli.core.llm.web_searches import anthropic_result, anthropic_tool, possible_search, sources_of
 from swecli.core.protocol.messages import (
+    DropReason,
     ImagePart,
     Message,
     OpaquePart,
+    ProviderReport,
     ReasoningPart,
     TextPart,
     ToolCallPart,
@@ -38,6 +42,10 @@ from swecli.core.protocol.messages import (
 
 API_VERSION = "2023-06-01"
 CLEARING_BETA = "context-management-2025-06-27"
+BINDING_BETA = "thinking-binding-controls-2026-08-01"
+DIAGNOSIS_BETA = "cache-diagnosis-2026-04-07"
+DEFAULT_TTL = "5m"
+"""Lifetime of the cache if a breakpoint does not name one."""
 MAX_BREAKPOINTS = 4
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32768}
 """Thinking budgets in tokens for models that accept a number instead of a word."""
@@ -58,19 +66,26 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     messages, ends = _messages(request, target, found)
     body: JsonObject = {"model": target.origin.model, "max_tokens": limit, "stream": True}
     optional: list[str] = []
+    betas: list[str] = []
+    drops = target.lets_drop(request.messages)
     search = possible_search(request, target)
     # The API rejects a format together with citations, which results of a search always have.
     schema = wanted_schema(request, target) if search is None else None
     form = closed(schema) if schema is not None else None
     config: JsonObject = {"format": {"type": "json_schema", "schema": form}} if form is not None else {}
-    for extras in (_effort(request.effort, limit, target, config), dialect.body):
+    for extras in (_thinking_options(request.effort, limit, target, config, drops=drops), dialect.body):
         body.update(extras)
         optional.extend(extras)
-    headers = {"anthropic-version": API_VERSION}
+    if drops and "thinking" in body:
+        betas.append(BINDING_BETA)
     if request.server_clearing is not None and request.tools:
         body["context_management"] = {"edits": [_clearing(request.server_clearing)]}
-        headers["anthropic-beta"] = CLEARING_BETA
+        betas.append(CLEARING_BETA)
         optional.append("context_management")
+    if target.capabilities.diagnosis and request.tools:
+        body["diagnostics"] = {"previous_message_id": newest_answer(request.messages, target)}
+        betas.append(DIAGNOSIS_BETA)
+        optional.append("diagnostics")
     referenced = {name for names in found.values() for name in names}
     if request.tools:
         body["tools"] = [
@@ -90,13 +105,19 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         newest = [ends[index] for index in sorted(set(request.breakpoints)) if index in ends]
         room = MAX_BREAKPOINTS - len(wanted)
         for block in (*wanted, *newest[-room:]):
-            block["cache_control"] = {"type": "ephemeral"}
+            block["cache_control"] = _cache_mark(target)
     if system:
         body["system"] = system
     body["messages"] = messages
     if request.tail:
         _append_tail(messages, request)
+    headers = {"anthropic-version": API_VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
     return WireRequest("/v1/messages", body, headers, tuple(optional))
+
+
+def _cache_mark(target: Target) -> JsonObject:
+    ttl = target.cache_ttl if target.cache_ttl in target.capabilities.cache_ttl else ""
+    return {"type": "ephemeral", **({"ttl": ttl} if ttl not in ("", DEFAULT_TTL) else {})}
 
 
 def _clearing(wish: ServerClearing) -> JsonObject:
@@ -108,15 +129,24 @@ def _clearing(wish: ServerClearing) -> JsonObject:
     return {**edit, "exclude_tools": list(wish.exclude_tools)} if wish.exclude_tools else edit
 
 
-def _effort(effort: str | None, limit: int, target: Target, config: JsonObject) -> JsonObject:
-    """The fields for the effort, and those of ``output_config`` besides it."""
+def _thinking_options(effort: str | None, limit: int, target: Target, config: JsonObject, *, drops: bool) -> JsonObject:
+    """How much the model thinks, whether its thoughts arrive readable, what becomes of those that do not fit, and the
+    other fields of ``output_config``."""
     style = target.dialect.effort
+    word = target.dialect.efforts.get(effort, effort) if effort is not None else None
     out: JsonObject = {"output_config": config} if config else {}
-    if effort is None or style == "none":
-        return out
-    word = target.dialect.efforts.get(effort, effort)
     if style == "output_config":
-        return {"output_config": {"effort": word, **config}, "thinking": {"type": "adaptive"}}
+        shown = target.capabilities.display and target.shows_thoughts
+        thinking: JsonObject = {"type": "adaptive"}
+        if shown:
+            thinking["display"] = "summarized"
+        if drops:
+            thinking["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
+        if word is not None:
+            out["output_config"] = {"effort": word, **config}
+        return {**out, "thinking": thinking} if word is not None or shown or drops else out
+    if word is None or style == "none":
+        return out
     budget = min(_BUDGETS.get(word, 0), limit - 1024)
     return {**out, "thinking": {"type": "enabled", "budget_tokens": budget}} if budget >= 1024 else out
 
@@ -153,7 +183,7 @@ def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...
     made = (
         [_found(part, target, found[part.call_id])]
         if isinstance(part, ToolResultPart) and part.call_id in found
-        else _cited(part, target)
+        else _cited(part, message, target)
         if isinstance(part, TextPart)
         else [block for block in (_block(part, message, target, unsigned),) if block is not None]
         for part in message.parts
@@ -196,13 +226,15 @@ def _block(part: object, message: Message, target: Target, unsigned: bool) -> Js
         return _image(part)
     if isinstance(part, OpaquePart):
         data = target.echo(part.opaque) or {}
-        return dict(as_object(data.get("block"))) if data.get("whole") else None
+        block = as_object(data.get("block"))
+        sent = data.get("whole") and (block != _EMPTY or target.capabilities.binding)
+        return dict(block) if sent else None
     return None
 
 
-def _cited(part: TextPart, target: Target) -> list[JsonObject]:
+def _cited(part: TextPart, message: Message, target: Target) -> list[JsonObject]:
     """The text as it came: in several blocks if its sentences cite different sources."""
-    if not part.text.strip():
+    if not part.text.strip() and not (part.text and _is_bound(message, target)):
         return []
     data = target.echo(part.opaque) or {}
     if citations := data.get("citations"):
@@ -219,6 +251,16 @@ def _cited(part: TextPart, target: Target) -> list[JsonObject]:
         if length:
             out.append({**block, "citations": span["citations"]} if span.get("citations") else block)
     return out
+
+
+_EMPTY: JsonObject = {"type": "text", "text": ""}
+"""A block of text without any, which some answers have. It belongs to what later thoughts are bound to."""
+
+
+def _is_bound(message: Message, target: Target) -> bool:
+    """Whether later thoughts are bound to this answer, which must be sent exactly as it came."""
+    made = message.response
+    return target.capabilities.binding and made is not None and made.origin == target.origin
 
 
 def _thinking(part: ReasoningPart, target: Target, unsigned: bool) -> JsonObject | None:
@@ -274,6 +316,12 @@ _STOPS: dict[str, WireStop] = {
     "model_context_window_exceeded": "context",
     "compaction": "compaction",
 }
+_DROPS: dict[str, DropReason] = {
+    "prefix_binding_mismatch": "prefix",
+    "model_binding_mismatch": "model",
+    "organization_binding_mismatch": "organization",
+    "end_user_binding_mismatch": "user",
+}
 _EVENTS = frozenset(
     (
         "message_start",
@@ -324,6 +372,7 @@ class AnthropicDecoder(Decoder):
             self._block_stop(as_int(message.get("index")) or 0)
         elif kind == "message_delta":
             self._merge_usage({**as_object(message.get("usage")), **_cleared(message)})
+            self._report(message)
             self._stop(as_object(message.get("delta")))
         elif kind == "message_stop":
             self.on_whole()
@@ -334,8 +383,20 @@ class AnthropicDecoder(Decoder):
     def _start(self, message: JsonObject) -> None:
         self.answer.start(as_text(message.get("model")), as_text(message.get("id")))
         self._merge_usage(as_object(message.get("usage")))
+        self._report(message)
         for index, block in enumerate(as_list(message.get("content"))):
             self._block_start(index, as_object(block))
+
+    def _report(self, message: JsonObject) -> None:
+        """Read what the provider says about the request: thoughts that it dropped, and the cause of a cache miss."""
+        entries = map(as_object, as_list(message.get("input_transformations")))
+        dropped = dropped_thoughts(
+            (as_text(entry.get("reason")) for entry in entries if entry.get("type") == "thinking_dropped"), _DROPS
+        )
+        miss = as_object(as_object(message.get("diagnostics")).get("cache_miss_reason"))
+        if dropped or miss:
+            missed = as_int(miss.get("cache_missed_input_tokens"))
+            self.answer.report_request(ProviderReport(dropped, miss=as_text(miss.get("type")), missed=missed))
 
     def _whole(self, message: JsonObject) -> None:
         self._start(message)
@@ -458,7 +519,9 @@ class AnthropicDecoder(Decoder):
         block = self._open_blocks().pop(index, None)
         if block is None:
             return
-        if isinstance(block.draft, CallDraft):
+        if block.kind == "text" and block.draft is None and self._has_thought:
+            self.answer.add(OpaqueDraft(data={"block": dict(_EMPTY), "whole": True}))
+        elif isinstance(block.draft, CallDraft):
             given = block.start.get("input")
             if not block.draft.chunks and isinstance(given, str):
                 self.answer.call_text(block.draft, given)
@@ -493,6 +556,10 @@ class AnthropicDecoder(Decoder):
             self._searches[as_text(block.start.get("id"))] = draft.index
             given = as_object(as_object(draft.data.get("block")).get("input"))
             self.answer.search(draft.index, as_text(given.get("query")))
+
+    @property
+    def _has_thought(self) -> bool:
+        return any(isinstance(draft, ReasoningDraft) and draft.data is not None for draft in self.answer.drafts)
 
     def _stop(self, delta: JsonObject) -> None:
         reason = as_text(delta.get("stop_reason"))
@@ -539,4 +606,5 @@ def read_usage(usage: JsonObject) -> Usage:
         cost=read_cost(usage),
         cleared=as_int(usage.get(CLEARED)),
         web_searches=as_int(as_object(usage.get("server_tool_use")).get("web_search_requests")),
+        cache_write_1h=as_int(as_object(usage.get("cache_creation")).get("ephemeral_1h_input_tokens")) or None,
     )

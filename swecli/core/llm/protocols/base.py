@@ -6,9 +6,10 @@ import dataclasses
 import re
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from msgspec import Struct, field, structs
 
@@ -49,10 +50,13 @@ from swecli.core.llm.types import (
     WebSource,
 )
 from swecli.core.protocol.messages import (
+    DroppedThoughts,
+    DropReason,
     Message,
     Opaque,
     OpaquePart,
     Origin,
+    ProviderReport,
     ReasoningPart,
     Response,
     Stop,
@@ -364,6 +368,7 @@ class Answer(Transcript):
         self.stop_detail: str | None = None
         self.model: str | None = None
         self.response_id: str | None = None
+        self.report: ProviderReport | None = None
         self.outcome: Outcome = "open"
         self.error: WireError | None = None
         self._started = False
@@ -382,6 +387,15 @@ class Answer(Transcript):
         if usage != self.usage:
             self.usage = usage
             self._events.append(UsageUpdate(usage))
+
+    def report_request(self, report: ProviderReport) -> None:
+        """Add what the provider says about the request; later words count."""
+        known = self.report or ProviderReport()
+        self.report = ProviderReport(
+            report.dropped or known.dropped,
+            miss=report.miss or known.miss,
+            missed=known.missed if report.missed is None else report.missed,
+        )
 
     def stop(self, raw: str | None, kind: WireStop | None, detail: str | None = None) -> None:
         self.stop_raw, self.stop_kind, self.stop_detail = raw, kind, detail
@@ -418,7 +432,7 @@ class Answer(Transcript):
         if kind is None and complete:
             kind = "tool_use" if self.calls else "end"
         stop = Stop(kind, self.stop_raw, self.stop_detail)
-        response = Response(self.origin, stop, self.usage, self.response_id, complete)
+        response = Response(self.origin, stop, self.usage, self.response_id, complete, self.report)
         return Message("assistant", tuple(draft.part(self.origin) for draft in self.drafts), response=response)
 
 
@@ -453,10 +467,27 @@ class Target(Struct, frozen=True):
     window: int | None = None
     max_output: int | None = None
     capabilities: Capabilities = Capabilities()
+    shows_thoughts: bool = True
+    """Whether the user wants to read the model's thoughts."""
+    cache_ttl: str = ""
+    """Lifetime of the prompt cache, one of the capabilities'; empty for the provider's default."""
+    drops_thoughts: bool = False
+    """Whether the provider may drop thoughts that no longer fit the conversation, instead of refusing the request."""
+    refused: tuple[str, ...] = ()
+    """Names of optional fields that the server refused."""
 
     def echo(self, opaque: Opaque | None) -> JsonObject | None:
         """The provider data of a part, if it came from this very model; else None: another one must not see it."""
         return as_object(opaque.data) if opaque is not None and opaque.origin == self.origin else None
+
+    def lets_drop(self, messages: Iterable[Message]) -> bool:
+        """Whether a request of this conversation lets the provider drop thoughts: since one was refused for them, each
+        does."""
+        if not self.capabilities.binding or "block_binding" in self.refused:
+            return False
+        own = (message.response for message in messages if message.response is not None)
+        reports = (response.report for response in own if response.origin == self.origin)
+        return self.drops_thoughts or any(report is not None and report.dropping for report in reports)
 
 
 class WireRequest(Struct, frozen=True):
@@ -681,6 +712,19 @@ def tool_messages_end(messages: Sequence[Message], start: int) -> int:
     while end < len(messages) and messages[end].role == "tool":
         end += 1
     return end
+
+
+def dropped_thoughts(words: Iterable[str], reasons: Mapping[str, DropReason]) -> tuple[DroppedThoughts, ...]:
+    """Thoughts that a provider dropped, counted by reason; ``words`` are its own, one for each thought."""
+    counts = Counter(reasons[word] for word in words if word in reasons)
+    return tuple(DroppedThoughts(reason, counts[reason]) for reason in get_args(DropReason) if counts[reason])
+
+
+def newest_answer(messages: Sequence[Message], target: Target) -> str | None:
+    """The provider's id of the newest answer of this model, with whose request it can compare this one; None without
+    one."""
+    answers = (message.response for message in reversed(messages) if message.response is not None)
+    return next((answer.response_id for answer in answers if answer.origin == target.origin), None)
 
 
 SEARCH: Final = "tool_search"

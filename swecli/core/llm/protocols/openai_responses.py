@@ -23,17 +23,21 @@ from swecli.core.llm.protocols.base import (
     TextDraft,
     WireRequest,
     WireStop,
+    dropped_thoughts,
     first_int,
     found_tools,
+    newest_answer,
     plain,
     read_cost,
 )
 from swecli.core.llm.types import ModelRequest, ToolSchema, WebSearch
 from swecli.core.llm.web_searches import is_billed, openai_action, openai_tool, possible_search, sources_of
 from swecli.core.protocol.messages import (
+    DropReason,
     ImagePart,
     Message,
     OpaquePart,
+    ProviderReport,
     ReasoningPart,
     TextPart,
     ToolCallPart,
@@ -83,6 +87,10 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if dialect.prompt_cache_key and request.session:
         body["prompt_cache_key"] = request.session
         optional.append("prompt_cache_key")
+    options = _cache_options(request, target)
+    if options:
+        body["prompt_cache_options"] = options
+        optional += ["prompt_cache_options", *(f"prompt_cache_options.{name}" for name in options)]
     body["input"] = _input(request, target, found)
     return WireRequest("/responses", body, optional=tuple(optional))
 
@@ -98,6 +106,21 @@ def _add_search(body: JsonObject, search: WebSearch, request: ModelRequest) -> l
     functions: list[JsonObject] = [{"type": "function", "name": tool.name} for tool in request.tools]
     body["tool_choice"] = {"type": "allowed_tools", "mode": "auto", "tools": functions} if functions else "none"
     return ["tool_choice"]
+
+
+def _cache_options(request: ModelRequest, target: Target) -> JsonObject:
+    """The lifetime of the cache, if not the default one, and the answer with whose request the provider compares this
+    one to say why it missed the cache."""
+    can = target.capabilities
+    options: JsonObject = {}
+    if not can.prompt_cache_options:
+        return options
+    if target.cache_ttl in can.cache_ttl[1:]:
+        options["ttl"] = target.cache_ttl
+    newest = newest_answer(request.messages, target) if can.diagnosis and request.tools else None
+    if newest is not None:
+        options["comparison_response_id"] = newest
+    return options
 
 
 def _function(tool: ToolSchema) -> JsonObject:
@@ -271,6 +294,12 @@ _INCOMPLETE: dict[str, WireStop] = {
     "max_messages": "length",
     "steered": "pause",
 }
+_DROPS: dict[str, DropReason] = {
+    "prefix_mismatch": "prefix",
+    "model_mismatch": "model",
+    "organization_mismatch": "organization",
+    "end_user_mismatch": "user",
+}
 _STATUSES: dict[str, WireStop] = {"completed": "end", "complete": "end", "cancelled": "error"}
 _KINDS = frozenset(("message", "reasoning", "function_call"))
 """Kinds of items that arrive in pieces."""
@@ -326,6 +355,7 @@ class ResponsesDecoder(Decoder):
             return True
         if response:
             self.answer.start(as_text(response.get("model")), as_text(response.get("id")))
+            self._report(response)
         index = as_int(message.get("output_index"))
         if kind in _TERMINAL:
             self._finish(response, kind)
@@ -342,6 +372,17 @@ class ResponsesDecoder(Decoder):
             whole = as_text(message.get("refusal" if refusal else "text"))
             self._whole_text(self._item(index, "message"), whole, as_int(message.get("content_index")), refusal)
         return True
+
+    def _report(self, response: JsonObject) -> None:
+        """Read what the provider says about the request: reasoning that it withheld, and the cause of a cache miss.
+        Reasoning of earlier turns that the model does not see anyway is no loss."""
+        entries = map(as_object, as_list(response.get("input_transformations")))
+        dropped = dropped_thoughts((as_text(entry.get("reason")) for entry in entries), _DROPS)
+        told = as_object(response.get("prompt_cache_diagnostics"))
+        miss = "" if told.get("type") == "cache_hit" else as_text(told.get("reason")) or as_text(told.get("type"))
+        if dropped or miss:
+            missed = as_int(told.get("cache_missed_tokens"))
+            self.answer.report_request(ProviderReport(dropped, miss=miss, missed=missed))
 
     def _known(self) -> dict[int, _Item]:
         if self._items is None:
