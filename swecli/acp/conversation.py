@@ -495,7 +495,7 @@ class Conversation:
             text = f"/{found.command.name} needs an argument here, or swecli's terminal interface."
         if text:
             await self._tell(message(text))
-        if result.offer is not None:
+        if result.offer is not None and result.offer.unattended:
             self.session.send(result.offer.command)
         await self._settled()
 

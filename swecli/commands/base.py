@@ -51,8 +51,7 @@ Screen = Literal[
 
 
 class Offer(Struct, frozen=True):
-    """An action that needs the user's yes; in an unattended run it happens at once. ``yes`` and ``no`` are labels with
-    the consequences."""
+    """An action that needs the user's yes. ``yes`` and ``no`` are labels with the consequences."""
 
     title: str
     command: Command
@@ -60,6 +59,8 @@ class Offer(Struct, frozen=True):
     no: tuple[str, str]
     named: bool = True
     """Whether the typed words alone say what happens; a line that waited for the turn to end then does it unasked."""
+    unattended: bool = True
+    """Whether it happens at once in an unattended run, or not at all."""
 
 
 class Clip(Struct, frozen=True):

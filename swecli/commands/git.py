@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from swecli.commands.base import CommandResult, SlashCommand
+from swecli.commands.base import CommandResult, Offer, SlashCommand
 from swecli.core.context_management.prompts import harmless, read_prompt
 from swecli.core.git import git_command, git_environment, git_facts, head_commit
 from swecli.core.permissions.git_facts import git_problem
 from swecli.core.permissions.paths import is_secret
 from swecli.core.permissions.types import Rule
+from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.commands import RunShell
 from swecli.core.secret_names import SecretNames
 from swecli.core.workspace.process import scrubbed_environment
 from swecli.core.workspace.text_file import typed_path
@@ -454,10 +456,14 @@ def _under_way(folder: Path) -> str:
 
 
 class Commit(Struct, frozen=True):
-    """What a commit would include. ``secret`` are its files that may hold secrets, which the diff leaves out;
-    ``under_way`` is the operation that it continues."""
+    """What a commit would include. ``secret`` are its files that may hold secrets, which the diff leaves out; ``new``
+    are files that the session's edits have created, whose text ends the diff; ``under_way`` is the operation that it
+    continues."""
 
     tree: GitStatus
+    new: tuple[str, ...]
+    others: tuple[str, ...]
+    """Further files that git does not track."""
     diff: str
     secret: tuple[str, ...]
     subjects: str
@@ -468,21 +474,72 @@ class Commit(Struct, frozen=True):
     """Identifies everything that goes into the commit."""
 
 
-async def _commit(git: Git, cwd: Path) -> Commit | str:
-    """The next commit, or why there is none.
+async def _commit(git: Git, cwd: Path, created: Sequence[str]) -> Commit | CommandResult:
+    """The next commit, or why there is none. ``created`` are absolute paths.
 
     Raises:
         GitError: git is unavailable or failed.
     """
     base = await git.base()
     tree, under_way = await git.status(), _under_way(git.folder)
-    refused = _nothing_to_commit(tree)
+    new, others = await _new_files(git, cwd, tree, created)
+    refused = _nothing_to_commit(tree, new)
     if refused and (tree.unmerged or under_way != "merge"):
-        return refused
-    state = await _state(git, cwd, tree)
+        offer = None if tree.unmerged else _staging(others)
+        return CommandResult((TextBlock(refused, "warning"),), offer=offer)
+    state = await _state(git, cwd, tree, new)
     diff, secret = await git.diff("diff", *_content(tree, base))
+    diff += "".join(await asyncio.to_thread(lambda: [_as_diff(cwd, name) for name in new]))
     subjects = await git("log", "-8", "--format=%s") if base == "HEAD" else ""
-    return Commit(tree, diff, secret, subjects, under_way, _head(cwd), state)
+    return Commit(tree, new, others, diff, secret, subjects, under_way, _head(cwd), state)
+
+
+async def _new_files(
+    git: Git, cwd: Path, tree: GitStatus, created: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of the files that git does not track, the ``created`` ones that the commit includes, and all others. What is
+    staged is the user's own choice, and files that may hold secrets are."""
+    listing = ("ls-files", "--others", "--exclude-standard", "-z", "--")
+    below = await asyncio.to_thread(lambda: [git.pathspec(name) for name in _inside(cwd, created)])
+    if tree.staged or not tree.untracked or not below:
+        return (), tree.untracked
+    found = await git.names(*listing, *below)
+    new = tuple(name for name in found if not is_secret(f"/{name}", git.secret_names))
+    others: list[str] = []
+    for name in tree.untracked:
+        within = await git.names(*listing, git.pathspec(name)) if name.endswith("/") else (name,)
+        if not set(within).issubset(new):
+            others.append(name)
+    return new, tuple(others)
+
+
+def _inside(cwd: Path, paths: Sequence[str]) -> list[str]:
+    """Those of the absolute paths that are below the folder, relative to it."""
+    root = os.path.realpath(cwd)
+    near = (os.path.relpath(os.path.realpath(path), root) for path in paths)
+    return [name for name in near if not name.startswith(f"..{os.sep}")]
+
+
+def _as_diff(cwd: Path, name: str) -> str:
+    """A new file as a diff shows it."""
+    head = f"new file {name}\n"
+    try:
+        data = (cwd / name).read_bytes()[:MOST_BYTES]
+    except OSError as error:
+        return f"{head}({error.strerror or error})\n"
+    if b"\0" in data:
+        return f"{head}(binary)\n"
+    return head + "".join(f"+{line}\n" for line in data.decode("utf-8", "replace").splitlines())
+
+
+def _staging(names: Sequence[str]) -> Offer | None:
+    """Offers to stage files that git does not track yet."""
+    if not names:
+        return None
+    count = "1 new file is" if len(names) == 1 else f"{len(names)} new files are"
+    command = RunShell(f"git add -- {shlex.join(names)}")
+    yes = ("Stage for the next commit", _listed(names))
+    return Offer(f"{count} not in a commit", command, yes, ("Leave", ""), named=False, unattended=False)
 
 
 def _content(tree: GitStatus, base: str) -> tuple[str, ...]:
@@ -495,11 +552,12 @@ def _head(cwd: Path) -> str:
     return head_commit(facts) if facts is not None else ""
 
 
-async def _state(git: Git, cwd: Path, tree: GitStatus) -> tuple[str, ...]:
+async def _state(git: Git, cwd: Path, tree: GitStatus, new: Sequence[str]) -> tuple[str, ...]:
     facts = git_facts(cwd)
     branch = facts.branch if facts is not None else None
     content = await git.digest(*_content(tree, await git.base()))
-    return content, str(bool(tree.staged)), _under_way(git.folder), branch or "", _head(cwd)
+    hashes = await git.names("hash-object", "--no-filters", "--", *new) if new else ()
+    return content, *new, *hashes, str(bool(tree.staged)), _under_way(git.folder), branch or "", _head(cwd)
 
 
 _CHANGED = "The files changed after they were shown; asking again."
@@ -510,11 +568,11 @@ async def _run_commit(session: Session, arguments: str) -> CommandResult:
     while True:
         try:
             git = await asyncio.to_thread(Git, session.view.cwd, session.view.roots, session.view.secret_names)
-            commit = await _commit(git, session.view.cwd)
+            commit = await _commit(git, session.view.cwd, await session.files.created())
         except GitError as error:
             return CommandResult.text(f"{error} Nothing was committed.", "error")
-        if isinstance(commit, str):
-            return CommandResult.text(commit, "warning")
+        if isinstance(commit, CommandResult):
+            return commit
         result = await _propose(session, git, commit, arguments, notes)
         if result is not None:
             return result
@@ -535,7 +593,7 @@ async def _propose(
     async def outdated() -> str:
         nonlocal lapsed
         try:
-            same = await _state(git, cwd, await git.status()) == commit.state
+            same = await _state(git, cwd, await git.status(), commit.new) == commit.state
             lapsed = "" if same else "The files to commit changed after they were shown."
         except GitError as error:
             lapsed = str(error)
@@ -562,10 +620,11 @@ async def _propose(
         proposed = message
         if session.view.attribution:
             message += f"\n\nAssisted-by: swecli ({model.ref})"
-        command = f"git commit {'' if tree.staged else '-a '}-m {shlex.quote(message)}"
+        adds = f"git add -- {shlex.join(commit.new)} && " if commit.new else ""
+        command = f"{adds}git commit {'' if tree.staged else '-a '}-m {shlex.quote(message)}"
         run = await session.command_tools.run("run_command", {"command": command}, rules=asks, outdated=outdated)
         if not run.said:
-            return None if lapsed else _committed(run, message, tree, moved=_head(cwd) != commit.before)
+            return None if lapsed else _committed(run, message, commit, moved=_head(cwd) != commit.before)
         notes.append(f"You proposed this message:\n{proposed}\n\nThe user rejected it and says: {run.said}")
 
 
@@ -573,7 +632,9 @@ def _commit_question(commit: Commit, *, detached: bool) -> str:
     """/commit's question, with the files that the commit includes and leaves out."""
     tree = commit.tree
     inside = tree.staged or tree.changed
-    parts = [f"Commits {_listed(inside)}." if inside else "Commits no change of a file."]
+    parts = [f"Commits {_listed(inside)}." if inside else "" if commit.new else "Commits no change of a file."]
+    if commit.new:
+        parts.append(f"New in git, created in this session: {_listed(commit.new)}.")
     if commit.secret:
         parts.append(f"May hold secrets: {_listed(commit.secret)}.")
     if commit.under_way:
@@ -582,9 +643,9 @@ def _commit_question(commit: Commit, *, detached: bool) -> str:
         parts.append("HEAD is detached: no branch will have this commit.")
     if tree.staged and tree.changed:
         parts.append(f"Not included (not staged): {_listed(tree.changed)}.")
-    if tree.untracked:
-        parts.append(f"Not included (not tracked by git): {_listed(tree.untracked)}.")
-    return " ".join(parts)
+    if commit.others:
+        parts.append(f"Not included (not tracked by git): {_listed(commit.others)}.")
+    return " ".join(filter(None, parts))
 
 
 def _listed(names: Sequence[str], most: int = _NAMED_FILES) -> str:
@@ -592,7 +653,7 @@ def _listed(names: Sequence[str], most: int = _NAMED_FILES) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
-def _committed(run: ToolRun, message: str, tree: GitStatus, *, moved: bool) -> CommandResult:
+def _committed(run: ToolRun, message: str, commit: Commit, *, moved: bool) -> CommandResult:
     """``moved``: whether there is a new commit. A command's exit status does not say so: it may run in the background,
     or a hook may fail after the commit."""
     subject = message.partition("\n")[0][:_SUBJECT]
@@ -604,16 +665,19 @@ def _committed(run: ToolRun, message: str, tree: GitStatus, *, moved: bool) -> C
     if not moved:
         text = f"Nothing was committed. The proposed message was:\n{message}\n\n{run.why}"
         return CommandResult.text(text, "warning")
-    omitted = (*(tree.changed if tree.staged else ()), *tree.untracked)
+    tree = commit.tree
+    omitted = (*(tree.changed if tree.staged else ()), *commit.others)
     left = f" Not included, because not staged: {_listed(omitted)}." if omitted else ""
     done = f"Committed: {subject.rstrip('.')}.{left}"
-    return CommandResult.text(f"{done}\n\n{run.why}", "warning") if run.is_error else CommandResult.text(done)
+    if run.is_error:
+        return CommandResult.text(f"{done}\n\n{run.why}", "warning")
+    return CommandResult((TextBlock(done),), offer=_staging(commit.others))
 
 
-def _nothing_to_commit(tree: GitStatus) -> str:
+def _nothing_to_commit(tree: GitStatus, new: Sequence[str]) -> str:
     if tree.unmerged:
         return f"Resolve the conflicts first: {_listed(tree.unmerged)}. Nothing was committed."
-    if tree.staged or tree.changed:
+    if tree.staged or tree.changed or new:
         return ""
     if tree.untracked:
         names = _listed(tree.untracked)

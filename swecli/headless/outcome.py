@@ -66,7 +66,7 @@ class Shown(Struct, frozen=True):
 async def run_slash(session: Session, invocation: CommandCall, screens: Screens = MappingProxyType({})) -> Shown:
     """Run a command to its end. ``screens`` has the content in place of screens."""
     result = await run_command(invocation.command, session, invocation.arguments)
-    if result.offer is not None:
+    if result.offer is not None and result.offer.unattended:
         session.send(result.offer.command)
     shown = screens.get(result.screen) if result.screen is not None else None
     instead = await asyncio.to_thread(shown, result.argument) if shown is not None and not result.blocks else ()

@@ -179,7 +179,8 @@ class Actions:
         modes = modes_of(yolo=yolo)
         after = modes.index(present) + 1 if present in modes else len(modes) - 1
         order: tuple[Mode, ...] = (*modes[after:], *modes[:after])
-        mode, skipped = next(each for each in order if not self._refusal(each)), self._refusal(order[0])
+        mode: Mode = next(each for each in order if not self._refusal(each))
+        skipped = self._refusal(order[0])
 
         def say(waiting: str = "") -> None:
             self._screen.activity.flash(

@@ -11,10 +11,15 @@ import pytest
 from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult
 from swecli.commands.git import COMMIT, REVIEW, Git, GitError, GitStatus, change_of, message_of, read_status
+from swecli.core.checkpoints.checkpoints import Checkpoints
+from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
+from swecli.core.checkpoints.store import SCHEMA
 from swecli.core.permissions.types import Policy, Rule
-from swecli.core.protocol.commands import Background, ReplyPermission
+from swecli.core.protocol.commands import Background, ReplyPermission, RunShell
 from swecli.core.protocol.events import Notice, PermissionRequested, TurnEnded
 from swecli.core.secret_names import secret_names
+from swecli.core.sessions.database import open_database
+from swecli.core.tools.registry import builtin_tools
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
 
@@ -296,6 +301,49 @@ async def test_a_commit_is_proposed_asked_about_and_made(repository: Path) -> No
         assert "mention the line" in sent
 
 
+FREE = Policy(mode="auto", rules=(Rule("allow", "Write(*)", "user"),))
+EDITS = """
+[[step]]
+call = [{ id = "1", tool = "write_file", arguments = { path = "pkg/made.py", content = "made = 1\\n" } },
+        { id = "2", tool = "write_file", arguments = { path = ".env", content = "KEY=1\\n" } }]
+[[step]]
+text = "Done."
+[[step]]
+text = "Add a module"
+"""
+
+
+@pytest.mark.parametrize("changed", [True, False])
+async def test_new_files_of_this_session_are_committed_and_others_offered(
+    repository: Path, tmp_path: Path, changed: bool
+) -> None:
+    def open_history() -> FileHistory:
+        rows = open_database(tmp_path / "state" / "checkpoints.db", migrations=SCHEMA)
+        return FileHistory(rows, "s", (str(repository),), CheckpointOptions())
+
+    if changed:
+        (repository / "a.txt").write_text("two\n")
+    (repository / "other file.txt").write_text("x\n")
+    kept = Checkpoints(open_history, str(repository), [str(repository)], "")
+    async with bench(EDITS, repository, tools=builtin_tools(), policy=FREE, checkpoints=kept) as made:
+        await made.say("go")
+        (repository / "pkg" / "notes.txt").write_text("x\n")
+        running = asyncio.ensure_future(COMMIT.run(made.session, ""))
+        request = await made.asked()
+        assert "New in git, created in this session: pkg/made.py." in request.reason
+        assert "Not included (not tracked by git): .env, other file.txt, pkg/." in request.reason
+        assert "git add -- pkg/made.py && git commit -a -m" in request.title
+        made.allow(request, "once")
+        result = await running
+        assert "Committed: Add a module. Not included, because not staged: .env, other file.txt, pkg/." in shown(result)
+        assert "+made = 1" in made.model.requests[-1].messages[0].text
+        files = git(repository, "show", "--name-only", "--format=", "HEAD").split()
+        assert files == (["a.txt", "pkg/made.py"] if changed else ["pkg/made.py"])
+        assert result.offer is not None
+        assert result.offer.command == RunShell("git add -- .env 'other file.txt' pkg/")
+        assert not result.offer.unattended
+
+
 async def test_what_is_staged_is_what_is_committed(repository: Path) -> None:
     (repository / "b.txt").write_text("b\n")
     git(repository, "add", "b.txt")
@@ -440,7 +488,9 @@ async def test_nothing_to_commit_is_said(repository: Path, untracked: bool, word
     if untracked:
         (repository / "n.txt").write_text("n\n")
     async with bench(ANSWERS, repository) as made:
-        assert words in shown(await COMMIT.run(made.session, ""))
+        result = await COMMIT.run(made.session, "")
+        assert words in shown(result)
+        assert (result.offer is not None) == untracked
         assert made.model.requests == []
 
 

@@ -335,6 +335,16 @@ class Checkpoints:
         except _FAILURES as error:
             return Difference(reason=f"Cannot read the checkpoint store ({error}).")
 
+    async def created(self) -> tuple[str, ...]:
+        """Absolute paths of the files that the session's edits have created; none if they are unknown."""
+        if self.failure:
+            return ()
+        try:
+            history = await self._history.get()
+            return await uninterrupted(asyncio.to_thread(history.created))
+        except _FAILURES:
+            return ()
+
     async def close(self) -> None:
         """Stop background work and close the store."""
         if not self._history.begun:

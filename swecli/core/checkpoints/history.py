@@ -484,6 +484,14 @@ class FileHistory:
         with self._rows.read() as connection:
             return difference(connection, self._session, GeneratedFolders(self._roots), below)
 
+    def created(self) -> tuple[str, ...]:
+        """Absolute paths of the files that edits by name have created and that are still new."""
+        with self._rows.read() as connection:
+            operations = journal.operations(connection, self._session, ("edit", "command"))
+        edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
+        new = (span for span in spans(operations) if span.before.kind == "absent" and span.after.kind == "file")
+        return tuple(span.path for span in new if span.path in edited)
+
     def run_changes(self) -> RunChanges:
         if not self._begun:
             return RunChanges({})

@@ -77,6 +77,10 @@ class SessionFiles:
             return Difference(reason=OFF_DIFF)
         return await self._checkpoints.difference(below)
 
+    async def created(self) -> tuple[str, ...]:
+        """Absolute paths of the files that the session's edits have created."""
+        return await self._checkpoints.created() if self._checkpoints is not None else ()
+
     async def against(self, revision: str, below: str = "") -> GitChanges:
         """Differences between the working tree and a git revision, including changes by others.
 
