@@ -263,7 +263,8 @@ class ItemCompleted(Tagged, frozen=True, tag="item_completed"):
     User items have text and images. A user item named "shell" is a ``!command`` of the user: it has a
     ``TerminalBlock`` and the text that joins the context. One named "command" calls a Markdown command or skill; its
     title is the typed line. Text and reasoning items have one part; ``detail`` is the reason if they broke off. Tool
-    calls have one ``ToolResultPart`` (the call itself is in the checkpoint). ``blocks`` are shown to the user;
+    calls have one ``ToolResultPart`` (the call itself is in the checkpoint); searches of the provider's own web search,
+    and ``CITED_SOURCES``, look like calls but have no checkpoint and no parts. ``blocks`` are shown to the user;
     ``detail`` is a short result ("15 matches in 4 files", "+3 -1", "exit 1"). ``title`` is the target of a call that
     never arrived completely, and so has no checkpoint.
     """

@@ -203,7 +203,7 @@ class ToolRegistry:
 LEAN_TOOLS = ("compact_context", "edit_file", "read_file", "read_result", "run_command", "search", "write_file")
 LEFT_OUT = (
     *("apply_patch", "ask_user", "job", "list_files", "locate", "memory", "recall"),
-    *("scratchpad", "symbols", "task", "update_todos", "web_fetch"),
+    *("scratchpad", "symbols", "task", "update_todos", "web_fetch", "web_search"),
 )
 CONDITIONAL = frozenset(("ask_user", "locate", "memory", "symbols"))
 """Tools that only some runs can use: with a user to answer, in a trusted folder, with an index or a language server. A

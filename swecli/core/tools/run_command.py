@@ -103,6 +103,7 @@ _TOOLS = (
     "run_command",
     "update_todos",
     "web_fetch",
+    "web_search",
     "write_file",
 )
 """Tools that models may mistake for programs."""

@@ -162,6 +162,32 @@ def test_a_search_that_broke_off_is_not_sent_back() -> None:
     assert [block.get("id") or block["type"] for block in sent] == ["text", "srvtoolu_1", "web_search_tool_result"]
     paused = replace(message, response=Response(to.origin, Stop("pause")))
     assert "srvtoolu_2" in json.dumps(build(request(user("hi"), paused), to)["messages"])
+    interrupted = build(request(user("hi"), paused, user("stop")), to)["messages"]
+    assert "srvtoolu_2" not in json.dumps(interrupted)
+
+
+def test_a_result_whose_call_was_dropped_is_not_sent_back() -> None:
+    to = able("anthropic-messages")
+    message = message_of(decode(to, SEARCHED))
+    edited = replace(message, parts=tuple(part for part in message.parts if getattr(part, "note", "") != "web_search"))
+    sent = build(request(user("hi"), edited, user("and now?")), to)["messages"][1]["content"]
+    assert {block["type"] for block in sent} == {"text"}
+
+
+def test_a_paused_search_goes_on_in_the_next_answer() -> None:
+    to = able("anthropic-messages")
+    first = message_of(decode(to, blocks(text("I look."), (QUERY, []), stop="pause_turn")))
+    events = decode(to, blocks((RESULT, []), text("It is so, "), text("see there.", CITATION)))
+    assert any(isinstance(event, SearchEnded) and len(event.sources) == 2 for event in events)
+    second = message_of(events)
+    sent = build(request(user("hi"), first, second, user("and now?")), to)["messages"]
+    assert [block["type"] for block in sent[1]["content"]] == [
+        "text",
+        "server_tool_use",
+        "web_search_tool_result",
+        "text",
+        "text",
+    ]
 
 
 # --- OpenAI Responses ----------------------------------------------------------------------------------------

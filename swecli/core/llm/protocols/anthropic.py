@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from swecli.core.llm.answer_formats import closed, wanted_schema
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_object, parse_object
@@ -162,10 +162,14 @@ def _messages(
     carry a breakpoint."""
     out: list[JsonObject] = []
     ends: dict[int, JsonObject] = {}
+    broken_off: set[str] = set()
     for index, message in enumerate(request.messages):
         blocks = _blocks(message, target, found)
         if not blocks:
             continue
+        following = request.messages[index + 1 : index + 2]
+        if _is_broken_off(message, goes_on=not following or following[0].role == "assistant"):
+            broken_off.update(as_text(block["id"]) for block in blocks if block.get("type") == "server_tool_use")
         role = "assistant" if message.role == "assistant" else "user"
         if out and out[-1]["role"] == role:
             out[-1]["content"] = [*as_list(out[-1]["content"]), *blocks]
@@ -173,7 +177,10 @@ def _messages(
             out.append({"role": role, "content": list[object](blocks)})
         if markable := [block for block in blocks if block.get("type") not in _UNMARKABLE]:
             ends[index] = markable[-1]
-    return out, ends
+    for message in out:
+        if message["role"] == "assistant":
+            message["content"] = _paired(as_list(message["content"]), broken_off)
+    return [message for message in out if message["content"]], ends
 
 
 def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:
@@ -188,15 +195,29 @@ def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...
         else [block for block in (_block(part, message, target, unsigned),) if block is not None]
         for part in message.parts
     )
-    blocks = [block for blocks in made for block in blocks]
-    return blocks if whole else _without_open_searches(blocks)
+    return [block for blocks in made for block in blocks]
 
 
-def _without_open_searches(blocks: Sequence[JsonObject]) -> list[JsonObject]:
-    """Blocks of a message that broke off: without calls of the server's tools whose results never came, which the API
-    would reject."""
-    results = {as_text(block.get("tool_use_id")) for block in blocks}
-    return [block for block in blocks if block.get("type") != "server_tool_use" or block.get("id") in results]
+def _paired(content: Sequence[object], broken_off: Collection[str]) -> list[object]:
+    """The content of an answer without calls of the server's tools that were ``broken_off`` before their results came,
+    and results of searches without their call: the API rejects both."""
+    blocks = [as_object(block) for block in content]
+    calls = {as_text(block.get("id")) for block in blocks if block.get("type") == "server_tool_use"}
+    results = {as_text(block.get("tool_use_id")) for block in blocks if "tool_use_id" in block}
+    gone = set(broken_off) - results
+    return [
+        block
+        for block in blocks
+        if (block.get("type") != "server_tool_use" or block.get("id") not in gone)
+        and (block.get("type") != "web_search_tool_result" or block.get("tool_use_id") in calls)
+    ]
+
+
+def _is_broken_off(message: Message, *, goes_on: bool) -> bool:
+    """Whether calls of the server's tools in an answer may lack their results: it was cut, or paused and not
+    continued."""
+    response = message.response
+    return response is not None and (not response.complete or (response.stop.kind == "pause" and not goes_on))
 
 
 def _found(part: ToolResultPart, target: Target, names: tuple[str, ...]) -> JsonObject:
