@@ -26,6 +26,8 @@ class ExitCode(IntEnum):
     """Something was not done because the user could not be asked."""
     REFUSED = 63
     """The model refused to answer, or a content filter stopped the answer or refused the request."""
+    ANSWER_CUT = 64
+    """The last answer was cut at the output limit or the end of the window."""
     SCHEMA_MISMATCH = 65
     """The answer does not match the requested schema."""
     RETRYABLE = 75

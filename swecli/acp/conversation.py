@@ -51,6 +51,7 @@ from swecli.commands.base import CommandResult, run_command
 from swecli.commands.registry import CommandCall, UnknownCommand, command_table, commands_of
 from swecli.core.protocol.commands import Answer, CarryOut, Interrupt, Submit
 from swecli.core.protocol.events import (
+    ANSWER_CUT,
     MAIN,
     Event,
     ModeChanged,
@@ -423,10 +424,10 @@ class Conversation:
                 raise RequestError(code, ended.reason or "the turn failed", {"kind": ended.error_kind or "error"})
             case "blocked":
                 reason = "max_tokens"
+            case "limit" if ended.error_kind == ANSWER_CUT:
+                reason = "max_tokens"
             case "limit":
                 reason = "max_turn_requests"
-            case _ if stop is not None and stop.kind in ("length", "context_full"):
-                reason = "max_tokens"
             case _ if stop is not None and stop.kind in ("refusal", "content_filter"):
                 reason = "refusal"
             case _:

@@ -101,6 +101,7 @@ _ERRORS: Mapping[str, ExitCode] = {
     "stalled": ExitCode.RETRYABLE,
     "truncated": ExitCode.RETRYABLE,
     "max_turns": ExitCode.TURN_LIMIT,
+    "answer_cut": ExitCode.ANSWER_CUT,
     "max_tokens": ExitCode.BUDGET,
     "max_price": ExitCode.BUDGET,
     "budget": ExitCode.BUDGET,

@@ -22,6 +22,7 @@ from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.codec import encode_command
 from swecli.core.protocol.commands import Answer, Close, Command, Interrupt, ReplyPermission, Submit
 from swecli.core.protocol.events import (
+    ANSWER_CUT,
     Body,
     ItemCheckpointed,
     ItemCompleted,
@@ -172,8 +173,6 @@ async def test_text_puts_the_answer_of_the_last_step_on_stdout() -> None:
     ("kind", "raw", "reason", "code"),
     [
         ("end", "stop", "", 0),
-        ("length", "max_tokens", "the answer was cut at the output limit", 0),
-        ("context_full", "model_context_window_exceeded", "the context window was full", 0),
         ("refusal", "refusal", "the model refused to answer", 63),
         ("content_filter", "SAFETY", "the provider's content filter stopped the answer", 63),
     ],
@@ -186,6 +185,16 @@ async def test_the_result_says_why_the_model_stopped(kind: Any, raw: str, reason
     assert run.result["stop"] == {"kind": kind, "reason": reason, "raw": raw, "detail": "x"}
     assert (run.result["exit_code"], run.result["text"], run.result["error"]) == (code, "Half", None)
     assert reason in run.stderr
+
+
+@pytest.mark.parametrize("kind", ["length", "context_full"])
+async def test_an_answer_that_was_cut_is_not_done(kind: Any) -> None:
+    responded = ModelResponded("m1", ("a1",), Origin("p", "h", "m"), messages.Stop(kind))
+    ended = TurnEnded("limit", "the context window was full", ANSWER_CUT)
+    run = Run(FakeSession([step(), *said("Half"), responded, ended]), "json", prompt="hi")
+    assert await run.code() == 64
+    assert (run.result["status"], run.result["text"]) == ("limit", "Half")
+    assert run.result["error"]["kind"] == ANSWER_CUT
 
 
 async def test_without_an_answer_the_result_has_no_stop() -> None:

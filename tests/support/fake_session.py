@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -210,6 +210,9 @@ class FakeSession:
         self._past.append(event)
         for queue in self._subscribers:
             queue.put_nowait(event)
+
+    def require_answers(self, schema: Mapping[str, Any] | None, *, last: bool = False) -> None:
+        """Its answers are written already."""
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "") -> None:
         self.emit(Notice(text, level, "session", hint))

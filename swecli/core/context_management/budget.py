@@ -294,8 +294,12 @@ def edge(share: float, effective: int) -> int:
     return math.ceil(round(share * effective, 6))
 
 
+LONGEST_ANSWER = 32_768
+"""Limit in tokens for the answer of a model whose own is unknown."""
+
+
 def clamp_output(info: ModelInfo, limits: Limits, upper: int) -> int | None:
-    """The answer's token limit for a request of at most ``upper`` tokens; None leaves it to the provider.
+    """The answer's token limit for a request of at most ``upper`` tokens; None leaves it to the protocol's default.
 
     Never above the model's output limit, the configured limit, or the room left after the request.
     """
@@ -303,5 +307,8 @@ def clamp_output(info: ModelInfo, limits: Limits, upper: int) -> int | None:
     left = window_of(info, limits).total - upper
     if known:
         return max(1, min(*known, left))
-    # Some protocols require a limit and use a default, which must fit as well.
-    return max(1, left) if info.usual_output is not None and info.usual_output > left else None
+    # Some protocols require a limit and use a default, which must fit as well. Without any limit, a model that does not
+    # end its answer writes until its window is full.
+    if info.usual_output is not None and info.usual_output <= left:
+        return None
+    return max(1, min(left, LONGEST_ANSWER))

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.core.context_management.budget import edge, window_of
+from swecli.core.context_management.budget import LONGEST_ANSWER, edge, window_of
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import texts_of
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent
@@ -97,7 +97,9 @@ def with_room_for_answer(request: ModelRequest, budget: Budget, info: ModelInfo)
     answer."""
     most = request.max_output_tokens or info.max_output or info.usual_output
     free = max(1, budget.window - budget.upper)
-    return replace(request, max_output_tokens=free) if most is not None and most > free else request
+    if most is None:
+        return replace(request, max_output_tokens=min(free, LONGEST_ANSWER))
+    return replace(request, max_output_tokens=free) if most > free else request
 
 
 REQUEST_NOT_SENT = "the request was not sent"

@@ -36,6 +36,9 @@ NOTED = {"failing": 3, "looking": 3, "running": 6}
 ASKED = {"failing": 5, "looking": 5, "running": 20}
 """Rounds after which the user decides whether it continues."""
 
+SCATTERED = 1
+"""Rounds more for a call that is repeated among others: they may be why it is looked at again."""
+
 _KEPT = LONGEST_CYCLE * (max(ASKED.values()) + 1)
 _HEADER = lazy_pattern(r"\Aexit status (-?\d+) after \d+\.\d+ s$", re.MULTILINE)
 _VARYING = lazy_pattern(r"\b\d+\.\d+ ?(?:s|ms|seconds?)\b|\b0x[0-9a-f]+\b|\b(?=[a-f]*\d)[0-9a-f]{8,}\b", re.IGNORECASE)
@@ -67,15 +70,17 @@ class SeenCall(Struct, frozen=True):
 
 
 class Repetition(Struct, frozen=True):
-    """A loop that includes the newest call: ``rounds`` repetitions of the calls in ``about``, in sequence."""
+    """A loop that includes the newest call: ``rounds`` repetitions of the calls in ``about``, in sequence unless
+    ``scattered`` among others."""
 
     kind: Kind
     rounds: int
     about: tuple[str, ...]
+    scattered: bool = False
 
     @property
     def asks(self) -> bool:
-        return self.rounds >= ASKED[self.kind]
+        return self.rounds >= ASKED[self.kind] + (SCATTERED if self.scattered else 0)
 
 
 class RepeatDetector:
@@ -86,6 +91,8 @@ class RepeatDetector:
         self._recent: list[tuple[str, str, SeenCall]] = []
         self._made: Counter[int] = Counter()
         """How often each call gave this result, by their hash."""
+        self._in_view: Counter[int] = Counter()
+        """The same, since the last compaction."""
         self._span: dict[int, SeenCall] = {}
         """The calls since the last compaction."""
         self._stale_spans = 0
@@ -96,6 +103,7 @@ class RepeatDetector:
         self._failures.clear()
         self._recent.clear()
         self._made.clear()
+        self._in_view.clear()
         self._span.clear()
         self._stale_spans = 0
 
@@ -104,6 +112,7 @@ class RepeatDetector:
         compaction without anything new is one, of any length: the same things are read as often as they are
         forgotten."""
         self._recent.clear()
+        self._in_view.clear()
         span, self._span = self._span, {}
         if not span:
             return None
@@ -121,6 +130,7 @@ class RepeatDetector:
         key, digest = call.key, call.digest
         mark = hash((key, digest))
         self._made[mark] += 1
+        self._in_view[mark] += 1
         self._span[mark] = call
         self._recent.append((key, digest, call))
         del self._recent[:-_KEPT]
@@ -129,7 +139,12 @@ class RepeatDetector:
             rounds = self._failures[key, digest]
             if rounds >= NOTED["failing"]:
                 return Repetition("failing", rounds, (call.about,))
-        return self._cycle()
+        return self._cycle() or self._scattered(call, self._in_view[mark])
+
+    def _scattered(self, call: SeenCall, rounds: int) -> Repetition | None:
+        """The loop of a call among others, whatever their order."""
+        kind: Kind = "running" if call.waits else "looking"
+        return Repetition(kind, rounds, (call.about,), True) if rounds >= NOTED[kind] + SCATTERED else None
 
     def _cycle(self) -> Repetition | None:
         marks = [entry[:2] for entry in self._recent]

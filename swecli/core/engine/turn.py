@@ -46,6 +46,7 @@ from swecli.core.engine.work import absorb_steering, edit_queue
 from swecli.core.llm.types import ModelClient, ModelRequest, ProviderError
 from swecli.core.ports import Asker
 from swecli.core.protocol.events import (
+    ANSWER_CUT,
     ItemCompleted,
     Notice,
     Rewound,
@@ -277,7 +278,7 @@ class Turn:
                 and not await self._agents_reported(message)
                 and not await self._hooks.stop(message.text)
             ):
-                return TurnStopped("done", _last_word(message))
+                return _ended_by(message)
 
     async def _take_steering(self) -> None:
         """Add the user's steering messages to the conversation."""
@@ -496,6 +497,12 @@ def _asks_less(request: ModelRequest, refused: ModelRequest) -> bool:
         return True
     most = refused.max_output_tokens
     return request.max_output_tokens is not None and (most is None or request.max_output_tokens < most)
+
+
+def _ended_by(message: Message) -> TurnStopped:
+    """The end of a turn with this answer. One that was cut is no result."""
+    cut = message.response is not None and message.response.stop.kind in ("length", "context_full")
+    return TurnStopped("limit", _last_word(message), ANSWER_CUT) if cut else TurnStopped("done", _last_word(message))
 
 
 def _last_word(message: Message) -> str:

@@ -17,6 +17,7 @@ from swecli.core.llm.addresses import without_password
 from swecli.core.llm.answer_formats import REFUSED as FORMAT_REFUSED
 from swecli.core.llm.answer_formats import refuses_format
 from swecli.core.llm.bound_thoughts import extends, refused_from
+from swecli.core.llm.endless import EndlessText
 from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
@@ -701,7 +702,7 @@ class HttpModelClient:
     async def _decode(
         self, decoder: Decoder, response: HttpResponse, watchdog: _Watchdog, longest: int
     ) -> AsyncGenerator[StreamEvent, None]:
-        body = BodyParser(response.headers.get("content-type", ""))
+        body, endless = BodyParser(response.headers.get("content-type", "")), EndlessText()
         pending = 0
         while (chunk := await watchdog.piece(response)) is not None:
             wire_events = body.feed(chunk)
@@ -715,11 +716,11 @@ class HttpModelClient:
                     watchdog.progress(_is_reasoning_hidden(decoder))
                     if decoder.stopped:
                         watchdog.end_soon()
-                if decoder.answer.size > longest and not decoder.closed:
+                period = next((period for event in events if (period := endless.feed(event))), "")
+                if (period or decoder.answer.size > longest) and not decoder.closed:
                     events += decoder.cut_off()
-                    yield StreamNotice(
-                        f"The answer did not end; swecli cut it after {decoder.answer.size:,} characters."
-                    )
+                    why = "repeated itself" if period else "did not end"
+                    yield StreamNotice(f"The answer {why}; swecli cut it after {decoder.answer.size:,} characters.")
                 for event in events:
                     yield event
                 if decoder.closed:

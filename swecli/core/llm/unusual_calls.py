@@ -11,16 +11,15 @@ import re
 from collections.abc import Collection
 
 from swecli.core.llm.json_values import JsonObject, compact, is_object, parse_loose
-from swecli.core.llm.text_calls import BLOCKS, END_FUNCTION, FUNCTION, Split, TextCall, known_name
+from swecli.core.llm.text_calls import BLOCKS, END_FUNCTION, FUNCTION, LLAMA, MISTRAL, Split, TextCall, known_name
 from swecli.lazy_pattern import lazy_pattern
 
 _LONGEST = 1_000_000
 """Characters of an answer that are examined."""
 _LONGEST_CODE = 200_000
 """The same, for calls in Python."""
-_JSON_NAME = lazy_pattern(
-    r"""\A\s*\[?\s*\{\s*["'](?:name|tool|tool_name|function)["']\s*:\s*["']([\w.:-]{1,100})["']"""
-)
+_JSON_NAME = lazy_pattern(r"""\s*\[?\s*\{\s*["'](?:name|tool|tool_name|function)["']\s*:\s*["']([\w.:-]{1,100})["']""")
+_FENCE_START = lazy_pattern(r"^```(?:json|tool_call)?[ \t]*\n(?=\s*[\[{])", re.MULTILINE)
 _FUNCTION_NAME = lazy_pattern(r"\s*<function=([\w.:-]{1,100})>")
 _JSON_ARGUMENTS = lazy_pattern(r"""["'](?:arguments|parameters|args|input)["']\s*:\s*""")
 _END_TAG = lazy_pattern(r"</([a-z_]{2,40})>\s*\Z")
@@ -39,12 +38,13 @@ def spelled_calls(text: str, tools: Collection[str]) -> Split | None:
     call in tags that can't be read; None if there is none."""
     if len(text) > _LONGEST:
         return None
-    return _as_xml(text, tools) or _as_python(text, tools) or _as_action(text, tools) or _unreadable(text, tools)
+    tagged = _as_xml(text, tools) or _as_python(text, tools) or _as_action(text, tools) or _unreadable(text, tools)
+    return tagged or _open_json(text, tools)
 
 
 def cut_call(text: str, tools: Collection[str]) -> Split | None:
     """The call that an answer was cut in, without arguments; None if it was cut elsewhere."""
-    found = _unreadable(text, tools) if len(text) <= _LONGEST else None
+    found = _unreadable(text, tools) or _open_json(text, tools) if len(text) <= _LONGEST else None
     if found is None or any(text.rstrip().endswith(end) for end in (*BLOCKS.values(), END_FUNCTION)):
         return None
     return Split(found.text, tuple(TextCall(call.name, "{}") for call in found.calls))
@@ -156,6 +156,28 @@ def _unreadable(text: str, tools: Collection[str]) -> Split | None:
     name = known_name(head[1], tools) or head[1]
     alone = bool(closed) and not rest.startswith((*BLOCKS, FUNCTION))
     return Split(text[:start].rstrip(), (TextCall(name, _arguments(inside[head.end() :], mend=alone)),))
+
+
+def _open_json(text: str, tools: Collection[str]) -> Split | None:
+    """The call without tags that ends the answer, alone, in a fence or behind a mark, if its JSON can't be read."""
+    marked = max((text.rfind(mark) + len(mark) for mark in (MISTRAL, LLAMA) if mark in text), default=0)
+    fenced = max((match.end() for match in _FENCE_START.finditer(text)), default=0)
+    start = max(marked, fenced)
+    head = _JSON_NAME.match(text, start)
+    name = known_name(head[1], tools) if head is not None else ""
+    if head is None or not name or _is_json(text[start:].strip().removesuffix("```")):
+        return None
+    before = text[:start].rstrip().removesuffix(MISTRAL).removesuffix(LLAMA)
+    kept = before[: before.rfind("```")] if fenced > marked else before
+    return Split(kept.rstrip(), (TextCall(name, _arguments(text[head.end() :], mend=False)),))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        parse_loose(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _arguments(text: str, *, mend: bool) -> str:

@@ -644,6 +644,8 @@ class RewindUndone(Tagged, frozen=True, tag="rewind_undone"):
     reason: str = ""
 
 
+ANSWER_CUT = "answer_cut"
+"""Error kind of a turn whose last answer was cut at the output limit or the end of the window."""
 CHOICE = "choice"
 """Topic of a notice about an automatic choice: the model that answers if none was named."""
 

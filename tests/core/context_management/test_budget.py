@@ -5,8 +5,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from swecli.core.context_management.budget import (
+    LONGEST_ANSWER,
     Limits,
     budget_too_large,
     clamp_output,
@@ -106,6 +108,8 @@ def test_the_answer_never_gets_more_than_the_window_has_left(
     assert limit == 1 or upper + limit <= window
 
 
-def test_without_any_knowledge_the_provider_decides_about_the_answer() -> None:
-    assert clamp_output(model(200_000, None), Limits(), 1_000) is None
+def test_without_any_knowledge_an_answer_has_a_limit() -> None:
+    assert clamp_output(model(200_000, None), Limits(), 1_000) == LONGEST_ANSWER
+    assert clamp_output(model(8_192, None), Limits(), 1_000) == 7_192
+    assert clamp_output(replace(model(200_000, None), usual_output=8_192), Limits(), 1_000) is None
     assert clamp_output(model(None, None), Limits(max_output_tokens=500), 1_000) == 500

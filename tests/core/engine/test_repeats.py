@@ -65,8 +65,23 @@ def test_reading_in_circles(period: int) -> None:
     assert asked.asks
 
 
-def test_a_longer_round_is_no_circle() -> None:
-    assert observed(*[look(f"f{number % 4}") for number in range(40)]) == [None] * 40
+def test_a_longer_round_counts_by_its_calls() -> None:
+    found = observed(*[look(f"f{number % 4}") for number in range(24)])
+    assert found[:12] == [None] * 12
+    assert found[12] == Repetition("looking", 4, ("read_file f0",), True)
+    assert [one.asks for one in found[12:] if one] == [False] * 8 + [True] * 4
+
+
+def test_the_same_call_counts_among_new_ones_and_what_changes_does_not() -> None:
+    calls = [look("same") if number % 2 else look(f"new{number}") for number in range(12)]
+    assert [one.rounds for one in observed(*calls) if one] == [4, 5, 6]
+    detector = RepeatDetector()
+    for number in range(20):
+        detector.observe(look("same"))
+        detector.observe(look(f"new{number}"))
+        if number % 3 == 2:
+            detector.compacted()  # what left the view may be read again
+    assert detector.observe(look("same")) is None
 
 
 def compacted(*spans: str, result: str = "text") -> list[int]:

@@ -10,6 +10,7 @@ from swecli.core.engine.services import TurnLimits
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import Answer, CancelItem, EditQueue, Interrupt, RunShell, SetMode, Steer, Submit
 from swecli.core.protocol.events import (
+    ANSWER_CUT,
     ItemCompleted,
     ItemDelta,
     ItemStarted,
@@ -315,6 +316,14 @@ async def test_an_empty_answer_is_named_to_the_model_and_counts_only_in_a_row(tm
         assert (await b.say("hi")).outcome == "done"
         told = ["Your last answer had neither" in request.tail for request in b.model.requests]
         assert told == [False, True, False, True]
+
+
+@pytest.mark.parametrize("stop", ["length", "context_full"])
+async def test_an_answer_that_was_cut_is_no_result(tmp_path: Path, stop: str) -> None:
+    async with bench(f'[[step]]\ntext = "Half of"\nstop = "{stop}"\n', tmp_path) as b:
+        end = await b.say("hi")
+        assert (end.outcome, end.error_kind) == ("limit", ANSWER_CUT)
+        assert end.reason
 
 
 async def test_calls_cut_at_the_output_limit_are_not_run(tmp_path: Path) -> None:

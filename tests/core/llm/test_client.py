@@ -670,3 +670,24 @@ async def test_an_event_that_never_ends_is_no_event(monkeypatch: pytest.MonkeyPa
     error, _ = await failure(never_ending(b"x" * 1000))
     assert error.kind == "protocol"
     assert "larger than" in error.message
+
+
+async def test_an_answer_that_repeats_itself_is_cut_and_said() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(head())
+        chunk = {"choices": [{"index": 0, "delta": {"content": "And so on, and so forth. " * 20}}]}
+        while not writer.is_closing():
+            writer.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    async with serve(answer) as server, client_of(server.url) as client:
+        events = [event async for event in client.stream(REQUEST)]
+    notices = [event.text for event in events if isinstance(event, StreamNotice)]
+    assert len(notices) == 1
+    assert notices[0].startswith("The answer repeated itself; swecli cut it after")
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert finished.message.response is not None
+    assert finished.message.response.stop.kind == "length"
+    assert len(finished.message.text) < 20_000

@@ -391,6 +391,23 @@ def test_a_call_cut_at_the_output_limit_is_a_call_without_arguments() -> None:
     assert cut.response.stop.kind == "length"
 
 
+@pytest.mark.parametrize("before", ["", "[TOOL_CALLS]", "I write.\n```json\n", "<|python_tag|>"])
+@pytest.mark.parametrize("call", ['{"name": "write_file", "arguments": {"path": "a', '[{"name": "write_file", "argum'])
+def test_a_call_without_tags_that_was_cut_is_one_too(before: str, call: str) -> None:
+    cut = with_calls(message(before + call, stop="length"), TOOLS)
+    assert [(one.name, one.arguments) for one in cut.tool_calls] == [("write_file", "{}")]
+    broken = with_calls(message(before + call), TOOLS)
+    assert [one.name for one in broken.tool_calls] == ["write_file"]
+    assert "```" not in broken.text + cut.text
+
+
+@pytest.mark.parametrize(
+    "text", ['{"name": "Anna", "age": 3, "arg', '{"name": "write_file", "age": 3}', '{"a": {"name": "wr']
+)
+def test_json_of_another_kind_is_no_call_although_it_was_cut(text: str) -> None:
+    assert with_calls(message(text, stop="length"), TOOLS).tool_calls == ()
+
+
 @pytest.mark.parametrize(
     "text",
     [
