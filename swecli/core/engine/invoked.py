@@ -130,19 +130,28 @@ class Invoking:
 
 
 class ExtensionNews:
-    """Checks the files for changes between turns and reports them to the user and the model."""
+    """Checks the files for changes between turns and reports them to the model and the user, who hears of them from the
+    session, not from its subagents (``inner``)."""
 
-    def __init__(self, services: Services, recorder: Recorder, tell_model: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, services: Services, recorder: Recorder, tell_model: Callable[[str, str], None], *, inner: bool
+    ) -> None:
         self._files = services.extension_files
+        self._seen = self._files.seen if self._files is not None else None
+        self._inner = inner
         self._tools = services.tools
         self._recorder = recorder
         self._tell_model = tell_model
 
     async def look(self) -> None:
-        if self._files is None:
+        if self._files is None or self._seen is None:
             return
-        change = await asyncio.to_thread(self._files.news)
+        change, self._seen = await asyncio.to_thread(self._files.news, self._seen)
         if change is None:
+            return
+        if self._inner:
+            if change.model and self._tools.get(SkillTool.name) is not None:
+                self._tell_model(change.summary, change.model)
             return
         offer_skills(self._tools, self._files)
         for line in _lines(change):

@@ -203,7 +203,7 @@ class Session:
         self._retrieval = (
             None if outer else PromptRetrieval(services, recorder, self._scheduler, self.questions.ask_briefly)
         )
-        self._news = ExtensionNews(services, recorder, self._offered.tell_model)
+        self._news = ExtensionNews(services, recorder, self._offered.tell_model, inner=outer is not None)
         self.memory = SessionMemory(services, recorder, self._offered.tell_model, inner=outer is not None)
         self.files = SessionFiles(services, recorder, self._work)
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)

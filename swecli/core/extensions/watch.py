@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from swecli.core.config.trust import EXTENSION_HOMES, INSTALLED_PLUGINS, file_digest, own_extensions, trust_key
 from swecli.core.extensions.catalogue import NOTHING, Catalogue, Change, Waiting
@@ -19,8 +19,16 @@ if TYPE_CHECKING:
     from swecli.core.extensions.sources import Found, Origin, Reader
 
 
+class Seen(NamedTuple):
+    """What one session has been told of the files. Subagents share the files, and each has seen them for itself."""
+
+    catalogue: Catalogue
+    waiting: frozenset[Waiting]
+    problems: frozenset[tuple[str, str]]
+
+
 class ExtensionFiles:
-    """The catalogue of one session. ``look`` may wait for the disk.
+    """The catalogue of one session and its subagents. ``look`` may wait for the disk.
 
     ``trusted`` uses those project files that the user approved (by their digests in ``accepted``); ``at_once`` uses all
     that exist now, for this run.
@@ -52,12 +60,8 @@ class ExtensionFiles:
         self._read: Found | None = None
         """Input of ``now``."""
         self._readable: tuple[Catalogue, tuple[str, ...]] = (NOTHING, ())
-        self._told: Catalogue = NOTHING
-        """The catalogue last reported to the model."""
         self.now: Catalogue = NOTHING
         self.look()
-        self._told = self.now
-        self._reported = frozenset(self.now.waiting), frozenset(self.now.problems)
 
     def _installed(self) -> Sequence[Plugin]:
         """The user's plugins of Claude Code, as they are at the start."""
@@ -143,18 +147,21 @@ class ExtensionFiles:
         self.look()
         return trouble
 
-    def news(self) -> Change | None:
-        """Look again and return the differences from what was last reported; None if there are none."""
+    @property
+    def seen(self) -> Seen:
+        """The state that a session knows which has been told everything so far."""
+        return Seen(self.now, frozenset(self.now.waiting), frozenset(self.now.problems))
+
+    def news(self, seen: Seen) -> tuple[Change | None, Seen]:
+        """Look again. Returns the differences from what a session has ``seen``, None if there are none, and what it has
+        seen after being told of them."""
         self.look()
-        now, told = self.now, self._told
-        waiting, problems = self._reported
-        fresh = tuple(one for one in now.waiting if one not in waiting)
-        wrong = tuple(text for kind, text in now.problems if (kind, text) not in problems)
-        if (now is told or now == told) and not fresh and not wrong:
-            return None
+        now = self.now
+        fresh = tuple(one for one in now.waiting if one not in seen.waiting)
+        wrong = tuple(text for kind, text in now.problems if (kind, text) not in seen.problems)
+        if (now is seen.catalogue or now == seen.catalogue) and not fresh and not wrong:
+            return None, seen
         from swecli.core.extensions.reading import difference
 
-        self._told = now
-        self._reported = frozenset(now.waiting), frozenset(now.problems)
-        change = difference(told, now, fresh, wrong)
-        return change if change.summary or fresh or wrong else None
+        change = difference(seen.catalogue, now, fresh, wrong)
+        return change if change.summary or fresh or wrong else None, self.seen

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from swecli.core.engine.services import AgentProfile, SubagentOptions
+from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Invoke, ReplyPermission, Submit
@@ -18,9 +20,10 @@ from swecli.core.protocol.events import (
     ToolsChanged,
     TurnEnded,
 )
+from swecli.core.tools.base import ToolContext, ToolOutcome
 from swecli.core.tools.run_command import RunCommand
-from swecli.core.tools.session_tools import SkillTool
-from tests.core.engine.support import Bench, bench, until
+from swecli.core.tools.session_tools import SkillTool, TaskTool
+from tests.core.engine.support import Bench, Gates, Poke, Target, bench, call, until
 from tests.core.engine.test_model_choice import Family
 from tests.core.extensions.support import Places
 
@@ -223,3 +226,43 @@ async def test_a_new_skill_is_appended_and_brings_its_tool(places: Places) -> No
         assert asked(made, 2).count(asked(made, 1)[-1]) == 1
         assert [tool.name for change in made.bodies(ToolsChanged) for tool in change.added] == ["skill"]
         assert [body.title for body in made.bodies(ItemStarted) if body.kind == "note"] == ["new: skill own"]
+
+
+class Learn(Poke):
+    """Makes a skill, as another window may at any moment."""
+
+    def __init__(self, places: Places) -> None:
+        super().__init__(Gates())
+        self._places = places
+
+    async def run(self, params: Target, ctx: ToolContext) -> ToolOutcome:
+        self._places.write("~/.claude/skills/own/SKILL.md", "---\nname: own\ndescription: new here\n---\nx")
+        return ToolOutcome("made")
+
+
+async def test_a_subagent_does_not_keep_the_news_from_the_session(places: Places) -> None:
+    files = places.open()
+    arguments = 'arguments = { description = "look", prompt = "look", agent = "general" }'
+    calls = f'[[step]]\ncall = [{call("write_file", "a")}]\n[[step]]\ncall = [{{ tool = "task", {arguments} }}]\n'
+    child = ScriptedModel(parse_script('[[step]]\ntext = "found it"'))
+    main = ScriptedModel(parse_script(calls + ANSWERS))
+    async with bench(
+        calls,
+        places.project,
+        tools=[TaskTool(lambda: (("general", "Does anything."),)), Learn(places)],
+        extension_files=files,
+        policy=Policy(yolo=True),
+        make_client=lambda name: child if name == "scripted/child" else main,
+        subagents=SubagentOptions(model="scripted/child"),
+        profiles=lambda: (AgentProfile("general", "Does anything.", "Do it."),),
+    ) as made:
+        await made.say("Look.")
+        assert len(child.requests) == 1
+        await made.say("And now?")
+        notes = [text for text in asked_of(main) if "new here" in text]
+        assert len(notes) == 1
+        assert [body.title for body in made.bodies(ItemStarted) if body.kind == "note"] == ["new: skill own"]
+
+
+def asked_of(model: ScriptedModel) -> list[str]:
+    return [message.text for message in model.requests[-1].messages if message.role == "user"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, current_thread, main_thread
 from typing import Any
@@ -13,16 +14,30 @@ import pytest
 
 from swecli.core.config.trust import covered_by_trust
 from swecli.core.extensions import reading
-from swecli.core.extensions.catalogue import Catalogue
+from swecli.core.extensions.catalogue import Catalogue, Change
 from swecli.core.extensions.reading import read_catalogue
+from swecli.core.extensions.watch import ExtensionFiles
 from tests.core.extensions.support import Places
 from tests.support.waiting import PATIENCE
+
+
+def follow(files: ExtensionFiles) -> Callable[[], Change | None]:
+    """What one session is told."""
+    seen = files.seen
+
+    def news() -> Change | None:
+        nonlocal seen
+        change, seen = files.news(seen)
+        return change
+
+    return news
 
 
 def test_nothing_is_nothing_and_loads_nothing() -> None:
     code = (
         "import sys, pathlib; from swecli.core.extensions.watch import ExtensionFiles; p = pathlib.Path('/nowhere');"
-        "files = ExtensionFiles(p, p, p, trusted=True); assert not files.now.skills and files.news() is None;"
+        "files = ExtensionFiles(p, p, p, trusted=True); assert not files.now.skills;"
+        "assert files.news(files.seen)[0] is None;"
         "print([name for name in sys.modules if name.startswith('swecli.core.extensions.')])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -83,16 +98,17 @@ def test_a_change_of_a_project_file_waits_and_the_model_is_told(places: Places) 
     places.skill("one")
     places.skill("two")
     files = places.open()
-    assert files.news() is None
+    news = follow(files)
+    assert news() is None
     places.skill("one", "another thing")
-    change = files.news()
+    change = news()
     assert change is not None
     assert [one.name for one in change.waiting] == ["one"]
     assert change.removed == ("skill one",)
     assert "no longer exist: one" in change.model
-    assert files.news() is None
+    assert news() is None
     files.approve(files.now.waiting)
-    change = files.news()
+    change = news()
     assert change is not None
     assert change.added == ("skill one",)
     assert "- one: another thing" in change.model
@@ -101,13 +117,14 @@ def test_a_change_of_a_project_file_waits_and_the_model_is_told(places: Places) 
 def test_a_change_of_a_file_of_one_s_own_counts_at_once(places: Places) -> None:
     path = places.write("~/.claude/skills/own/SKILL.md", "---\nname: own\ndescription: before\n---\n")
     files = places.open()
+    news = follow(files)
     path.write_text("---\nname: own\ndescription: after\n---\n")
-    change = files.news()
+    change = news()
     assert change is not None
     assert change.changed == ("skill own",)
     assert "- own: after" in change.model
     path.unlink()
-    gone = files.news()
+    gone = news()
     assert gone is not None
     assert "no longer exist: own" in gone.model
     assert files.now.skills == {}
@@ -115,9 +132,10 @@ def test_a_change_of_a_file_of_one_s_own_counts_at_once(places: Places) -> None:
 
 def test_a_command_or_agent_needs_no_word_to_the_model(places: Places) -> None:
     files = places.open()
+    news = follow(files)
     places.write("~/.claude/commands/new.md", "x")
     places.write("~/.claude/agents/a.md", "---\nname: a\ndescription: d\n---\np")
-    change = files.news()
+    change = news()
     assert change is not None
     assert change.added == ("/new", "agent a")
     assert change.model == ""
@@ -256,3 +274,15 @@ def test_a_look_during_another_one_sees_the_files_as_they_are(places: Places, mo
         finally:
             go_on.set()
         assert set(other.result().commands) == {"one", "two"}
+
+
+def test_each_session_is_told_whatever_another_one_was_told(places: Places) -> None:
+    files = places.open()
+    main, agent = follow(files), follow(files)
+    places.write("~/.claude/skills/own/SKILL.md", "---\nname: own\ndescription: new\n---\n")
+    for news in (agent, main):
+        change = news()
+        assert change is not None
+        assert change.added == ("skill own",)
+        assert news() is None
+    assert follow(files)() is None
