@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -363,6 +364,10 @@ def _word(note: str) -> str:
     return f"\nThe user says: {note}" if note else ""
 
 
+MOST_NAMED = 8
+"""Paths that a notice names."""
+
+
 class SandboxWatch:
     """The session's view of ``services.sandbox``."""
 
@@ -416,6 +421,17 @@ class SandboxWatch:
             body = SandboxChanged(state.level, state.layer, state.reason, state.uncovered, state.label, state.contains)
             if body != self._recorder.state.sandbox:
                 self._recorder.emit(body)
+        settled, self._sandbox.settled = self._sandbox.settled, ()
+        if settled:
+            more = f" and {len(settled) - MOST_NAMED} more" if len(settled) > MOST_NAMED else ""
+            self._recorder.emit(
+                Notice(
+                    "swecli was killed while a sandboxed command ran. The command had written files that control other "
+                    f"programs; swecli reverted {', '.join(settled[:MOST_NAMED])}{more} and kept copies in "
+                    f"{self._sandbox.kept}.",
+                    "warning",
+                )
+            )
 
     def context(self, ctx: ToolContext, effects: Effects, decision: Decision) -> ToolContext:
         """Context for this call's command: in the sandbox if only that lets it run unasked, or if the user wants every
@@ -425,17 +441,30 @@ class SandboxWatch:
             return ctx
         return replace(ctx, sandbox=self._sandbox, contained=decision.contained)
 
-    def ran(self, ctx: ToolContext, effects: Effects) -> None:
-        """Take note of a finished call, so that its writes outside the sandbox are not attributed to contained
-        commands."""
+    @contextlib.contextmanager
+    def around(self, ctx: ToolContext, effects: Effects) -> Generator[None]:
+        """Encloses a call, so that its writes outside the sandbox are not attributed to contained commands."""
         everything = effects.command is not None and ctx.sandbox is None
-        if everything or (effects.command is None and effects.writes):
-            paths = None if everything else effects.writes
+        if not everything and (effects.command is not None or not effects.writes):
+            yield
+            return
+        with self.announced(None if everything else effects.writes):
+            yield
+
+    @contextlib.contextmanager
+    def announced(self, paths: Sequence[str] | None) -> Generator[None]:
+        """Encloses writes with consent; None stands for any files."""
+        self._sandbox.expect(paths)
+        try:
+            yield
+        finally:
             task = asyncio.create_task(asyncio.to_thread(self._sandbox.accept, paths))
             self._accepting.add(task)
             task.add_done_callback(self._accepting.discard)
 
     async def _check(self) -> None:
+        if self._sandbox.has_leftovers():
+            await asyncio.to_thread(self._sandbox.settle)  # even where nothing will be contained
         await asyncio.to_thread(self._sandbox.check)
         self.publish()
 

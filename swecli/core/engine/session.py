@@ -270,7 +270,7 @@ class Session:
                 self._services.context.resume_cache(sent, self._recorder.ledger)
         self.memory.start(resumed=resumed)
         self._sandbox.publish()
-        if self._services.sandbox_early:
+        if self._services.sandbox_early or self._services.sandbox.has_leftovers():
             self._sandbox.start()
         if mode != self._services.policy.mode:
             self._refuse(self._services.policy.mode)
@@ -470,7 +470,8 @@ class Session:
 
     async def _run_shell(self, order: RunShell) -> None:
         try:
-            await run_shell(self._recorder, self._services, self._results, self._jobs.jobs, order)
+            with self._sandbox.announced(None):
+                await run_shell(self._recorder, self._services, self._results, self._jobs.jobs, order)
         finally:
             client = self._connection.client
             if client is not None:  # the output joined the conversation

@@ -364,13 +364,13 @@ class ToolCalls:
     async def _execute(self, consent: Consent) -> ToolOutcome:
         call, ctx = consent.call, consent.ctx
         await self._expected(call)
-        async with self._recorded(consent):  # hooks' file changes belong to the call and are undone with it
-            outcome = await self._run_tool(consent)
-            said, output = await self._after(call, outcome)
-            self._said[call.item] = said
-            if output is not None:
-                outcome = replace(outcome, text=output, images=())
-        self._sandbox.ran(ctx, call.effects)
+        with self._sandbox.around(ctx, call.effects):
+            async with self._recorded(consent):  # hooks' file changes belong to the call and are undone with it
+                outcome = await self._run_tool(consent)
+                said, output = await self._after(call, outcome)
+                self._said[call.item] = said
+                if output is not None:
+                    outcome = replace(outcome, text=output, images=())
         self._sandbox.publish()
         files = self._services.extension_files
         for origin in _untrusted_origins(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):

@@ -25,6 +25,12 @@ class ProtectedName(Struct, frozen=True):
     time, and for files that only run on another machine."""
 
     @property
+    def held(self) -> bool:
+        """Whether an empty folder stands in for it at the top of a workspace while a contained command runs: programs
+        obey it there, and those that commands run do not stumble over the folder."""
+        return self.text.rstrip("/") in _HELD
+
+    @property
     def parts(self) -> tuple[str, ...]:
         return tuple(self.text.rstrip("/").split("/"))
 
@@ -55,6 +61,13 @@ _ELSEWHERE = """.gitattributes .gitlab-ci.yml .travis.yml azure-pipelines.yml bi
 _ELSEWHERE_FOLDERS = (
     """.github/workflows .github/actions .circleci .gitea/workflows .forgejo/workflows .woodpecker .buildkite"""
 )
+
+_HELD_NAMES = """.vscode .idea .vs .zed .fleet .devcontainer .devcontainer.json .husky .githooks .git-hooks .lefthook
+  .lefthook.yml .lefthook.yaml .lefthook-local.yml .lefthook-local.yaml .overcommit.yml .pre-commit-config.yaml .cargo
+  .mvn .bundle .vim .nvim .claude .cursor .gemini .codex .agents .windsurf .continue .roo .kiro .opencode .mcp.json
+  .claude.json .crush.json .aider.conf.yml .envrc .npmrc .vimrc .gvimrc .nvimrc .lvimrc .exrc .nvim.lua .dir-locals.el
+  .dir-locals-2.el .gdbinit .lldbinit"""
+_HELD = frozenset(_HELD_NAMES.split())
 
 PROTECTED_NAMES = (
     *(ProtectedName(name, _STARTUP) for name in _SHELL_STARTUP.split()),

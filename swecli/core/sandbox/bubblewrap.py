@@ -61,6 +61,13 @@ class Placeholders:
             time.sleep(0.002)
         return done
 
+    def standing(self) -> tuple[str, ...]:
+        """Names that were created and perhaps not removed yet."""
+        try:
+            return tuple(one.path for one in self._noted())
+        except OSError:
+            return ()
+
     def sweep(self) -> bool:
         """Remove leftovers. False if a running command needs them."""
         if not (self._folder / _RECORD).exists():

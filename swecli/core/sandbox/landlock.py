@@ -33,8 +33,17 @@ class Architecture(Struct, frozen=True):
     calls: dict[str, int]
 
 
-_COMMON = {"io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "clone3": 435, "pidfd_getfd": 438}
-_COMMON |= {"fchmodat2": 452, "setxattrat": 463, "removexattrat": 466, "file_setattr": 469}
+_COMMON = {
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+    "clone3": 435,
+    "pidfd_getfd": 438,
+    "fchmodat2": 452,
+    "setxattrat": 463,
+    "removexattrat": 466,
+    "file_setattr": 469,
+}
 _NAMES = (
     *("socket", "socketpair", "clone", "unshare", "setns", "ioctl", "add_key", "request_key", "keyctl", "bpf"),
     *("userfaultfd", "perf_event_open", "open_by_handle_at", "kexec_load", "kexec_file_load"),
@@ -42,10 +51,14 @@ _NAMES = (
     *("fchmod", "fchmodat", "fchown", "fchownat", "utimensat"),
     *("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
 )
-_X86_64 = (41, 53, 56, 272, 308, 16, 248, 249, 250, 321, 323, 298, 304, 246, 320, 175, 313, 176, 169)
-_X86_64 += (101, 310, 311, 91, 268, 93, 260, 280, 188, 189, 190, 197, 198, 199)
-_AARCH64 = (198, 199, 220, 97, 268, 29, 217, 218, 219, 280, 282, 241, 265, 104, 294, 105, 273, 106, 142)
-_AARCH64 += (117, 270, 271, 52, 53, 55, 54, 88, 5, 6, 7, 14, 15, 16)
+_X86_64 = (
+    *(41, 53, 56, 272, 308, 16, 248, 249, 250, 321, 323, 298, 304, 246, 320, 175, 313, 176, 169),
+    *(101, 310, 311, 91, 268, 93, 260, 280, 188, 189, 190, 197, 198, 199),
+)
+_AARCH64 = (
+    *(198, 199, 220, 97, 268, 29, 217, 218, 219, 280, 282, 241, 265, 104, 294, 105, 273, 106, 142),
+    *(117, 270, 271, 52, 53, 55, 54, 88, 5, 6, 7, 14, 15, 16),
+)
 _OLD = {"chmod": 90, "chown": 92, "lchown": 94, "utime": 132, "utimes": 235, "futimesat": 261}
 """System calls that newer architectures lack."""
 ARCHITECTURES = {

@@ -8,7 +8,7 @@ import re
 import shlex
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct, field
@@ -26,10 +26,15 @@ _HEAD_BYTES = 65_536
 
 
 class Disk:
-    """Queries about absolute paths."""
+    """Queries about absolute paths. ``absent`` ones count as missing: placeholders, which may disappear."""
+
+    def __init__(self, absent: Collection[str] = ()) -> None:
+        self._absent = frozenset(absent)
 
     def kind(self, path: str) -> Kind:
         """The kind of entry, without following a link."""
+        if path in self._absent:
+            return "missing"
         try:
             mode = os.lstat(path).st_mode
         except (OSError, ValueError):
@@ -46,7 +51,8 @@ class Disk:
     def names(self, directory: str) -> tuple[str, ...]:
         """The names in a directory, sorted; empty if unreadable."""
         try:
-            return tuple(sorted(os.listdir(directory)))
+            names = os.listdir(directory)
+            return tuple(sorted(name for name in names if posixpath.join(directory, name) not in self._absent))
         except OSError:
             return ()
 
@@ -65,8 +71,9 @@ class Disk:
             os.close(descriptor)
 
 
-GUARDED_NAMES = (".git", ".swecli", ".vscode", ".idea", ".mcp.json", ".envrc")
-"""Names at the top of a workspace that must not appear while a command runs: other programs obey them."""
+HELD_NAMES = (".swecli", *(name.parts[0] for name in PROTECTED_NAMES if name.held))
+"""Names at the top of a workspace that must not appear while a command runs, beside ``.git``: other programs obey
+them."""
 
 _HOME_SECRETS = (
     *(".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker", ".password-store", ".terraform.d", ".colima/default"),
@@ -458,7 +465,7 @@ class _PlanBuilder:
         names = disk.names(root)
         for name in names:
             path = posixpath.join(root, name)
-            if name != ".git" and name not in GUARDED_NAMES and held_in_sandbox(name):
+            if name != ".git" and name not in HELD_NAMES and held_in_sandbox(name):
                 self._guard(path, root)
             if is_dotenv(name):
                 self._deny(path)
@@ -467,8 +474,11 @@ class _PlanBuilder:
                 path = posixpath.join(root, *deeper.parts)
                 if disk.kind(path) != "missing":
                     self._guard(path, root)
-        for name in GUARDED_NAMES[1:]:
-            self._guard_or_hold(posixpath.join(root, name), root)
+        for name in HELD_NAMES:
+            if name in names:
+                self._guard(posixpath.join(root, name), root)
+            else:
+                self._hold(posixpath.join(root, name), None)
         repositories = [root, *nested(root, disk)]
         for folder in repositories:
             self._repository(git_places(folder, disk), root)
@@ -490,12 +500,6 @@ class _PlanBuilder:
         for path, content in places.absent:
             self._hold(path, content)
             self._pin(path, inside(path, bases) or root)
-
-    def _guard_or_hold(self, path: str, base: str) -> None:
-        if self._disk.kind(path) == "missing":
-            self._hold(path, None)
-        else:
-            self._guard(path, base)
 
     def _guard(self, path: str, base: str) -> None:
         kind = self._disk.kind(path)

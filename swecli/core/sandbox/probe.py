@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
@@ -378,8 +378,9 @@ class Machine:
         return launch
 
 
-def planned(request: Request) -> Plan:
-    return mount_plan(request, Disk())
+def planned(request: Request, placeholders: Collection[str] = ()) -> Plan:
+    """The plan for a request. ``placeholders`` stand on the disk, but count as missing."""
+    return mount_plan(request, Disk(placeholders))
 
 
 def _releasing(placeholders: Placeholders, lock: int) -> Callable[[], object]:

@@ -7,20 +7,23 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from swecli.core.permissions.paths import inside
 from swecli.core.sandbox.bubblewrap import Placeholders
+from swecli.core.sandbox.guard import Guard
 from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, SandboxState, reading
 from swecli.core.sandbox.probe import Folders, Machine, SandboxWorkspace, off, planned
-from swecli.core.sandbox.survey import Abandoned, Content, Surveyor, undo
+from swecli.core.sandbox.survey import Abandoned, Surveyor
 from swecli.core.workspace.process_tree import is_running
 from swecli.lazy_pattern import lazy_pattern
 
+LINGER = 1.0
+"""Seconds for which placeholders stay for a next command: removing a folder takes a file system time."""
 _NAME = lazy_pattern(r"swecli-sandbox-(\d+)-.*")
 
 
@@ -80,13 +83,15 @@ class Sandbox:
         """Last known state."""
         self._checking = threading.Lock()
         self._counting = threading.Lock()
+        self._settling = threading.Lock()
         self._running = 0
+        self._tidying: threading.Timer | None = None
         self._surveyor = Surveyor(workspace.roots, workspace.home)
         self._sockets: tuple[str, ...] = ()
         """Sockets masked last."""
-        self._baseline: Mapping[str, Content] = {}
-        """Control files from before the commands that run now."""
-        self._kept = folders.state / "sandbox" / workspace.key / "undone"
+        self._guard = Guard(folders.state / "sandbox" / workspace.key, self._surveyor)
+        self.settled: tuple[str, ...] = ()
+        """Planted files that were removed or restored at the start, because swecli was killed while a command ran."""
         self._shared: Plan | None = None
         """Plan of the commands that run now."""
 
@@ -102,6 +107,7 @@ class Sandbox:
             if not self.state.checked or again:
                 if not again:
                     self._placeholders.sweep()
+                    self.settle()
                 try:
                     self.state = self._machine.examine(self._request())
                 except OSError as error:
@@ -109,6 +115,21 @@ class Sandbox:
                 except Abandoned:
                     return self.state  # nobody asks for it any more
             return self.state
+
+    @property
+    def kept(self) -> Path:
+        """Where copies of what was undone are."""
+        return self._guard.kept
+
+    def has_leftovers(self) -> bool:
+        """Whether a killed swecli may have left planted files in this workspace."""
+        return self._guard.has_leftovers()
+
+    def settle(self) -> None:
+        """Undo what commands planted whose swecli was killed."""
+        with self._settling:
+            if self._guard.has_leftovers():
+                self.settled += self._guard.settle()
 
     def abandon(self) -> None:
         """End a check that runs in another thread; no command can begin afterwards. Returns at once."""
@@ -140,7 +161,7 @@ class Sandbox:
         if not state.contains:
             raise SandboxError(f"the sandbox is {state.text}")
         try:
-            plan = reading(planned(self._request()))
+            plan = reading(planned(self._request(), self._placeholders.standing()))
         except OSError as error:
             raise SandboxError(f"there is no temporary directory: {error}") from error
         except Abandoned:
@@ -154,9 +175,10 @@ class Sandbox:
             if self._running == 0 or self._shared is None:
                 try:
                     request = self._request()
-                    self._shared, self._baseline = planned(request), request.found.steering
+                    self._shared = planned(request, self._placeholders.standing())
+                    self._guard.begin(request.found.steering, self._shared.paths("read", "hidden", "denied"))
                 except OSError as error:
-                    raise SandboxError(f"there is no temporary directory: {error}") from error
+                    raise SandboxError(f"cannot set up the sandbox: {error}") from error
                 except Abandoned:
                     raise SandboxError("the session has ended") from None
             self._running += 1
@@ -165,6 +187,23 @@ class Sandbox:
     def _leave(self) -> None:
         with self._counting:
             self._running -= 1
+            if not self._running:
+                self._guard.end()
+                self._cancel_tidying()
+                self._tidying = threading.Timer(LINGER, self._placeholders.sweep)
+                self._tidying.daemon = True
+                self._tidying.start()
+
+    def tidy(self) -> None:
+        """Remove placeholders now, unless a command runs."""
+        with self._counting:
+            self._cancel_tidying()
+        self._placeholders.sweep()
+
+    def _cancel_tidying(self) -> None:
+        if self._tidying is not None:
+            self._tidying.cancel()
+            self._tidying = None
 
     def _begun(self, plan: Plan, state: SandboxState, cwd: Path, full: bool) -> Launch:
         if plan.uncovered and state.contains:
@@ -175,26 +214,19 @@ class Sandbox:
         if full and not state.contains:
             raise SandboxError(f"the sandbox is {state.text}")
         launch = self._machine.launch(state.layer, plan, str(cwd), self._placeholders)
-        launch.release = _both(launch.release, self._leave)
-        launch.undo = self._undo
+        lock = launch.lock
+        launch.release = _both((lambda: None) if lock is None else partial(os.close, lock), self._leave)
+        launch.undo = partial(self._guard.undone_since, self._guard.mark)
         return launch
 
-    def _undo(self) -> tuple[str, ...]:
-        """Undo a command's changes to control files that no mount could prevent."""
-        with self._counting:
-            out_of_reach = () if self._shared is None else self._shared.paths("read", "hidden", "denied")
-            after = self._surveyor.steering()
-            reached = {path: after[path] for path in after if inside(path, out_of_reach) is None}
-            return undo(self._baseline, reached, self._kept)
+    def expect(self, paths: Sequence[str] | None) -> None:
+        """Announce that a call outside the sandbox is about to write these files; None stands for any."""
+        self._guard.expect(paths)
 
     def accept(self, paths: Sequence[str] | None) -> None:
-        """Accept control files written with consent, not by contained commands, while such commands run; None accepts
-        all present ones."""
-        with self._counting:
-            if self._running:
-                now = self._surveyor.steering()
-                chosen = now if paths is None else {path: now[path] for path in paths if path in now}
-                self._baseline = {**self._baseline, **chosen}
+        """Accept control files that an announced call wrote while contained commands run; None accepts all present
+        ones. Each call needs an announcement."""
+        self._guard.accept(paths)
 
     def failed(self, reason: str) -> None:
         """Handle a failed launch: the known state no longer applies."""
@@ -205,7 +237,7 @@ class Sandbox:
         self.state = off(f"setup failed: {reason}")
 
     def close(self) -> None:
-        self._placeholders.sweep()
+        self.tidy()
         self._temporary.close()
 
     # --- one command ----------------------------------------------------------------------------------------------

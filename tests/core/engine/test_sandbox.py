@@ -14,7 +14,7 @@ import pytest
 from swecli.core.engine.consent import APPROVED_OUTSIDE, OUTSIDE
 from swecli.core.permissions.types import Policy, Rule, Sandbox
 from swecli.core.protocol.commands import SetMode
-from swecli.core.protocol.events import ItemCompleted, PermissionRequested, SandboxChanged
+from swecli.core.protocol.events import ItemCompleted, Notice, PermissionRequested, SandboxChanged
 from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.sandbox.plan import Plan, SandboxOptions, SandboxState
 from swecli.core.tools.run_command import RunCommand
@@ -40,6 +40,19 @@ class FakeSandbox:
         self.checks = self.closed = self.abandoned = 0
         self.released = threading.Event()
         self.accepted: list[Sequence[str] | None] = []
+        self.expected: list[Sequence[str] | None] = []
+        self.settled: tuple[str, ...] = ()
+        self.left: tuple[str, ...] = ()
+        self.kept = Path("/state/undone")
+
+    def has_leftovers(self) -> bool:
+        return bool(self.left)
+
+    def settle(self) -> None:
+        self.settled, self.left = self.left, ()
+
+    def expect(self, paths: Sequence[str] | None) -> None:
+        self.expected.append(paths)
 
     def check(self) -> SandboxState:
         self.checks += 1
@@ -122,7 +135,17 @@ async def test_what_a_rule_or_the_user_allows_runs_outside(tmp_path: Path) -> No
         assert len(made.bodies(PermissionRequested)) == 1
         assert "inside" not in results(made)[0]
     assert sandbox.checks == 0, "it is looked for when it is needed"
+    assert sandbox.expected == [None], "the watch must not take away what it writes"
     assert sandbox.accepted == [None], "what it wrote is not the doing of contained commands"
+
+
+async def test_the_start_says_what_a_killed_command_had_planted(tmp_path: Path) -> None:
+    sandbox = FakeSandbox()
+    sandbox.left = ("/w/.npmrc", "/w/sub/.envrc")
+    async with running(tmp_path, sandbox, step(UNPROVEN)) as made:
+        await made.say("go")
+        (notice,) = [body.text for body in made.bodies(Notice) if "was killed" in body.text]
+        assert "swecli reverted /w/.npmrc, /w/sub/.envrc and kept copies in /state/undone" in notice
 
 
 async def test_on_runs_every_command_inside(tmp_path: Path) -> None:

@@ -173,6 +173,7 @@ def contained(sandbox: Sandbox, command: str, cwd: Path, *, full: bool = False) 
         )
     finally:
         launch.end()
+        sandbox.tidy()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from swecli.core.sandbox.bubblewrap import bwrap_argv, version_of
 from swecli.core.sandbox.landlock import MAKE_REG, READ_FILE, WRITE_FILE, handled, ruleset, uncovered
-from swecli.core.sandbox.plan import Access, Plan, Request, SandboxOptions, mount_plan
+from swecli.core.sandbox.plan import HELD_NAMES, Access, Plan, Request, SandboxOptions, mount_plan
 from swecli.core.sandbox.seatbelt import profile
 from tests.core.sandbox.fake_disk import FakeDisk
 
@@ -46,8 +46,12 @@ def test_the_workspace_is_writable_and_what_steers_git_is_not() -> None:
 def test_absent_names_are_held_as_empty_folders_which_git_does_not_show() -> None:
     made = plan({"/w/a": ""})
     assert {path for path, content in held(made).items() if content is None} == {
-        f"/w/{name}" for name in (".git", ".swecli", ".vscode", ".idea", ".mcp.json", ".envrc")
+        f"/w/{name}" for name in (".git", *HELD_NAMES)
     }
+    assert {".swecli", ".vscode", ".mcp.json", ".npmrc", ".pre-commit-config.yaml", ".husky", ".cursor"} <= {
+        *HELD_NAMES
+    }
+    assert not {"rust-toolchain.toml", ".python-version", ".yarnrc.yml"} & {*HELD_NAMES}, "builds stumble over folders"
 
 
 def test_present_tool_configuration_is_read_only_and_sources_are_not() -> None:

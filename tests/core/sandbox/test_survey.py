@@ -18,6 +18,7 @@ from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.survey import Abandoned, Survey, Surveyor, undo
 from tests.core.sandbox.fake_disk import FakeDisk
 from tests.core.sandbox.support import Grounds, contained, laid_out
+from tests.support.waiting import wait_until
 
 
 def survey(roots: tuple[str, ...]) -> Survey:
@@ -328,8 +329,12 @@ def test_a_file_with_a_name_outside_is_not_written_through(grounds: Grounds) -> 
 def test_what_the_user_agreed_to_while_a_contained_command_runs_stays(grounds: Grounds) -> None:
     sandbox = full(grounds)
     launch = sandbox.begin(grounds.work, full=True)
-    agreed = put(grounds.work, "sub/.vscode/tasks.json")
+    agreed = grounds.work / "sub" / ".vscode" / "tasks.json"
+    sandbox.expect((str(agreed),))
+    put(grounds.work, "sub/.vscode/tasks.json")
     planted = put(grounds.work, "sub/.envrc")
+    wait_until(lambda: not planted.exists())
+    assert agreed.exists()
     sandbox.accept((str(agreed),))
     assert list(launch.undone()) == [str(planted)]
     launch.end()

@@ -1,0 +1,167 @@
+"""What contained commands plant is undone while they live, and at the next start after a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from swecli.core.sandbox.guard import Guard
+from swecli.core.sandbox.sandbox import Sandbox
+from swecli.core.sandbox.survey import Surveyor
+from tests.core.sandbox.support import Grounds, contained, laid_out
+from tests.support.waiting import wait_until
+
+_NAMES = """.npmrc .pre-commit-config.yaml .cursor/mcp.json sub/.claude/settings.json sub/.npmrc .husky/pre-commit
+  .vscode/tasks.json .idea/x.xml .envrc .mcp.json sub/deep/.git/hooks/pre-commit .cargo/config.toml lefthook.yml
+  mise.toml .tool-versions rust-toolchain.toml .yarnrc.yml .python-version sub/.vimrc .gemini/settings.json"""
+PLANTED = _NAMES.split()
+
+
+@pytest.fixture
+def grounds() -> Iterator[Grounds]:
+    with laid_out() as made:
+        yield made
+
+
+def full(grounds: Grounds) -> Sandbox:
+    sandbox = grounds.sandbox()
+    if sandbox.check().level != "full":
+        pytest.skip(f"no full sandbox here: {sandbox.state.text}")
+    return sandbox
+
+
+def planting(then: str = "") -> str:
+    lines = [f"mkdir -p {os.path.dirname(name) or '.'} && echo planted > {name}" for name in PLANTED]
+    return "\n".join(f"({line}) 2>/dev/null" for line in lines) + f"\ntouch source/begun; {then}"
+
+
+def left(grounds: Grounds) -> list[str]:
+    return [name for name in PLANTED if (grounds.work / name).is_file()]
+
+
+def test_nothing_planted_lies_there_while_the_command_still_runs(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    launch = sandbox.begin(grounds.work, full=True)
+    argv = [*launch.prefix, "bash", "-c", planting("sleep 300")]
+    environment = {**os.environ, **launch.environment}
+    process = subprocess.Popen(argv, pass_fds=launch.inherited, env=environment, start_new_session=True)
+    wait_until((grounds.work / "source" / "begun").exists)
+    wait_until(lambda: not left(grounds), lambda: str(left(grounds)))
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert {str(grounds.work / name) for name in ("sub/.npmrc", "mise.toml")} <= set(launch.undone())
+    launch.end()
+    sandbox.close()
+    assert not left(grounds)
+
+
+def test_what_is_absent_at_the_top_can_not_be_planted_at_all(grounds: Grounds) -> None:
+    result = contained(full(grounds), "echo x > .npmrc; echo x > .pre-commit-config.yaml; ls .cursor", grounds.work)
+    assert result.output.count("irectory") + result.output.count("Read-only") >= 2
+    assert not (grounds.work / ".npmrc").exists()
+
+
+KILLED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from swecli.core.sandbox import guard
+from swecli.core.sandbox.probe import Folders, SandboxWorkspace
+from swecli.core.sandbox.sandbox import Sandbox
+from swecli.core.sandbox.plan import SandboxOptions
+from tests.core.sandbox.support import contained
+guard._PAUSE = 3600  # the watch does not come to it
+base = Path(sys.argv[2])
+ground = SandboxWorkspace((str(base / "work"),), str(base / "home"), dict(os.environ), (str(base / "own"),))
+sandbox = Sandbox(SandboxOptions(mode="on"), ground, Folders(base / "state", base / "state" / "cache"))
+contained(sandbox, sys.argv[3], base / "work")
+"""
+
+
+def killed(grounds: Grounds, command: str) -> None:
+    """A swecli that is killed in the middle of a contained command."""
+    root = Path(__file__).parents[3]
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(root), str(grounds.base), command], cwd=grounds.base)
+    wait_until((grounds.work / "source" / "begun").exists)
+    process.kill()
+    process.wait()
+
+
+def test_the_next_start_undoes_what_a_killed_swecli_left_and_names_it(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    (grounds.work / "sub").mkdir()
+    (grounds.work / "sub" / ".envrc").write_text("mine")
+    killed(grounds, planting("echo changed > sub/.envrc; touch source/begun; sleep 300"))
+    planted = left(grounds)
+    assert "sub/.npmrc" in planted
+    assert sandbox.has_leftovers()
+    wait_until(lambda: bool(sandbox.settle() or not sandbox.has_leftovers()))
+    assert {str(grounds.work / name) for name in planted} <= set(sandbox.settled)
+    assert not left(grounds)
+    assert (grounds.work / "sub" / ".envrc").read_text() == "mine"
+    kept = sandbox.kept / str(grounds.work / "sub" / ".npmrc").lstrip("/")
+    assert kept.read_text() == "planted\n"
+    sandbox.settled = ()
+    sandbox.settle()
+    assert not sandbox.settled, "once"
+    sandbox.close()
+
+
+def settled_later(work: Path, folder: Path, seconds: float) -> tuple[str, ...]:
+    """What a guard settles for one that was killed this long ago."""
+    guard = Guard(folder, Surveyor((str(work),), ""))
+    guard.begin({}, ())
+    assert guard._over is not None
+    guard._over.set()
+    journal = guard._journal
+    assert journal is not None
+    assert journal._lock is not None
+    os.close(journal._lock)  # as the end of a killed process does
+    (path,) = folder.glob("running-*.json")
+    died = path.stat().st_mtime - seconds
+    other = path.with_name(f"running-1-{'0' * 8}.json")
+    path.rename(other)
+    os.utime(other, (died, died))
+    (work / "sub").mkdir(exist_ok=True)
+    (work / "sub" / ".npmrc").write_text("x")
+    return Guard(folder, Surveyor((str(work),), "")).settle()
+
+
+def test_what_somebody_changed_after_the_kill_stays(tmp_path: Path) -> None:
+    work = Path(os.path.realpath(tmp_path)) / "work"
+    work.mkdir()
+    assert settled_later(work, tmp_path / "one", 0) == (str(work / "sub" / ".npmrc"),)
+    assert settled_later(work, tmp_path / "two", 3_600) == ()
+    assert (work / "sub" / ".npmrc").exists()
+
+
+def test_a_journal_of_a_living_swecli_is_left_alone(tmp_path: Path) -> None:
+    work = Path(os.path.realpath(tmp_path)) / "work"
+    work.mkdir()
+    guard = Guard(tmp_path / "state", Surveyor((str(work),), ""))
+    guard.begin({}, ())
+    (path,) = (tmp_path / "state").glob("running-*.json")
+    path.rename(path.with_name(f"running-1-{'0' * 8}.json"))
+    other = Guard(tmp_path / "state", Surveyor((str(work),), ""))
+    assert other.has_leftovers()
+    assert other.settle() == ()
+    assert other.has_leftovers()
+    guard.end()
+
+
+def test_a_journal_that_can_not_be_read_undoes_nothing(tmp_path: Path) -> None:
+    work = Path(os.path.realpath(tmp_path)) / "work"
+    (work / "sub").mkdir(parents=True)
+    (work / "sub" / ".npmrc").write_text("x")
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / f"running-1-{'0' * 8}.json").write_text('{"/torn')
+    assert Guard(state, Surveyor((str(work),), "")).settle() == ()
+    assert (work / "sub" / ".npmrc").exists()
+    assert not list(state.glob("running-*"))
