@@ -17,11 +17,13 @@ from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, ToolRegistry, built
 from swecli.core.tools.search import Locate
 from swecli.core.tools.session_tools import Scratchpad, TaskTool
 from swecli.core.tools.symbols import Symbols
+from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.library import ContextBudget
 
 MEMORY = MemoryTool(MemoryPlaces(None, None), 1_000, lambda text: False)
 LOCATE = Locate(ProjectIndex(Path(), None).retrieval, ProjectIndex(Path(), None).missing)
-REGISTRY = ToolRegistry((*builtin_tools(), TaskTool(lambda: ()), MEMORY, Scratchpad(), Symbols(), LOCATE))
+SEARCH = WebSearch(SearchEngine("http://localhost/"))
+REGISTRY = ToolRegistry((*builtin_tools(), TaskTool(lambda: ()), MEMORY, Scratchpad(), Symbols(), LOCATE, SEARCH))
 HELLO = (Message("user", (TextPart("Fix the bug."),), "u1"),)
 
 
