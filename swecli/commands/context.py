@@ -23,6 +23,7 @@ from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.commands import ChangeContext, Compact, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import ContextChange
 from swecli.core.protocol.messages import Usage
+from swecli.core.protocol.provider_reports import dropped_words
 from swecli.core.tools.read_result import NOTHING_RECALLED
 from swecli.export.destination import DestinationError, located
 from swecli.figures import bar, dollars, percent, plural, portion
@@ -570,6 +571,9 @@ def _timeline(requests: Sequence[CachedRequest], price: Callable[[str, Usage], s
             extra = miss_cost(request, miss.tokens, price)
             cost = f", {dollars(extra)} more" if extra else ""
             lines.append(f"    missed: {miss.cause} ({plural(miss.tokens, 'token')} again{cost})")
+        if request.diagnosis:
+            lines.append(f"    the provider's diagnosis: {request.diagnosis}")
+        lines += (f"    {dropped_words(entry)}" for entry in request.dropped)
     return "\n".join(lines)
 
 

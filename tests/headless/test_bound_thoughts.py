@@ -80,3 +80,18 @@ def test_a_server_without_the_fields_refuses_them_in_the_first_session_only(tmp_
         assert len(server.refused) == before
         stored = json.loads((tmp_path / "home" / "data" / "refused_fields.json").read_text())
         assert set(stored["hosts"][f"127.0.0.1:{server.port}"]) >= {"display", "diagnostics"}
+
+
+def test_cache_shows_dropped_thoughts_and_the_providers_diagnosis(tmp_path: Path) -> None:
+    stamps = count()
+
+    def stamped(body: dict[str, Any]) -> dict[str, Any]:
+        body["system"] = [*body.get("system", []), {"type": "text", "text": f"Request {next(stamps)}"}]
+        return body
+
+    with StrictServer(parse_script(SCRIPT, python=sys.executable), AnthropicRules(rewrite=stamped)) as server:
+        swecli = program(tmp_path, server)
+        assert swecli.run("-p", "Look.").code == 0
+        shown = swecli.run("-p", "-c", "/cache").stdout
+        assert "1 thought dropped by the provider: the messages before it changed" in shown
+        assert "the provider's diagnosis: the system prompt changed" in shown

@@ -35,7 +35,16 @@ from swecli.core.protocol.events import (
     StepStarted,
     ViewEntry,
 )
-from swecli.core.protocol.messages import Message, ReasoningPart, ToolCallPart, ToolResultPart, Usage
+from swecli.core.protocol.messages import (
+    DroppedThoughts,
+    Message,
+    ProviderReport,
+    ReasoningPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
+from swecli.core.protocol.provider_reports import NO_REASON, miss_words, newly_dropped
 
 TTL_SECONDS = 300.0
 """Shortest time for which providers keep an unused prompt."""
@@ -391,6 +400,10 @@ class CachedRequest(Struct, frozen=True):
     model: str = ""
     cost: str | None = None
     misses: tuple[RecordedMiss, ...] = ()
+    dropped: tuple[DroppedThoughts, ...] = ()
+    """Thoughts that this request lost at the provider, beyond those of the request before."""
+    diagnosis: str = ""
+    """The provider's reason for a miss of this request, as a clause; empty if it named none."""
 
 
 def miss_cost(request: CachedRequest, tokens: int, price: PriceOf) -> Decimal | None:
@@ -506,6 +519,8 @@ class CacheHistory:
         self._sent_at = 0.0
         self._sent: SentPrompt | None = None
         self._readers: set[str] = set()
+        self._dropped: tuple[DroppedThoughts, ...] = ()
+        """Thoughts that the newest request lost, with those of earlier ones."""
 
     @property
     def requests(self) -> tuple[CachedRequest, ...]:
@@ -538,8 +553,8 @@ class CacheHistory:
                 self._model = model
             case StepStarted():
                 self._sent_at = event.ts
-            case ModelResponded(usage=usage):
-                self._responded(event, usage)
+            case ModelResponded(usage=usage, report=report):
+                self._responded(event, usage, report or ProviderReport())
             case StepEnded(cost=cost):
                 if self._answered:
                     self._requests[-1] = replace(self._requests[-1], cost=cost)
@@ -558,13 +573,17 @@ class CacheHistory:
                 if change is not None and self._sent is not None and self._sent.since is None:
                     self._sent = replace(self._sent, since=change)
 
-    def _responded(self, event: Event, usage: Usage | None) -> None:
+    def _responded(self, event: Event, usage: Usage | None, report: ProviderReport) -> None:
+        dropped, self._dropped = newly_dropped(self._dropped, report.dropped), report.dropped
         if usage is None or not usage.input_total:
             self._sent = None
             self.silent += 1
             self.revision += 1
             return
-        self._requests.append(CachedRequest(event.turn, event.ts, usage, self._model, None, self._coming))
+        diagnosis = miss_words(report.miss) if report.miss and report.miss not in NO_REASON else ""
+        self._requests.append(
+            CachedRequest(event.turn, event.ts, usage, self._model, None, self._coming, dropped, diagnosis)
+        )
         self.count += 1
         self.revision += 1
         self._coming, self._answered = (), True

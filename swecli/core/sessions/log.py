@@ -21,18 +21,26 @@ from swecli.core.protocol.events import (
     MAIN,
     CacheBreak,
     CompactionCompleted,
+    CompactionRedone,
+    CompactionUndone,
+    ContextEdited,
     ContextRetrieved,
     Event,
     FileChanged,
     ItemCheckpointed,
     ItemCompleted,
     ItemStarted,
+    ModelChanged,
     ModelResponded,
     Notice,
+    RewindUndone,
+    Rewound,
     SessionStarted,
+    StepEnded,
     StepStarted,
 )
 from swecli.core.protocol.messages import ImagePart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.provider_reports import disagree
 from swecli.lazy_pattern import lazy_pattern
 
 Entry = dict[str, Any]
@@ -70,6 +78,12 @@ class LogEntries:
         """Tokens of the newest request of each agent, as measured before sending."""
         self._answers: dict[str, int] = {}
         """Tokens that the model has written since then."""
+        self._diagnosis = ""
+        """The provider's reason for a cache miss of the newest answer."""
+        self._miss = ""
+        """Kind of the miss that swecli saw."""
+        self._rewritten = True
+        """Whether the conversation was rewritten since the request before."""
 
     def take(self, event: Event) -> Iterator[Entry]:
         """The entries of an event, usually none."""
@@ -109,6 +123,7 @@ class LogEntries:
                 if main:
                     yield "context_update", _update(budget.used, budget.effective)
             case ModelResponded() as body:
+                self._diagnosis = body.report.miss if main and body.report is not None else self._diagnosis
                 usage, written = body.usage, self._answers.pop(event.agent, 0)
                 asked = self._asked.get(event.agent, 0)
                 known_in = usage.input_total if usage is not None else None
@@ -127,9 +142,19 @@ class LogEntries:
                 self._attached = [(action, size) for action, size in self._attached if action not in body.actions]
                 self._pointed = (body.actions, body.tokens_added)
             case CompactionCompleted() as body if main:
+                self._rewritten = True
                 yield from _compacted(body)
-            case CacheBreak(cause=cause, tokens=tokens) if main:
+            case CacheBreak(cause=cause, tokens=tokens, kind=kind) if main:
+                self._miss = kind
                 yield "cache_break", {"cause": cause, "tokens": tokens}
+            case StepEnded() if main:
+                if disagree(self._miss, self._diagnosis, rewritten=self._rewritten):
+                    yield "cache_diagnosis", {"provider": self._diagnosis, "swecli": self._miss or None}
+                self._diagnosis, self._miss, self._rewritten = "", "", False
+            case (
+                ModelChanged() | CompactionUndone() | CompactionRedone() | ContextEdited() | Rewound() | RewindUndone()
+            ):
+                self._rewritten = True
             case Notice() as body:
                 yield "notice", {"level": body.level, "text": body.text, "topic": body.topic}
             case _:

@@ -19,6 +19,7 @@ from swecli.core.context_management.cache import (
     miss_cost,
     saving,
 )
+from swecli.core.protocol.provider_reports import dropped_words
 from swecli.figures import dollars, percent, plural
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
@@ -101,7 +102,8 @@ class CacheBoard(Board):
         if not words:
             return True
         causes = " ".join(f"{miss.kind} {miss.cause} {miss.component}" for miss in request.misses)
-        text = f"turn {request.turn} {request.model} {causes}".casefold()
+        reports = " ".join((request.diagnosis, *map(dropped_words, request.dropped)))
+        text = f"turn {request.turn} {request.model} {causes} {reports}".casefold()
         return all(word in text for word in words)
 
     @property
@@ -185,6 +187,9 @@ class CacheBoard(Board):
         lines.append([f"cost {paid}" if paid else "cost: price unknown", *_saved(saved if read is not None else None)])
         for miss in request.misses:
             lines += self._miss_lines(miss, request)
+        if request.diagnosis:
+            lines.append([f"The provider's diagnosis: {safe_line(request.diagnosis)}"])
+        lines += ([f"× {dropped_words(entry)}"] for entry in request.dropped)
         if not request.misses and read is not None:
             lines.append(["No misses: everything still cached was read from the cache"])
         return lines
@@ -374,9 +379,9 @@ class CacheBoard(Board):
         ]
 
     def _missed(self, request: CachedRequest) -> str:
-        """The request's last miss: kind, tokens, cost and cause."""
+        """The request's last miss: kind, tokens, cost and cause; without one, the thoughts that it lost."""
         if not request.misses:
-            return ""
+            return dropped_words(request.dropped[0]) if request.dropped else ""
         miss = request.misses[-1]
         cost = dollars(miss_cost(request, miss.tokens, self._session.view.price))
         return f"{miss.kind or 'miss'} · {short(miss.tokens)} · {cost} · {safe_line(miss.cause)}"

@@ -18,7 +18,7 @@ from swecli.core.protocol.events import (
     SessionStarted,
     StepEnded,
 )
-from swecli.core.protocol.messages import Origin, Usage
+from swecli.core.protocol.messages import DroppedThoughts, Origin, ProviderReport, Usage
 
 PRICE = Price("3", "15", "0.3")
 ASKED = Usage(input_total=10_000, cache_read=2_000, output_total=10)
@@ -50,6 +50,27 @@ def test_a_miss_is_told_at_the_request_that_met_it() -> None:
     assert [miss.cause for miss in second.misses] == ["the model changed"]
     assert (first.model, first.cost, second.model, second.cost) == ("p/m", "0.5", "p/other", None)
     assert (len(made.misses), made.totals.missed) == (2, 150)
+
+
+def reported(report: ProviderReport) -> Body:
+    return ModelResponded("m", (), Origin("", "", ""), usage=ASKED, report=report)
+
+
+def test_thoughts_that_stay_dropped_count_once() -> None:
+    two, three = (ProviderReport((DroppedThoughts("prefix", count),)) for count in (2, 3))
+    made = history(answer(), reported(two), reported(two), reported(three), answer())
+    assert [request.dropped for request in made.requests] == [
+        (),
+        (DroppedThoughts("prefix", 2),),
+        (),
+        (DroppedThoughts("prefix", 1),),
+        (),
+    ]
+
+
+def test_the_providers_diagnosis_is_kept_if_it_names_a_cause() -> None:
+    made = history(reported(ProviderReport(miss="tools_changed")), reported(ProviderReport(miss="unavailable")))
+    assert [request.diagnosis for request in made.requests] == ["the tools changed", ""]
 
 
 def test_without_usage_there_is_no_request_and_no_failure() -> None:

@@ -18,11 +18,13 @@ from swecli.core.protocol.events import (
     Event,
     ItemCompleted,
     ItemStarted,
+    ModelResponded,
     Notice,
     SessionStarted,
+    StepEnded,
     TurnEnded,
 )
-from swecli.core.protocol.messages import TextPart
+from swecli.core.protocol.messages import Origin, ProviderReport, TextPart
 from swecli.core.sessions.log import (
     FIELDS,
     KEPT,
@@ -200,3 +202,24 @@ def test_no_link_leads_it_elsewhere(tmp_path: Path, trap: str) -> None:
     assert target.read_text() == "mine"
     assert len(told) == 1
     assert "Cannot write" in told[0]
+
+
+def test_a_diagnosis_of_the_provider_that_differs_from_swecli_is_a_line() -> None:
+    def answered_with(reason: str, *breaks: CacheBreak) -> list[dict[str, Any]]:
+        report = ProviderReport(miss=reason)
+        bodies = (
+            StepEnded(1),
+            ModelResponded("m1", (), Origin("", "", ""), report=report),
+            *breaks,
+            StepEnded(2),
+        )
+        events = [Event(number, 1.0, "s", 1, body) for number, body in enumerate(bodies, 1)]
+        return [entry for entry in entries(events) if entry["type"] == "cache_diagnosis"]
+
+    tools = CacheBreak("the tools changed", 70, "tools")
+    assert answered_with("tools_changed", tools) == []
+    assert answered_with("") == []
+    (line,) = answered_with("system_changed", tools)
+    assert (line["provider"], line["swecli"]) == ("system_changed", "tools")
+    (line,) = answered_with("messages_changed")
+    assert (line["provider"], line["swecli"]) == ("messages_changed", None)
