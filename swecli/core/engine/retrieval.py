@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.counter import texts_of
 from swecli.core.context_management.prompts import LEAN_WINDOW, POINTERS, read_prompt
@@ -15,6 +17,7 @@ from swecli.core.engine.services import Services
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import add_note
 from swecli.core.llm.types import ModelInfo
+from swecli.core.permissions.rules import read_rules
 from swecli.core.protocol.events import ContextRetrieved
 from swecli.core.retrieval.project import FIRST_WAIT, UNATTENDED_WAIT
 
@@ -70,6 +73,7 @@ class PromptRetrieval:
         if self._services.retrieval_model and not any(one.sure for one in found.named) and len(text.split()) >= _ASKED:
             words = await self._ask(read_prompt("retrieval"), text[:_LONGEST])
             found = await project.retrieval(f"{text}\n\n{words}") or found if words else found
+        found = without(found, self._hidden(found, project.root))
         if not found.named and not found.pointers:
             return
         lean = window <= LEAN_WINDOW
@@ -85,6 +89,14 @@ class PromptRetrieval:
         if actions:
             self._recorder.emit(ContextRetrieved(tuple(actions), self._tokens_since(before)))
 
+    def _hidden(self, found: Retrieval, root: Path) -> set[str]:
+        """The paths of what was found whose lines a rule about reading keeps from the model."""
+        policy = self._services.inherited(self._services.policy)
+        policy = replace(policy, rules=(*policy.rules, *self._recorder.state.rules))
+        rules = read_rules(policy, tuple(map(str, self._services.workspace.roots)))
+        paths = {one.path for one in (*found.named, *found.ranked, *found.pointers)} if rules.rules else ()
+        return {path for path in paths if rules.hidden((str(root / path),), str(root))}
+
     def _known(self, root: Path) -> frozenset[str]:
         """Files whose text is in the model's context."""
         ledger = self._recorder.ledger
@@ -96,6 +108,18 @@ class PromptRetrieval:
         entries = list(self._recorder.ledger.entries.values())[before:]
         texts = (text for entry in entries for part in entry.parts for text in texts_of(part))
         return sum(map(self._services.context.monitor.count_tokens, texts))
+
+
+def without(found: Retrieval, hidden: set[str]) -> Retrieval:
+    """What was found in files other than the hidden ones."""
+    if not hidden:
+        return found
+    return replace(
+        found,
+        named=tuple(one for one in found.named if one.path not in hidden),
+        ranked=tuple(one for one in found.ranked if one.path not in hidden),
+        pointers=tuple(one for one in found.pointers if one.path not in hidden),
+    )
 
 
 def passages_of(named: Sequence[Named], root: Path, known: frozenset[str]) -> list[Passage]:

@@ -30,9 +30,10 @@ from swecli.core.permissions.shell.destructive import Danger, Place, dangers, is
 from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.offers import NoOffer, Offered, offered_words
 from swecli.core.permissions.shell.proof import Part, prove
+from swecli.core.permissions.shell.readers import Showing, git_content, naming, showing
 from swecli.core.permissions.shell.scan import ScanError, ScanWord
 from swecli.core.permissions.shell.started import Started, started
-from swecli.core.permissions.shell.subcommands import may_match, mentions
+from swecli.core.permissions.shell.subcommands import may_match, mentions, without_global_options
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.types import Call, Policy, Rule, restores_nothing
 from swecli.lazy_pattern import lazy_pattern
@@ -181,11 +182,12 @@ def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
         if not writing_only:
             words += item.found.reads
         if not (writing_only and judgement.proven):
-            words += item.words[1:]
-        words += [ScanWord(text) for word in item.words[1:] for text in _QUOTED.findall(word.text)]
+            words += naming(item)
+        words += [ScanWord(text) for word in naming(item) for text in _QUOTED.findall(word.text)]
         for word in words:
             for text in (
                 *(word.text, word.text.partition("=")[2], word.text.rpartition(":")[2]),
+                word.text.partition("=")[2][1:],
                 *(word.text[2:], word.text[1:]),
             ):
                 if text and len(text) < 1_000 and "\n" not in text:
@@ -312,9 +314,66 @@ def _part_rule(part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Pol
     return None
 
 
-def withheld(judgement: Judgement) -> Part | None:
-    """The first part that a rule about reading objects to although the command does not name the file."""
-    return next((part for part in judgement.parts if part.rule is not None), None)
+class Withheld(Struct, frozen=True):
+    """A file that a command may show without naming it, and that a rule about reading covers. ``reason`` is a
+    sentence; ``certain``: it is among what the command reads now."""
+
+    rule: Rule
+    reason: str
+    certain: bool = True
+    git_knows: bool = False
+
+
+def withheld(judgement: Judgement) -> Withheld | None:
+    """What the command may show although a rule about reading covers it; certain findings first."""
+    part = next((part for part in judgement.parts if part.rule is not None), None)
+    if part is not None and part.rule is not None:
+        return Withheld(part.rule, f"{part.reason}.", git_knows=part.git_knows)
+    if judgement.proven:
+        return None
+    found = sorted(_unproven_readers(judgement), key=lambda each: not each.certain)
+    return Withheld(found[0].rule, found[0].reason, found[0].certain) if found else None
+
+
+def _unproven_readers(judgement: Judgement) -> list[Showing]:
+    """What the commands show that are not proven; the proof of the others knows the rules."""
+    return list(showing(_unproven(judgement), judgement.rules, judgement.place))
+
+
+def shows_history(judgement: Judgement) -> str:
+    """The subcommand of a git command that may show what left the tree and is not proven to show no secret; empty if
+    there is none."""
+    return next((name for item in _unproven(judgement) if (name := git_content(item))), "")
+
+
+def _unproven(judgement: Judgement) -> list[Started]:
+    """The commands that are not proven to only read what may be read."""
+    proven = {part.words for part in judgement.parts if part.reason is None}
+    return [
+        item
+        for item in judgement.started
+        if tuple(word.text for word in item.words) not in proven
+        and not (item.name == "git" and _reads(item, judgement))
+    ]
+
+
+_GIT_ELSEWHERE = frozenset(("-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--attr-source"))
+
+
+def _reads(item: Started, judgement: Judgement) -> bool:
+    """Whether a git command shows only what it may, whatever its settings for this call and its environment do."""
+    words = [word.text for word in item.words]
+    before = without_global_options("git", words[1:])
+    elsewhere = any(word.partition("=")[0] in _GIT_ELSEWHERE for word in words[1 : 1 + before])
+    place = judgement.place
+    if elsewhere or not all(word.known and not word.glob for word in item.words) or len(place.bases) != 1:
+        return False
+    command = shlex.join(["git", *words[1 + before :]])
+    try:
+        parts = prove(read_script(command), place.facts, place.bases[0], place.roots, place.home, judgement.rules)
+    except UnprovenError:
+        return False
+    return all(part.reason is None for part in parts)
 
 
 class Offer(Struct, frozen=True):

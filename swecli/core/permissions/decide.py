@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from swecli.core.permissions.commands import (
     Judgement,
+    Withheld,
     allowed_by,
     beyond_landlock,
     forbids,
@@ -25,6 +26,7 @@ from swecli.core.permissions.commands import (
     offer,
     only_edits,
     reads_elsewhere,
+    shows_history,
     withheld,
 )
 from swecli.core.permissions.git_facts import is_git_settings
@@ -108,10 +110,13 @@ def _decided(policy: Policy, call: Call) -> Decision:
     rule = None if policy.yolo else _matching_rule(policy, call, "ask", judgement)
     if rule is not None:
         return _by_rule(rule)
-    hidden = _withheld(judgement) if judgement is not None else None
-    if hidden is not None:
-        return hidden
+    shown = withheld(judgement) if judgement is not None else None
+    if shown is not None and shown.certain:
+        return _withheld(shown)
     found = _by_mode(policy, call, judgement)
+    unbound = policy.yolo or (found.outcome == "allow" and not found.contained)
+    if shown is not None and unbound and not (policy.mode == "plan" and found.outcome == "deny"):
+        return _withheld(shown)
     if policy.yolo and not (policy.mode == "plan" and found.outcome == "deny"):
         proven = judgement is not None and judgement.proven
         return Decision("allow", "This session runs everything without approval (--yolo).", reads_only=proven)
@@ -389,15 +394,11 @@ def _may_hide_denied(policy: Policy, call: Call, judgement: Judgement) -> Decisi
     return Decision("ask", f"{which} may forbid this, because {computed}.")
 
 
-def _withheld(judgement: Judgement) -> Decision | None:
-    """Ask if the command may show a file, without naming it, that a rule about reading covers."""
-    part = withheld(judgement)
-    if part is None or part.rule is None:
-        return None
-    note = f"No rule is offered: your rule {part.rule.text} stays in effect."
-    reason = f"{_sentence(part.reason or '', judgement)}."
-    evidence = (f"{_text(part)}{part.reason}",)
-    return Decision("ask", reason, offer_note=note, evidence=evidence, git_knows=part.git_knows)
+def _withheld(found: Withheld) -> Decision:
+    """Ask about a command that may show, without naming it, a file that a rule about reading covers."""
+    reason = found.reason[:1].upper() + found.reason[1:] if found.reason.startswith("your ") else found.reason
+    note = f"No rule is offered: your rule {found.rule.text} stays in effect."
+    return Decision("ask", reason, offer_note=note, evidence=(reason,), git_knows=found.git_knows)
 
 
 def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:
@@ -469,6 +470,8 @@ def _uncontained(policy: Policy, call: Call, judgement: Judgement) -> str | None
     elsewhere = next((danger.reason.rstrip(".") for danger in judgement.dangers if danger.harmless), None)
     if elsewhere is not None:
         return elsewhere
+    if subcommand := shows_history(judgement):
+        return f"git {subcommand} may show files of the history, which no sandbox hides"
     secret = named_secret(judgement, call.roots)
     if secret is not None:
         return f"{secret} may hold secrets"

@@ -10,6 +10,7 @@ import pytest
 
 from swecli.core.context_management.prompts import POINTERS
 from swecli.core.engine.retrieval import title_of
+from swecli.core.permissions.types import Policy, Rule, RuleEffect
 from swecli.core.protocol.budget import RETRIEVED
 from swecli.core.protocol.commands import Compact, Steer
 from swecli.core.protocol.events import CompactionCompleted, ContextRetrieved, ItemStarted, StepStarted
@@ -58,6 +59,17 @@ async def test_a_task_gets_pointers_that_stay(tmp_path: Path) -> None:
         assert notes(b)[0].startswith("Pointed the model to invoice.py")
         parts = {part.name: part.tokens for part in b.bodies(StepStarted)[-1].budget.components}
         assert 0 < parts[RETRIEVED] <= 300
+
+
+@pytest.mark.parametrize("effect", ["deny", "ask"])
+async def test_files_that_a_rule_keeps_from_being_read_are_left_out(tmp_path: Path, effect: RuleEffect) -> None:
+    policy = Policy(rules=(Rule(effect, "Read(src/billing/**)", "user"),))
+    async with opened(made(tmp_path), DONE + DONE, policy=policy) as b:
+        await b.say(TASK)
+        await b.say("see also src/billing/invoice.py")
+        assert not any("InvoicePrinter" in text or "point to src/billing" in text for text in sent(b, 0))
+        actions = [action for body in b.bodies(ContextRetrieved) for action in body.actions]
+        assert not any("billing" in action for action in actions)
 
 
 async def test_hi_adds_nothing(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
 
 from swecli.core.permissions.facts import Reach, hides_nothing
 from swecli.core.permissions.shell.expand import Situation, absolute
@@ -103,19 +104,40 @@ def check_listed(
     Raises:
         UnprovenError: it does, or that is unknown.
     """
-    alternatives = {"-o", "-or", ",", "!", "-not"} & set(predicates)
+    alternatives = {"-o", "-or", ",", "(", ")"} & set(predicates)
+    negated = ("-not", "!")
     names = [
         (word == "-iname", predicates[at + 1])
         for at, word in enumerate(predicates[:-1])
-        if word in ("-name", "-iname") and not alternatives
+        if word in ("-name", "-iname") and not alternatives and predicates[at - 1] not in negated
+    ]
+    passed_over = [
+        (test, predicates[at + 2])
+        for at, (word, test) in enumerate(pairwise(predicates[:-1]))
+        if word in negated and test in ("-name", "-path", "-wholename") and not alternatives
     ]
 
     def read(path: str) -> bool:
         base = posixpath.basename(path)
-        return all(fnmatchcase(base.casefold() if fold else base, p.casefold() if fold else p) for fold, p in names)
+        if not all(fnmatchcase(base.casefold() if fold else base, p.casefold() if fold else p) for fold, p in names):
+            return False
+        return not any(_passes_over(test, pattern, path, starts, situation) for test, pattern in passed_over)
 
     links = not {"-L", "-follow"}.isdisjoint(predicates)
     check_below(name, starts or ["."], reach or Reach(links=links), read, situation)
+
+
+def _passes_over(test: str, pattern: str, path: str, starts: Sequence[str], situation: Situation) -> bool:
+    """Whether find, started at any of these, does not list a file because of a negated test."""
+    if test == "-name":
+        return fnmatchcase(posixpath.basename(path), pattern)
+    below = [
+        posixpath.join(start, posixpath.relpath(path, posixpath.normpath(top)))
+        for start in starts or ["."]
+        for top in absolute(start, situation)
+        if path.startswith(posixpath.normpath(top).rstrip("/") + "/")
+    ]
+    return bool(below) and all(fnmatchcase(each, pattern) for each in below)
 
 
 def check_trees(name: str, operands: Sequence[str], situation: Situation) -> None:
