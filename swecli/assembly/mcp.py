@@ -179,6 +179,9 @@ class Alone:
     def tell_model(self, title: str, text: str) -> None:
         """There is no model."""
 
+    def instruct(self, source: str, text: str) -> None:
+        """There is no model."""
+
     def offer(
         self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
     ) -> None:

@@ -10,11 +10,13 @@ from msgspec import Struct
 
 from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.deferral import Candidate, DeferralManager
+from swecli.core.context_management.prompts import harmless, note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.engine.work import add_note
 from swecli.core.llm.types import ModelInfo, ToolSchema
 from swecli.core.protocol.events import Notice, ToolDefinition, ToolsChanged
+from swecli.core.protocol.messages import TextPart
 from swecli.core.tools.registry import AnyTool, schema_of
 from swecli.core.tools.session_tools import ToolSearch
 
@@ -61,6 +63,10 @@ class OfferedTools:
         self._services = services
         self._recorder = recorder
         self._notes: list[tuple[str, str]] = []
+        self._instructions: dict[str, str] = {}
+        """Instructions of the sources, in their own words."""
+        self._instructed = 0
+        """Number of rewrites of the conversation when it was last known to have them; -1 for never."""
         self._deferral = DeferralManager()
         self._search = ToolSearch(self._find, lambda: len(self._deferral.deferred))
         self._promoted: list[str] = []
@@ -94,6 +100,35 @@ class OfferedTools:
         """Append a note to the conversation before the next request: ``text`` for the model, ``title`` for the user."""
         self._notes.append((title, text))
 
+    def instruct(self, source: str, text: str) -> None:
+        """Keep the instructions of a source in the conversation; empty for none."""
+        self._instructions[source] = text
+        self._instructed = -1
+
+    def _tell_instructions(self) -> None:
+        """Add the instructions that the conversation lacks: new ones, and those that a compaction or rewind removed."""
+        ledger = self._recorder.ledger
+        if self._instructed == ledger.rewrites:
+            return
+        self._instructed = ledger.rewrites
+        live = [
+            ledger.entries[entry.id] for entry in ledger.view if entry.kind == "live" and entry.id in ledger.entries
+        ]
+        notes = {
+            part.text for entry in live if entry.kind == "note" for part in entry.parts if isinstance(part, TextPart)
+        }
+        for source, text in self._instructions.items():
+            words = harmless(
+                f"Instructions of the server {source}, in its own words, for the use of its tools:\n{text}"
+            )
+            if text and note(words) not in notes:
+                add_note(self._recorder, f"instructions of {source}", words)
+
+    async def arrived(self, words: Iterable[str]) -> None:
+        """Wait for the sources that are about to arrive and that the mentions of a message (``source:name``) name."""
+        if {word.partition(":")[0] for word in words} & (self._services.tools.pending - self._waited):
+            await self._wait()
+
     def adopt(self) -> None:
         """Restore the model's tool list from the record."""
         self._measure_with(self._recorder.state.offered.values())
@@ -124,6 +159,7 @@ class OfferedTools:
         if self._previewed:  # what is offered may be something else by now
             self._previewed = False
             self.adopt()
+        self._tell_instructions()
         for title, text in self._notes:
             add_note(self._recorder, title, text)
         self._notes.clear()

@@ -142,6 +142,10 @@ class ExtensionHost(Protocol):
         ``title`` for the user."""
         ...
 
+    def instruct(self, source: str, text: str) -> None:
+        """Keep the instructions of a source in the conversation from the next request on; empty for none."""
+        ...
+
     def offer(
         self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
     ) -> None:

@@ -296,6 +296,10 @@ class Session:
     def tools(self) -> ToolRegistry:
         return self._services.tools
 
+    def instruct(self, source: str, text: str) -> None:
+        """Keep the instructions of a source in the conversation from the next request on; empty for none."""
+        self._offered.instruct(source, text)
+
     def offer(
         self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
     ) -> None:

@@ -293,6 +293,7 @@ class Turn:
                 await self._retrieval.add("\n\n".join(one.text for one in steering), self._client.info)
 
     async def _attach(self, words: Sequence[str]) -> None:
+        await self._offered.arrived(words)
         cwd, known = self._services.workspace.cwd, self._mentionables()
         await attach(self._recorder, self._scheduler, words, cwd, self._client.info, known)
 

@@ -95,6 +95,14 @@ class Watcher(Protocol):
         """The server is ready, or its declarations changed."""
         ...
 
+    def stale(self, connection: Connection) -> None:
+        """The server announced a change of its declarations; they are listed again at once."""
+        ...
+
+    def unlisted(self, connection: Connection) -> None:
+        """That listing failed: the declarations stay as they were."""
+        ...
+
     def changed(self, connection: Connection) -> None:
         """The connection's state changed."""
         ...
@@ -153,6 +161,8 @@ class Connection:
         self._moved = asyncio.Event()
         """Set and replaced at each change of state."""
         self._stale = asyncio.Event()
+        self._resting = False
+        """Whether a listing has just been made, so that the next one has to wait."""
         """Set when the server announces changed tools, prompts or resources."""
         self._server: StdioServer | None = None
         self._lost = asyncio.Event()
@@ -438,8 +448,10 @@ class Connection:
                 stale.cancel()
                 if not ended.done():
                     self._stale.clear()
+                    self._resting = True
                     await self._relist(client)
                     await asyncio.wait({ended}, timeout=RELIST)  # some announce a change at each listing
+                    self._resting = False
         finally:
             listening.cancel()
             ended.cancel()
@@ -458,7 +470,12 @@ class Connection:
                 tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
             ) as subscription:
                 async for _ in subscription:
-                    self._stale.set()
+                    self._announced()
+
+    def _announced(self) -> None:
+        self._stale.set()
+        if self.state == "ready" and not self._resting:
+            self._watcher.stale(self)
 
     async def _relist(self, client: Client) -> None:
         from mcp import MCPError
@@ -468,6 +485,7 @@ class Connection:
                 await self._list(client)
         except (MCPError, TimeoutError, ValueError) as error:
             self.log.line(f"could not be listed again: {_one_line(error) or 'no answer'}")
+            self._watcher.unlisted(self)
         self._watcher.changed(self)
 
     async def _list(self, client: Client) -> None:
@@ -695,7 +713,7 @@ class Connection:
             | mcp_types.PromptListChangedNotification
             | mcp_types.ResourceListChangedNotification,
         ):
-            self._stale.set()
+            self._announced()
 
 
 def _ourselves(version: str) -> mcp_types.Implementation:

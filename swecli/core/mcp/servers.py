@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -38,6 +39,8 @@ _UNDER_WAY: Final = ("waiting", "starting", "restarting", "ready")
 """States of a server that needs no start: it runs, or will once the user agrees."""
 INSTRUCTIONS = 2_048
 """Bytes of a server's own instructions."""
+OWN_WORDS: Final = "(its instructions)"
+"""Stands for these among the tools; no tool has such a name."""
 
 
 class Decisions:
@@ -256,7 +259,7 @@ class McpServers:
     async def arrived(self, connection: Connection, offered: Offered) -> None:
         """Accept all tools at first, later new and unchanged ones. A changed description or schema asks the user,
         because it instructs the model."""
-        now = {tool.name: fingerprint(tool) for tool in offered.tools}
+        now = _fingerprints(offered)
         known = self._setup.decisions.tools(connection.name) or {}
         gone = [name for name in known if name not in now]  # a tool that returns must be the same
         answers = self._answers.setdefault(connection.name, {})
@@ -264,6 +267,8 @@ class McpServers:
         differing = [(name, value) for name, value in now.items() if known.get(name, value) != value]
         changed = tuple(name for name, value in differing if answers.get((name, value)) != TAKE)
         self.left_out[connection.name] = changed
+        usable = OWN_WORDS in now and OWN_WORDS not in changed
+        self.host.instruct(connection.name, described(offered.instructions, INSTRUCTIONS) if usable else "")
         self._settle(connection, [tool for tool in offered.tools if tool.name not in changed])
         kept = {name: known[name] for name in gone[-MOST_GONE:]} | now | {name: known[name] for name in changed}
         if kept != dict(known):
@@ -275,7 +280,7 @@ class McpServers:
     def _unanswered(self, connection: Connection) -> dict[str, str]:
         """Fingerprints of the changed tools as the server offers them now, without those that the user has judged."""
         left_out, answers = self.left_out.get(connection.name, ()), self._answers.get(connection.name, {})
-        offered = {tool.name: fingerprint(tool) for tool in connection.offered.tools if tool.name in left_out}
+        offered = {name: value for name, value in _fingerprints(connection.offered).items() if name in left_out}
         return {name: value for name, value in offered.items() if (name, value) not in answers}
 
     def _settle(self, connection: Connection, tools: Sequence[mcp_types.Tool]) -> None:
@@ -336,10 +341,19 @@ class McpServers:
             known = self._setup.decisions.tools(connection.name) or {}
             self._keep(connection.name, tools={**known, **asked})
 
+    def stale(self, connection: Connection) -> None:
+        """The next request waits for what the server now has."""
+        self.host.tools.expect(connection.name)
+
+    def unlisted(self, connection: Connection) -> None:
+        self.host.tools.keep(connection.name)
+
     def changed(self, connection: Connection) -> None:
         if self._host is None:
             return
         state: State = connection.state
+        if state not in _UNDER_WAY:
+            self.host.instruct(connection.name, "")
         if state != "starting":
             self._interactive.discard(connection.name)
             if self._setup.login is not None:
@@ -393,14 +407,13 @@ class McpServers:
         while connection.state in ("starting", "restarting", "waiting"):
             await connection.moved()
 
-    def instructions(self) -> str:
-        """Instructions declared by ready servers."""
-        parts = [
-            f"{name}: {described(connection.offered.instructions, INSTRUCTIONS)}"
-            for name, connection in self.connections.items()
-            if connection.state == "ready" and connection.offered.instructions.strip()
-        ]
-        return "\n\n".join(parts)
+
+def _fingerprints(offered: Offered) -> dict[str, str]:
+    """What instructs the model: the tools by name, and the server's own instructions."""
+    prints = {tool.name: fingerprint(tool) for tool in offered.tools}
+    if offered.instructions.strip():
+        prints[OWN_WORDS] = sha256(offered.instructions.encode("utf-8", "surrogatepass")).hexdigest()
+    return prints
 
 
 def _words(state: State) -> str:

@@ -133,6 +133,10 @@ class ToolRegistry:
         self._arrived(source)
         return tuple(taken)
 
+    def keep(self, source: str) -> None:
+        """Expect nothing new of a source: its tools stay as they are."""
+        self._arrived(source)
+
     def drop(self, source: str) -> None:
         """Remove a source and its tools."""
         self._sources.pop(source, None)

@@ -10,13 +10,14 @@ from swecli.block_text import block_lines
 from swecli.commands.base import run_command
 from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.registry import COMMANDS, CommandCall, parse
+from swecli.core.mcp.servers import OWN_WORDS, Decisions
 from swecli.core.mcp.tools import given
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock
-from swecli.core.protocol.commands import Submit
+from swecli.core.protocol.commands import Compact, Submit
 from swecli.core.protocol.events import ItemStarted, Notice, TurnEnded
 from tests.core.engine.support import Bench, bench, until
-from tests.core.mcp.support import TEXT, served, unkind
+from tests.core.mcp.support import TEXT, call, served, unkind
 
 
 async def blocks_of(made: Bench, arguments: str) -> tuple[DisplayBlock, ...]:
@@ -72,7 +73,7 @@ async def test_a_resource_is_mentioned(tmp_path: Path) -> None:
         made.send(Submit("What is in @hub:note://one?"))
         await until(lambda: bool(made.bodies(TurnEnded)))
         texts = [message.text for message in made.model.requests[0].messages]
-        assert texts[-1] == "[Attached by the user: @hub:note://one]\nthe first note"
+        assert "[Attached by the user: @hub:note://one]\nthe first note" in texts
 
 
 async def test_a_mentioned_resource_that_the_mode_refuses_says_why_and_what_to_do(tmp_path: Path) -> None:
@@ -116,3 +117,59 @@ async def test_tools_that_are_all_withheld_are_counted_once(tmp_path: Path) -> N
 async def test_without_servers_it_says_how_to_add_one(tmp_path: Path) -> None:
     async with bench(TEXT, tmp_path) as made:
         assert "swecli mcp add" in await shown(made)
+
+
+async def test_a_resource_is_attached_although_its_server_is_still_starting(tmp_path: Path) -> None:
+    async with served(TEXT, tmp_path, unkind()) as (made, servers):
+        assert servers.connections["hub"].state != "ready"
+        await made.say("Read @hub:note://one.")
+        assert "the first note" in str(made.model.requests[0].messages)
+        assert not [body for body in made.bodies(Notice) if "was not attached" in body.text]
+
+
+def instructed(made: Bench, request: int) -> int:
+    """How often the model has the server's instructions."""
+    return str(made.model.requests[request].messages).count("Be kind to it.")
+
+
+async def test_the_instructions_of_a_server_reach_the_model_once(tmp_path: Path) -> None:
+    async with served(TEXT * 3, tmp_path, unkind()) as (made, servers):
+        await made.say("go")
+        assert instructed(made, 0) == 1
+        await servers.reconnect("hub")
+        await servers.settled("hub")
+        await made.say("more")
+        assert instructed(made, 1) == 1
+        facts = made.facts
+    async with served(TEXT, tmp_path, unkind(), history=list(facts)) as (made, _):
+        await made.say("again")
+        assert instructed(made, -1) == 1
+
+
+async def test_instructions_that_a_compaction_removed_are_told_again(tmp_path: Path) -> None:
+    async with served(TEXT * 3, tmp_path, unkind()) as (made, _):
+        await made.say("go")
+        await made.say("more " * 3_000)
+        made.send(Compact(without_model=True))
+        await made.idle()
+        await made.say("again")
+        assert instructed(made, -1) == 1
+
+
+async def test_instructions_that_changed_are_used_only_with_consent(tmp_path: Path) -> None:
+    decisions = Decisions(None)
+    async with served(TEXT, tmp_path, unkind(), decisions=decisions) as (made, _):
+        await made.say("go")
+    decisions.change("hub", tools={**(decisions.tools("hub") or {}), OWN_WORDS: "of other words"})
+    async with served(TEXT, tmp_path, unkind(), decisions=decisions) as (made, servers):
+        await made.say("go")
+        assert servers.left_out["hub"] == (OWN_WORDS,)
+        assert instructed(made, 0) == 0
+
+
+async def test_a_tool_added_at_run_time_is_known_at_the_next_step(tmp_path: Path) -> None:
+    async with served(call("change") + TEXT, tmp_path, unkind("odd")) as (made, _):
+        await made.say("go")
+        names = [{tool.name for tool in request.tools} for request in made.model.requests]
+        assert ["mcp__hub__added" in tools for tools in names] == [False, True]
+        assert ["mcp__hub__echo" in tools for tools in names] == [True, False]
