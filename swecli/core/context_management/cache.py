@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.counter import texts_of
 from swecli.core.llm.json_values import compact
-from swecli.core.llm.types import ModelRequest
+from swecli.core.llm.types import SHORTEST_CACHE, ModelRequest
 from swecli.core.protocol.budget import ASSISTANT, CALLS, REASONING, RESULTS, SYSTEM, USER, tools_of
 from swecli.core.protocol.events import (
     BY_HAND,
@@ -45,9 +45,6 @@ from swecli.core.protocol.messages import (
     Usage,
 )
 from swecli.core.protocol.provider_reports import NO_REASON, miss_words, newly_dropped
-
-TTL_SECONDS = 300.0
-"""Shortest time for which providers keep an unused prompt."""
 
 EFFORT: Final = "effort"
 """Component of a miss caused by a change of the reasoning effort."""
@@ -119,6 +116,8 @@ class WatchedRequest(Struct, frozen=True):
     view: tuple[ViewEntry, ...]
     at: float
     names: Mapping[str, str]
+    ttl: float = SHORTEST_CACHE
+    """Seconds for which the provider keeps an unused prompt."""
 
 
 class SentPrompt(Struct, frozen=True):
@@ -206,7 +205,7 @@ class CacheWatch:
         if read is None or not known or expected < LEAST_EXPECTED or read >= MISSED_SHARE * sent_again:
             return None
         idle = max(0.0, watched.at - previous.at)
-        return CacheMiss(_unseen(previous, now, self._cleared > cleared, idle if idle >= TTL_SECONDS else 0), missed)
+        return CacheMiss(_unseen(previous, now, self._cleared > cleared, idle if idle >= watched.ttl else 0), missed)
 
 
 def _unseen(before: _Known, now: _Known, cleared: bool, idle: float) -> PrefixChange:

@@ -278,7 +278,7 @@ class ContextManager:
     ) -> CacheMiss | None:
         """Compare an answered request with the one before. ``at`` is when it was sent, in Unix seconds."""
         names = self._prompt.prompt(info).components
-        return self._watch.observe(WatchedRequest(info.ref, request, view, at, names), usage)
+        return self._watch.observe(WatchedRequest(info.ref, request, view, at, names, info.cache_seconds), usage)
 
     def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> int:
         """Record the provider's reported usage for a request. Returns the tokens that the provider cleared by itself,

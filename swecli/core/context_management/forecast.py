@@ -14,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.budget import fixed_tokens
-from swecli.core.context_management.cache import LEAST_EXPECTED, TTL_SECONDS
+from swecli.core.context_management.cache import LEAST_EXPECTED
 from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, sampled
+from swecli.core.llm.types import SHORTEST_CACHE
 from swecli.core.protocol.budget import TAIL, Budget
 from swecli.core.protocol.events import (
     CacheBreak,
@@ -292,7 +293,7 @@ def forecast(
     trend: RequestTrend,
     now: float,
     price: Callable[[Usage], str | None],
-    ttl: float = TTL_SECONDS,
+    ttl: float = SHORTEST_CACHE,
 ) -> Forecast:
     """Forecast a request that adds ``draft`` tokens to the measured conversation. ``now`` is Unix seconds; a clock set
     back counts as no time passed."""
@@ -326,7 +327,7 @@ def forecast(
 def lowest_usage(trend: RequestTrend, used: int, now: float) -> Usage:
     """Lowest usage of a request of this size: everything possibly cached is served from the cache, and the answer is
     empty."""
-    warm = trend.keeps and trend.asked_at is not None and now - trend.asked_at < TTL_SECONDS
+    warm = trend.keeps and trend.asked_at is not None and now - trend.asked_at < SHORTEST_CACHE
     cached = round((_kept(trend, used) or 0) * trend.shares[2]) if warm else 0
     return _usage(used, cached, 0, trend)
 

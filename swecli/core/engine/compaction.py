@@ -14,7 +14,6 @@ from swecli.core.context_management.budget import (
     no_room,
     over_limit,
 )
-from swecli.core.context_management.cache import TTL_SECONDS
 from swecli.core.context_management.compaction.clearing import RuleReport, report
 from swecli.core.context_management.compaction.options import (
     Allowances,
@@ -334,11 +333,11 @@ class Compactions:
         self._breaker.record(self._recorder.state.steps, result.before_tokens - fixed, result.after_tokens - fixed)
         return True
 
-    def _is_cold(self) -> bool:
+    def _is_cold(self, info: ModelInfo) -> bool:
         """Whether the provider has to read the whole prompt uncached anyway. Only time expires its cache, not a new
         process or a model switch, which the user may reverse."""
         asked = self._recorder.state.asked_at
-        return asked is None or self._services.clock() - asked >= TTL_SECONDS
+        return asked is None or self._services.clock() - asked >= info.cache_seconds
 
     def _clear_if_it_pays(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Clear results and apply the user's rules in one batch between turns. True if the view changed."""
@@ -348,7 +347,7 @@ class Compactions:
         running = [one.id for one in ledger.view if one.id in ledger.entries and ledger.entries[one.id].turn == turn]
         sizes = EntrySizes(self._services.context.monitor, client.info)
         found = worth_clearing(
-            ledger, prepared.budget, sizes, self._services.compaction, running=running, cold=self._is_cold()
+            ledger, prepared.budget, sizes, self._services.compaction, running=running, cold=self._is_cold(client.info)
         )
         if found is not None:
             self._take_cleared(prepared, client, found.view)

@@ -162,9 +162,8 @@ class SessionView:
         if budget is None or model is None or budget.source == "unknown":
             return None
         draft = round((draft_tokens(text, images) + attached) * self.ratio)
-        return forecast(
-            budget, draft, self._recorder.trend, services.clock(), lambda usage: services.price(model.ref, usage)
-        )
+        now, ttl = services.clock(), model.cache_seconds
+        return forecast(budget, draft, self._recorder.trend, now, lambda usage: services.price(model.ref, usage), ttl)
 
     def price(self, model: str, usage: Usage) -> str | None:
         """US dollars of a response of a model (``provider/name``), as a decimal string; None if unknown."""

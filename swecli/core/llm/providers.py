@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.llm.addresses import host_of, is_local, normalise, origin_of, without_password
+from swecli.core.llm.cache_lifetime import SECONDS
 from swecli.core.llm.capabilities import find_capabilities
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect, offered
@@ -21,7 +22,7 @@ from swecli.core.llm.protocols.registry import PROTOCOLS
 from swecli.core.llm.refused_fields import refusal_place
 from swecli.core.llm.remedies import KeySource
 from swecli.core.llm.transport import Timeouts
-from swecli.core.llm.types import ModelInfo
+from swecli.core.llm.types import SHORTEST_CACHE, ModelInfo
 from swecli.core.llm.windows import ModelLookup, look_up_model
 from swecli.core.protocol.messages import Origin
 
@@ -164,10 +165,13 @@ def resolve(
         usual_output=usual_output,
         capabilities=find_capabilities(protocol, origin.host, model, provider.name, chosen.capabilities, refused),
     )
+    ttl = chosen.cache_ttl(info) if info.capabilities.cache_ttl else ""
+    if info.capabilities.cache_ttl:
+        info = replace(info, cache_seconds=SECONDS.get(ttl or info.capabilities.cache_ttl[0], SHORTEST_CACHE))
     target = Target(
         *(origin, dialect, provider.name, info.window, info.max_output, info.capabilities),
         shows_thoughts=chosen.shows_thoughts,
-        cache_ttl=chosen.cache_ttl(info) if info.capabilities.cache_ttl else "",
+        cache_ttl=ttl,
         refused=tuple(refused),
     )
     usual = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())

@@ -251,6 +251,10 @@ ASSUMED_WINDOW = 32_000
 """Tokens; the context window of an unknown model."""
 
 
+SHORTEST_CACHE = 300.0
+"""Seconds for which every provider with a prompt cache keeps an unused prompt."""
+
+
 class ModelInfo(Struct, frozen=True, eq=False):
     """Data of a model. None = unknown; ``window_source`` is the source of the window."""
 
@@ -272,6 +276,8 @@ class ModelInfo(Struct, frozen=True, eq=False):
     """Requested answer limit if the longest answer is unknown; None = the provider decides."""
     capabilities: Capabilities = Capabilities()
     """Features of the model that requests may use at this address."""
+    cache_seconds: float = SHORTEST_CACHE
+    """How long the provider keeps an unused prompt in its cache, at least."""
 
     @property
     def ref(self) -> str:
@@ -289,7 +295,7 @@ class ModelInfo(Struct, frozen=True, eq=False):
 
     @property
     def _identity(self) -> tuple[object, ...]:
-        """All except how it is reached and asked: efforts, address, usual length of an answer, capabilities."""
+        """All except how it is reached and asked: efforts, address, usual length of an answer, capabilities, cache."""
         return (
             *(self.provider, self.name, self.window, self.max_output),
             *(self.window_source, self.images, self.tools),

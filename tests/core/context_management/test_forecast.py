@@ -10,10 +10,9 @@ from msgspec import structs
 from benchmarks.recorded import Recording, Texts, load
 from benchmarks.replay import MAX_OUTPUT, WINDOW, _added, _answer
 from swecli.core.context_management.budget import Limits
-from swecli.core.context_management.cache import TTL_SECONDS
 from swecli.core.context_management.forecast import Forecast, RequestTrend, draft_tokens, forecast
 from swecli.core.context_management.monitor import TokenMonitor
-from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock
+from swecli.core.llm.types import SHORTEST_CACHE, ModelInfo, ModelRequest, SystemBlock
 from swecli.core.protocol.budget import SYSTEM, TAIL, Budget, Component
 from swecli.core.protocol.events import (
     Body,
@@ -107,7 +106,7 @@ def test_what_is_cached_what_is_new_and_when_the_cache_is_cold() -> None:
     assert told.cached is not None
     assert 25_000 <= told.cached <= 26_000
     assert told.new == told.tokens - told.cached
-    cold = forecast(budget(26_100), 200, warm(), NOW + TTL_SECONDS, priced)
+    cold = forecast(budget(26_100), 200, warm(), NOW + SHORTEST_CACHE, priced)
     assert (cold.cached, cold.cold_in) == (0, 0.0)
     assert told.cost is not None
     assert cold.cost is not None
@@ -146,7 +145,7 @@ def test_without_usage_without_a_price_and_with_a_clock_that_jumps() -> None:
     told = forecast(budget(600), 10, trend, NOW, unpriced)
     assert (told.tokens, told.cached, told.cost, told.cold_in) == (610, None, None, None)
     back = forecast(budget(26_100), 0, warm(), NOW - 90_000, priced)
-    assert back.cold_in == TTL_SECONDS
+    assert back.cold_in == SHORTEST_CACHE
     ahead = forecast(budget(26_100), 0, warm(), NOW + 9e9, priced)
     assert ahead.cold_in == 0
     assert forecast(budget(10), 0, warm(), NOW, lambda usage: "rubbish").cost is None
