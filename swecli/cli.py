@@ -3,6 +3,7 @@
 If the arguments surely lead to the interface, its first paint comes first, even before their parser.
 """
 
+import _signal  # pyright: ignore[reportMissingImports] - signal without its imports: an interrupt may come in one
 import sys
 from io import TextIOWrapper
 
@@ -10,6 +11,8 @@ from io import TextIOWrapper
 def main(argv: list[str] | None = None) -> int:
     """Entry point of the ``swecli`` command. Returns the exit status."""
     arguments = sys.argv[1:] if argv is None else argv
+    if argv is None and arguments != ["--version"]:
+        _end_by_interrupts()
     if None in (sys.stdin, sys.stdout, sys.stderr):  # they were closed
         from swecli.command_line.standard_streams import refuse_closed_output, replace_closed
 
@@ -102,6 +105,16 @@ def _run(arguments: list[str]) -> int:
     finally:
         if terminal is not None:
             terminal.abandon()
+
+
+def _end_by_interrupts() -> None:
+    """Let SIGINT end the process silently until somebody handles it, and again when it ends: Python's own handler
+    raises an exception, with a traceback, wherever the program is."""
+    try:
+        if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    except ValueError:  # not the main thread
+        return
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
-"""Signals that end a program without a screen: an orderly end if possible, a hard end otherwise.
+"""Signals that end a program: an orderly end if possible, a hard end otherwise.
 
-The handlers are Python's rather than an event loop's: they also run while the loop hangs in an unread write. A thread
-does the work that must not wait for the loop.
+The handlers are Python's rather than an event loop's: they also run while the loop hangs in an unread write. They only
+note the signal; a thread acts on it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import threading
 import time
@@ -57,16 +58,63 @@ def raising() -> Iterator[None]:
     """While the block runs, a signal raises ``Stopped`` in the main thread. An import is completed first: a module that
     is half imported can't be imported again."""
 
-    def act(number: int, frame: FrameType | None) -> None:
-        if _imports(frame):
-            again = threading.Timer(_IMPORT, os.kill, (os.getpid(), number))
-            again.daemon = True
-            again.start()
-            return
-        raise Stopped(_CODES[signal.Signals(number)])
+    def again(number: int) -> None:
+        time.sleep(_IMPORT)
+        os.kill(os.getpid(), number)
 
-    with _handlers(act, tuple(_CODES)):
-        yield
+    with Watch(again) as watch:
+
+        def act(number: int, frame: FrameType | None) -> None:
+            if _imports(frame):
+                watch.note(number)
+            else:
+                raise Stopped(_CODES[signal.Signals(number)])
+
+        with _handlers(act, tuple(_CODES)):
+            yield
+
+
+class Watch:
+    """A thread that acts on signals. A handler interrupts the main thread anywhere, also while it holds a lock, so it
+    must take none itself: it starts no thread, writes to no stream and calls no event loop."""
+
+    def __init__(self, act: Callable[[int], float | None], late: Callable[[], object] = lambda: None) -> None:
+        """``act`` is called with each signal's number. It may return a time of the monotonic clock; ``late`` is called
+        at the earliest of them, and ends the watch."""
+        self._act = act
+        self._late = late
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+
+    def note(self, number: int) -> None:
+        """Pass a signal to the thread. For signal handlers."""
+        with contextlib.suppress(OSError):  # closed, or full of earlier signals
+            os.write(self._writing, bytes((number,)))
+
+    def __enter__(self) -> Watch:
+        threading.Thread(target=self._run, name="swecli-signals", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        writing, self._writing = self._writing, -1
+        os.close(writing)
+
+    def _run(self) -> None:
+        deadline: float | None = None
+        try:
+            while True:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                if not select.select((self._reading,), (), (), left)[0]:
+                    self._late()
+                    return
+                numbers = os.read(self._reading, 1)
+                if not numbers:
+                    return
+                latest = self._act(numbers[0])
+                if latest is not None:
+                    deadline = latest if deadline is None else min(deadline, latest)
+        finally:
+            os.close(self._reading)
 
 
 class Stop:
@@ -77,20 +125,22 @@ class Stop:
         self.code: ExitCode | None = None
         """The future exit status; None before a signal."""
         self._numbers = numbers
-        self._at = 0.0
+        self._at: float | None = None
         self._act: Callable[[], object] | None = None
         self._loop: AbstractEventLoop | None = None
-        self._fallback: threading.Timer | None = None
 
     @contextlib.contextmanager
     def handled(self) -> Iterator[None]:
         """Handle the signals while the block runs. Off the main thread they keep their usual effect."""
-        try:
-            with _handlers(self._signalled, self._numbers):
+        with Watch(self._act_on, self._end) as watch:
+
+            def note(number: int, _frame: FrameType | None) -> None:
+                if self.code is None:
+                    self.code = _CODES[signal.Signals(number)]
+                watch.note(number)
+
+            with _handlers(note, self._numbers):
                 yield
-        finally:
-            if self._fallback is not None:
-                self._fallback.cancel()
 
     @contextlib.contextmanager
     def calling(self, act: Callable[[], object]) -> Iterator[None]:
@@ -105,19 +155,21 @@ class Stop:
         finally:
             self._act = None
 
-    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+    def _act_on(self, _number: int) -> float | None:
         now = time.monotonic()
-        if self.code is not None:
+        if self._at is not None:
             if now - self._at > SAME:
-                hard_end(self.code)
-            return
-        self.code, self._at = _CODES[signal.Signals(number)], now
-        self._fallback = threading.Timer(HARD, hard_end, (self.code,))
-        self._fallback.daemon = True
-        self._fallback.start()
+                self._end()
+            return None
+        self._at = now
         if self._loop is not None and self._act is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the program is ending anyway
                 self._loop.call_soon_threadsafe(self._act)
+        return now + HARD
+
+    def _end(self) -> None:
+        if self.code is not None:
+            hard_end(self.code)
 
 
 def hard_end(code: int) -> None:

@@ -101,6 +101,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         self._armed: float | None = None
         """Clock time of a Ctrl+C on an empty prompt."""
         self._early_cancels = 0
+        self._before_screen: list[events.Key | events.Paste] = []
+        """Input for the screen that is being opened."""
         """Ctrl+C received before it could act."""
         self._escaped: float | None = None
         """Clock time of an Esc that had no effect."""
@@ -511,8 +513,13 @@ class SwecliApp(App[int], inherit_bindings=False):
         actions[where]()
 
     def _waits(self, event: events.Event) -> bool:
-        """Keep a key or a paste behind those for which it is not yet clear which widget gets them."""
-        kept = self.main.prompt.editor.kept
+        """Keep a key or a paste behind those for which it is not yet clear which widget gets them, or until the screen
+        that gets them is laid out."""
+        main = self.main
+        kept = main.prompt.editor.kept
+        screen = main.list_view if main.dock.panel is None else None
+        if kept is None and screen is not None and (self._before_screen or not screen.ready):
+            kept = self._before_screen
         if kept is None or not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             return False
         if isinstance(event, events.Key) and self.keymap.before_others(event.key):
@@ -688,10 +695,14 @@ class SwecliApp(App[int], inherit_bindings=False):
         if self.loaded and self.actions.plan_waits and self.session.mode == "plan":
             self.actions.ask_about_plan()
 
-    def on_list_screen_ready(self) -> None:
+    async def on_list_screen_ready(self) -> None:
         self.main.dock.focus_panel()
+        waiting, self._before_screen = self._before_screen, []
+        for event in waiting:
+            await self.on_event(event)
 
     def on_list_screen_closed(self) -> None:
+        self._before_screen.clear()
         self.actions.list_closed()
 
     def on_actions_command_chosen(self, message: Actions.CommandChosen) -> None:

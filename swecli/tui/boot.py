@@ -153,12 +153,16 @@ class Terminal:
     def _watch_signals(self) -> None:
         import signal
 
+        ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
         def end(number: int, frame: object) -> None:
+            for each in ending:  # a second one must not cut this short
+                signal.signal(each, signal.SIG_IGN)
             self.restore()
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        for number in ending:
             if signal.getsignal(number) == signal.SIG_DFL:
                 signal.signal(number, end)
 
@@ -200,7 +204,6 @@ class Terminal:
             self.write(self.stray.read().decode("utf-8", "replace"))
 
     def _give_back(self, more: str, *, flush: bool) -> None:
-        self.restored = True
         self.write(RESET + more)
         try:
             if flush:
@@ -208,7 +211,8 @@ class Terminal:
             termios.tcsetattr(0, termios.TCSANOW, self.attributes)
         except (OSError, termios.error):
             pass
-        for fd, saved in self._saved.items():
+        while self._saved:
+            fd, saved = self._saved.popitem()
             try:
                 os.dup2(saved, fd)
                 os.close(saved)
@@ -216,6 +220,7 @@ class Terminal:
                 continue
         if self._streams is not None:
             sys.__stdout__, sys.__stderr__ = self._streams  # pyright: ignore[reportAttributeAccessIssue]
+        self.restored = True  # only now: a signal that comes in between does it again, as a whole
 
     def stray_output(self) -> str:
         """The end of the captured standard output and error."""

@@ -10,6 +10,7 @@ import selectors
 import signal
 import sys
 import threading
+import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -34,6 +35,8 @@ from swecli.tui.boot import KEYS_OFF, KEYS_ON
 from swecli.tui.keymap import Keymap, event_name
 
 if TYPE_CHECKING:
+    from textual.app import App
+
     from swecli.core.engine.session_view import SessionView
     from swecli.tui.session_state import UiState
     from swecli.tui.status_bar import Facts, StatusScript
@@ -592,6 +595,10 @@ class TerminalStatus:
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
+SIGNAL_STEPS = 4
+"""Steps of asyncio's loop in which a signal that has arrived calls its handler: reading it, queueing it, calling it."""
+JOB_CONTROL = (signal.SIGTSTP, signal.SIGCONT)
+
 GRACE = 0.8
 """Seconds from a signal to the forced end, whatever the event loop does."""
 
@@ -609,33 +616,36 @@ def handled(
 
     ``end`` is called with the exit code on SIGTERM, SIGHUP and SIGQUIT and starts an orderly shutdown; if that takes
     longer than ``grace`` seconds, ``restore`` is called and the process ends at once, with its commands. ``interrupt``
-    is called on SIGINT. Both run in the main thread between two steps of the program, so they must only hand over to
-    the event loop.
+    is called on SIGINT. Both run in a thread, so they must only hand over to the event loop.
     """
+    codes: list[int] = []
 
-    def hard_end(code: int) -> None:
+    def act(number: int) -> float | None:
+        if number == signal.SIGINT:
+            interrupt()
+            return None
+        codes.append(exit_code(number))
+        end(codes[-1])
+        return time.monotonic() + grace
+
+    def hard_end() -> None:
         restoring = threading.Thread(target=restore, daemon=True)  # a terminal that nobody reads takes nothing
         restoring.start()
         restoring.join(grace)
-        stopping.hard_end(code)
+        stopping.hard_end(codes[0])
 
-    def on_end(number: int, frame: FrameType | None) -> None:
-        code = exit_code(number)
-        timer = threading.Timer(grace, hard_end, (code,))
-        timer.daemon = True
-        timer.start()
-        end(code)
+    with stopping.Watch(act, hard_end) as watch:
 
-    def on_interrupt(number: int, frame: FrameType | None) -> None:
-        interrupt()
+        def note(number: int, _frame: FrameType | None) -> None:
+            watch.note(number)
 
-    before = {number: signal.signal(number, on_end) for number in ENDING}
-    before[signal.SIGINT] = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        before = {number: signal.signal(number, note) for number in (*ENDING, signal.SIGINT)}
+        before |= {number: signal.getsignal(number) for number in JOB_CONTROL}  # the driver sets these
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 READ_SIZE = 1 << 16
@@ -666,9 +676,54 @@ class Driver(LinuxDriver):
     """Line settings from before the splash, restored while the program is suspended."""
 
     _away = False
+    _pausing = False
+    """Whether the application mode ends only for a while."""
+    _wish: object = None
+    """What the newest signal of job control wants."""
+    _stopped = False
+    """Whether it stopped itself."""
 
     typed: ClassVar[bytes] = b""
     """Type-ahead from before the program read keys."""
+
+    def __init__(
+        self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
+    ) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        # Textual's own handlers write and join threads wherever they interrupt the program, which may be inside the
+        # lock that they need. And they start the application mode a second time after a stop that no handler saw.
+        self._loop.add_signal_handler(signal.SIGTSTP, self._job_control, True)
+        self._loop.add_signal_handler(signal.SIGCONT, self._job_control, False)
+
+    def _job_control(self, stop: bool) -> None:
+        self._wish = object()
+        self._loop.call_soon(self._stop_or_continue, stop, self._wish)
+
+    def _stop_or_continue(self, stop: bool, wish: object) -> None:
+        """Do what a signal wants, unless another one has come since."""
+        if wish is not self._wish:
+            return
+        if stop:
+            if self._auto_restart and not self._away and self._key_thread is not None:
+                self.suspend_application_mode()
+                self._must_signal_resume = self._stopped = True
+            self._stop_after(SIGNAL_STEPS, wish)
+        elif self._stopped:
+            self._stopped = False
+            self.resume_application_mode()
+        elif (
+            self._auto_restart and not self._away and self._key_thread is not None
+        ):  # stopped from outside: the shell has had the terminal
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+            self.resume_application_mode()
+
+    def _stop_after(self, steps: int, wish: object) -> None:
+        """Stop, unless another signal has come in the meantime, after the steps in which the loop takes it up."""
+        if steps:
+            self._loop.call_soon(self._stop_after, steps - 1, wish)
+        elif wish is self._wish:
+            os.kill(os.getpid(), signal.SIGSTOP)
 
     def start_application_mode(self) -> None:
         super().start_application_mode()
@@ -704,12 +759,17 @@ class Driver(LinuxDriver):
 
     def stop_application_mode(self) -> None:
         self.leave_size()
+        if not self._pausing:
+            for number in JOB_CONTROL:
+                self._loop.remove_signal_handler(number)
         self.write(KEYS_OFF)
         super().stop_application_mode()
 
     def suspend_application_mode(self) -> None:
         """Suspend output while another program has the terminal, and redraw afterwards."""
+        self._pausing = True
         super().suspend_application_mode()
+        self._pausing = False
         self._away = True
 
     def resume_application_mode(self) -> None:

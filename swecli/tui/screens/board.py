@@ -98,6 +98,8 @@ class Board(Widget, can_focus=True):
         self._made: dict[Hashable, list[Line]] = {}
         """Results of ``once``, kept from the newest painting for the current one."""
         self._last_key: events.Key | None = None
+        self.ready = False
+        """Whether it takes keys: it is mounted and laid out."""
         self.drawn = 0
         """Number of lines drawn so far."""
         self.reading: tuple[str, str] | None = None
@@ -136,10 +138,14 @@ class Board(Widget, can_focus=True):
     # --- the keyboard ---
 
     def on_mount(self) -> None:
+        self.call_after_refresh(self._open_to_keys)
+
+    def _open_to_keys(self) -> None:
+        self.ready = True
         self.post_message(ListScreen.Ready())
 
     def take_focus(self) -> None:
-        if self.is_mounted:
+        if self.ready:
             self.focus()
 
     async def take_key(self, event: events.Key) -> None:

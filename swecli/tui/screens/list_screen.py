@@ -470,7 +470,7 @@ class ListScreen(Vertical):
     """
 
     class Ready(Message):
-        """The screen can take the keyboard."""
+        """The screen is mounted and laid out, so it takes the keyboard. Until then the app keeps the keys."""
 
     class Closed(Message):
         """The user closed the screen."""
@@ -485,8 +485,8 @@ class ListScreen(Vertical):
         self._pointed: str | None = None
         self._bare = False
         """Whether the list is empty, which gives a low screen room for details."""
-        self._early: list[events.Key] = []
-        """Keys received before anything was listed."""
+        self.ready = False
+        """Whether it takes keys."""
         self._line = LineInput(words, intercept=self._intercept)
         self._lines = Lines()
         self._heading = Static("", classes="screen--title", markup=False)
@@ -503,11 +503,13 @@ class ListScreen(Vertical):
         yield self._about
         yield self._note
 
-    async def on_mount(self) -> None:
+    def on_mount(self) -> None:
         self._lay(self._page, self.text)
+        self.call_after_refresh(self._open_to_keys)
+
+    def _open_to_keys(self) -> None:
+        self.ready = True
         self.post_message(self.Ready())
-        for event in self._early:
-            await self._line.take_key(event)
 
     def on_unmount(self) -> None:
         self._page.left()
@@ -522,14 +524,11 @@ class ListScreen(Vertical):
     # --- the keyboard ---
 
     def take_focus(self) -> None:
-        if self._line.is_mounted:
+        if self.ready:
             self._line.focus()
 
     async def take_key(self, event: events.Key) -> None:
         """Handle a key from before the screen had the keyboard."""
-        if self._listed is None:
-            self._early.append(event)
-            return
         await self._line.take_key(event)
         self.take_focus()
 
@@ -569,7 +568,7 @@ class ListScreen(Vertical):
 
     def _catch_up(self) -> None:
         """Apply the filter unless it is already applied: a key may arrive before the change message."""
-        if self.text != self._listed:
+        if self._listed_page is not None and self.text != self._listed:
             self.show()
             self._page.typed(self.text)
 
@@ -670,6 +669,8 @@ class ListScreen(Vertical):
 
     def _point(self, *, again: bool = False) -> None:
         """Update the details of the selected entry."""
+        if self._listed_page is None:
+            return  # the mouse was faster than the layout
         entry = self.chosen
         name = entry.name if entry is not None else ""
         if again or name != self._pointed:
