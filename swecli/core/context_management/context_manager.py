@@ -264,6 +264,11 @@ class ContextManager:
             budget, self.limits, lambda text: self.monitor.count_tokens(text) * self.monitor.ratio(info)
         )
 
+    def continue_warned(self, warned: bool) -> None:
+        """Whether the session was warned of a filling context in an earlier run: then only after it has been smaller
+        again."""
+        self._warned = warned
+
     def resume_cache(self, sent: SentPrompt, ledger: Ledger) -> None:
         """Continue the cache watch of a session after this request."""
         self._watch.resume(sent, tuple(project(ledger)), ledger.view)

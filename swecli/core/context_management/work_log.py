@@ -34,9 +34,9 @@ CHECKS = lazy_pattern(
 COMMANDS = 6
 ERROR_LINES = 12
 KEPT = 40
-"""Newest requests and wishes of the user, and operations on a file, to remember."""
+"""Newest requests and decisions of the user, and operations on a file, to remember."""
 REPEATED = 8
-"""Newest items with the same wish or command to remember."""
+"""Newest items with the same decision or command to remember."""
 _VERBS = {"read_file": "read", "write_file": "written", "edit_file": "edited"}
 _ERROR = lazy_pattern(
     r"\b(error|failed|failure|exception|traceback|assert\w*|panic\w*|fatal|undefined|cannot"
@@ -44,12 +44,21 @@ _ERROR = lazy_pattern(
     re.I,
 )
 _POINTS_ELSEWHERE = lazy_pattern(r"\b(?:complete|full|debug|detailed) logs?\b|^for (?:more|further|full) \w+", re.I)
-_WISH = lazy_pattern(r"\b(never|always|must not|mustn'?t|don'?t|do not|prefer|instead of|from now on)\b", re.I)
+_DECIDED = lazy_pattern(
+    r"\b(?:decided|decision|agreed|settled on|(?:we|i)(?: have|'ve)? (?:chose|chosen|picked)|opted for)\b", re.I
+)
+"""Words of a sentence that states a decision."""
+_CHOICE = lazy_pattern(
+    r"\b(?:let'?s|we(?:'ll| will)?|i(?:'ll| will)?) (?:use|go with|take|keep|switch to|stay with|stick (?:with|to))\b"
+    r"|\bgo with\b|\b(?:use|take) [^.]{1,60} instead of\b",
+    re.I,
+)
+"""Words of a choice, which is a decision if the message is about more than that; alone, it is the request itself."""
+_CONSTRAINT = lazy_pattern(r"\b(?:never|always|must(?: not|n'?t)?|don'?t|do not|should(?:n'?t)?|only)\b", re.I)
+"""A rule for the work: the playbook and memories have those."""
 _NOT_STARTED = (126, 127)
 """Exit statuses of a missing or non-executable command: it has checked nothing."""
 _SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|\n+")
-_USUAL_FAILURE = 1
-"""The exit status of a completed check with findings."""
 
 
 class TouchedFile(Struct, frozen=True):
@@ -86,8 +95,8 @@ class WorkLog(Struct):
 
     requests: dict[int, Said] = field(default_factory=dict[int, Said])
     """The user's requests, by turn."""
-    wishes: dict[str, Said] = field(default_factory=dict[str, Said])
-    """Sentences of the user about how to work."""
+    choices: dict[str, Said] = field(default_factory=dict[str, Said])
+    """Sentences of the user that state a decision."""
     modified: dict[str, ModifiedFile] = field(default_factory=dict[str, ModifiedFile])
     """By absolute path, the newest last."""
     decided: list[Said] = field(default_factory=list[Said])
@@ -134,11 +143,11 @@ class WorkLog(Struct):
             del self.requests[turn]
         for sentence in _SENTENCE.split(text[:4_000]):
             clean = " ".join(sentence.split())
-            if clean and len(clean) <= LONGEST_LINE and _WISH.search(clean):
-                known = self.wishes.get(clean, Said(clean, entry.created))
-                self.wishes[clean] = replace(known, items=(*known.items, entry.item)[-REPEATED:])
-        for wish in list(self.wishes)[:-KEPT]:
-            del self.wishes[wish]
+            if clean and len(clean) <= LONGEST_LINE and _states_decision(clean, whole=clean == " ".join(text.split())):
+                known = self.choices.get(clean, Said(clean, entry.created))
+                self.choices[clean] = replace(known, items=(*known.items, entry.item)[-REPEATED:])
+        for choice in list(self.choices)[:-KEPT]:
+            del self.choices[choice]
 
     def _take(self, record: ItemRecord, call: ToolCallPart) -> None:
         arguments = arguments_of(call)
@@ -196,6 +205,14 @@ class WorkLog(Struct):
         )
         return [(command, record) for command, record in newest if record is not None][-COMMANDS:]
 
+    def passed(self, left: Collection[str] = ()) -> list[str]:
+        """The test and build commands that have succeeded, the most recent last."""
+        return [
+            command
+            for command, runs in self._checks.items()
+            if any(run.exit_status == 0 and run.id not in left for run in runs)
+        ][-COMMANDS:]
+
     def open_errors(self, left: Collection[str] = ()) -> list[str]:
         """Error lines of the failing checks."""
         lines: list[str] = []
@@ -207,6 +224,13 @@ class WorkLog(Struct):
     def decisions(self, left: Collection[str] = ()) -> list[str]:
         """The user's answers and comments."""
         return [said.text for said in self.decided if said.holds(left)]
+
+
+def _states_decision(sentence: str, *, whole: bool) -> bool:
+    """Whether a sentence of the user states a decision; ``whole``: it is the whole message."""
+    if sentence.endswith("?") or _CONSTRAINT.search(sentence):
+        return False
+    return bool(_DECIDED.search(sentence) or (not whole and _CHOICE.search(sentence)))
 
 
 def _same(full: str, path: str) -> bool:
@@ -261,10 +285,10 @@ def notes_lines(
     done = sum(todo.status == "completed" for todo in todos)
     task = f"{line(current)} ({done} of {len(todos)} steps done)" if current else line(newest.text) if newest else ""
     task = task if task != goal else ""
-    wishes = [said for said in (*log.wishes.values(), *log.decided) if said.holds(left)]
+    decided = [said for said in (*log.choices.values(), *log.decided) if said.holds(left)]
     sections = {
         GOAL: [f"{goal} ({_time(asked.at)})"] if asked is not None and goal else [],
-        DECISIONS: [f"- {line(said.text)} (decided {_time(said.at)})" for said in sorted(wishes, key=lambda s: s.at)],
+        DECISIONS: [f"- {line(said.text)} (decided {_time(said.at)})" for said in sorted(decided, key=lambda s: s.at)],
         FILES: [
             _file_line(path, one, requests.get(one.turn), cwd, line)
             for path, one in log.modified.items()
@@ -275,11 +299,7 @@ def notes_lines(
             *(f"- [ ] {line(todo.text)}" for todo in todos if todo.status != "completed"),
             *(_issue(command, record, line) for command, record in log.checks(left) if record.exit_status),
         ],
-        PATTERNS: [
-            f"- Test or build command: `{line(command)}`"
-            for command, record in log.checks(left)
-            if record.exit_status in (0, _USUAL_FAILURE) and "`" not in command
-        ],
+        PATTERNS: [f"- Test or build command: `{line(command)}`" for command in log.passed(left) if "`" not in command],
     }
     return {name: tuple(dict.fromkeys(lines))[-SECTIONS[name] :] for name, lines in sections.items() if lines}
 

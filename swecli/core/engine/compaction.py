@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -66,6 +67,8 @@ from swecli.core.protocol.messages import Message, Usage
 FREE = "Free space without a model"
 SUMMARISE = "Compact with a summary"
 LEAVE = "Leave it unchanged"
+FILLING, NEARLY_FULL, STOPPED = "context is filling", "context is nearly full", "automatic compaction stopped"
+"""What warnings are about that are told again only after the context has been smaller, whatever run finds it."""
 
 
 class LimitNotices:
@@ -73,7 +76,6 @@ class LimitNotices:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._reported: set[tuple[str, str]] = set()
 
     def check(self, budget: Budget, model: str, *, exact: bool = True) -> bool:
         """Report problems in the measure of a request to ``model``. An estimate (not ``exact``) is not reported; True
@@ -82,19 +84,17 @@ class LimitNotices:
         if not exact:
             return bool(trouble or much_fixed(budget) or over_limit(budget))
         if trouble:
-            self._tell((model, ""), Notice(trouble, "error", "context"))
+            self._tell("no room", model, trouble, "error")
             return False
         much = much_fixed(budget)
         if much:
-            self._tell((model, "fixed"), Notice(much, "warning", "context"))
+            self._tell("fixed part", model, much)
         for text in over_limit(budget):
-            self._tell((model, text.partition(":")[0]), Notice(text, "warning", "context"))
+            self._tell(text.partition(":")[0], model, text)
         return False
 
-    def _tell(self, about: tuple[str, str], notice: Notice) -> None:
-        if about not in self._reported:
-            self._reported.add(about)
-            self._recorder.emit(notice)
+    def _tell(self, what: str, model: str, text: str, level: NoticeLevel = "warning") -> None:
+        self._recorder.tell_once(Notice(text, level, "context", about=f"{what}: {model}"))
 
 
 class Compactions:
@@ -119,7 +119,6 @@ class Compactions:
         self._wanted = False
         self._freed_nothing = False
         """Whether a compaction for the newest request was tried and freed no space."""
-        self._budget_reported: set[str] = set()
         self._resumed: tuple[int, str] = (0, "")
         """The newest event of earlier runs, and the user's name for the model."""
 
@@ -132,6 +131,7 @@ class Compactions:
             summary_id="plan",
             request=ModelRequest((), (), ()),
             client=client,
+            when=self._now(),
             facts=session_facts(self._recorder.state),
             attachments=attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached),
         )
@@ -150,10 +150,15 @@ class Compactions:
             ModelRequest((), (), ()),
             client,
             session_facts(self._recorder.state),
+            when=self._now(),
             attachments=attached,
         )
         compaction = Compaction(services.context, ledger, job, services.compaction)
         return PlanDraft(compaction, services.price, services.side_models.get("summary"))
+
+    def _now(self) -> str:
+        """The time for the model, by the user's clock."""
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(self._services.clock()))
 
     async def draft_summary(self, client: ModelClient, focus: str) -> Summary:
         """The model's summary of the conversation; changes nothing but the spending."""
@@ -224,8 +229,10 @@ class Compactions:
     def adopt_size(self, client: ModelClient | None, model: str) -> None:
         """Initialise the measure of a resumed session with its last known size. ``model`` is the user's name for the
         model."""
-        ledger = self._recorder.ledger
+        ledger, told = self._recorder.ledger, self._recorder.state.told
         self._resumed = (self._recorder.state.seq, model)
+        self._reported = not told.isdisjoint((NEARLY_FULL, STOPPED))
+        self._services.context.continue_warned(FILLING in told)
         if client is None or not ledger.view:
             return
         snapshot_seq = self.snapshots.adopt_sizes(client)
@@ -262,7 +269,8 @@ class Compactions:
                 return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
             if prepared.blocked:
                 return await self._offer(prepared, client, prepared.reason)
-            self._report_once("The context is nearly full, and automatic compaction is off; /compact frees space.")
+            text = "The context is nearly full, and automatic compaction is off; /compact frees space."
+            self._report_once(text, NEARLY_FULL)
             return False
         self._reported = False
         return begins and self._clear_if_it_pays(prepared, client)
@@ -315,7 +323,8 @@ class Compactions:
         if stopped is not None:
             self._report_once(
                 f"Automatic compaction stopped: {stopped}. When no request fits, swecli frees space without a "
-                "model. /context shows what fills the context, /clear starts over."
+                "model. /context shows what fills the context, /clear starts over.",
+                STOPPED,
             )
             if not forced:
                 return False
@@ -356,18 +365,18 @@ class Compactions:
     def _warn_of_budget(self, client: ModelClient) -> None:
         """Warn once for each model if the configured budget exceeds the model's window."""
         limits, info = self._services.context.limits, client.info
-        if info.ref not in self._budget_reported and budget_too_large(info, limits):
-            self._budget_reported.add(info.ref)
+        if budget_too_large(info, limits):
             text = (
                 f"context_budget {limits.context_budget:,} exceeds the window of {info.ref} ({info.window:,} tokens, "
                 f"{info.window_source}), so swecli uses the window."
             )
-            self._recorder.emit(Notice(text, "warning", "context"))
+            about = f"context_budget {limits.context_budget}: {info.ref}"
+            self._recorder.tell_once(Notice(text, "warning", "context", about=about))
 
-    def _report_once(self, text: str) -> None:
+    def _report_once(self, text: str, about: str) -> None:
         if not self._reported:
             self._reported = True
-            self._recorder.emit(Notice(text, "warning", "context"))
+            self._recorder.emit(Notice(text, "warning", "context", about=about))
 
     # --- one compaction -----------------------------------------------------------------------------------
 
@@ -390,6 +399,7 @@ class Compactions:
             summary_id=item,
             request=prepared.request,
             client=client,
+            when=self._now(),
             facts=session_facts(recorder.state),
             summary_client=self._summary_client(),
             focus=focus,

@@ -565,13 +565,14 @@ class StepAccount:
                 f"{info.ref} read only {reported:,} of about {prepared.budget.used:,} tokens: its server silently "
                 "cuts the conversation to its own context window, so the model misses a part of it."
             )
-            self._recorder.emit(Notice(text, "warning", "context", CUT_HINT))
+            self._recorder.tell_once(Notice(text, "warning", "context", CUT_HINT, about=f"cut: {info.ref}"))
             return
         text = (
             f"{info.ref} reported a prompt of {reported:,} tokens; swecli counted about {prepared.budget.used:,}. "
             "It uses its own count from now on."
         )
-        self._recorder.emit(Notice(text, "warning", "context", "Tokens and costs are shown as reported."))
+        hint = "Tokens and costs are shown as reported."
+        self._recorder.tell_once(Notice(text, "warning", "context", hint, about=f"too much: {info.ref}"))
 
     def refused(self) -> None:
         """End a step without an answer, at no cost."""

@@ -114,6 +114,7 @@ class OfferedTools:
         live = [
             ledger.entries[entry.id] for entry in ledger.view if entry.kind == "live" and entry.id in ledger.entries
         ]
+        folded = [harmless(entry.text) for entry in ledger.view if entry.id not in ledger.entries]
         notes = {
             part.text for entry in live if entry.kind == "note" for part in entry.parts if isinstance(part, TextPart)
         }
@@ -121,7 +122,7 @@ class OfferedTools:
             words = harmless(
                 f"Instructions of the server {source}, in its own words, for the use of its tools:\n{text}"
             )
-            if text and note(words) not in notes:
+            if text and note(words) not in notes and not any(harmless(words) in kept for kept in folded):
                 add_note(self._recorder, f"instructions of {source}", words)
 
     async def arrived(self, words: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from swecli.core.protocol.events import (
     Body,
     ContextRestored,
     Event,
+    Notice,
     TodosChanged,
     TurnStarted,
     Unknown,
@@ -282,6 +283,11 @@ class Recorder:
         for watch in self.watchers:
             watch(event)
         return event
+
+    def tell_once(self, notice: Notice) -> None:
+        """Show a notice unless one of the same ``about`` was shown in this session, in any run of it."""
+        if notice.about not in self.state.told:
+            self.emit(notice)
 
     def relay(self, body: Body | Unknown, agent: str, turn: int) -> None:
         """Record an event of a subagent; the conversation and its cache ignore it."""

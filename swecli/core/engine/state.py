@@ -38,6 +38,7 @@ from swecli.core.protocol.events import (
     ModeChanged,
     ModelChanged,
     ModelResponded,
+    Notice,
     PermissionRequested,
     PermissionResolved,
     PlanChanged,
@@ -237,6 +238,8 @@ class SessionState(Struct):
     last_usage: Usage | None = None
     queue: tuple[Queued, ...] = ()
     todos: tuple[Todo, ...] = ()
+    told: set[str] = field(default_factory=set[str])
+    """What notices were about that are given once in a session."""
     scratchpad: str = ""
     """The model's notes for itself."""
     memory: MemoryLoaded | None = None
@@ -391,6 +394,8 @@ class SessionState(Struct):
                 self.scratchpad = text
             case MemoryLoaded() as loaded:
                 self.memory = loaded
+            case Notice(about=about) if about:
+                self.told.add(about)
             case PlanChanged() as plan:
                 self.plan = plan
             case Rewound(item=item, scope=scope, name=name) if name:

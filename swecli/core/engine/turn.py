@@ -11,7 +11,7 @@ from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import REQUEST_NOT_SENT, over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.projection import project, watermarks
-from swecli.core.engine.compaction import Compactions, report_cache_miss
+from swecli.core.engine.compaction import FILLING, Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles, attach, words_of
 from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked
@@ -253,7 +253,7 @@ class Turn:
             if prepared.reason:
                 raise TurnStopped("blocked", self._compactions.why_blocked(prepared), "context")
             if prepared.warning:
-                self._recorder.emit(Notice(prepared.warning, "warning", "context"))
+                self._recorder.emit(Notice(prepared.warning, "warning", "context", about=FILLING))
             self._check_left(prepared)
             await self._recorder.log.barrier()
             sent_at = self._services.clock()

@@ -651,12 +651,14 @@ CHOICE = "choice"
 
 
 class Notice(Tagged, frozen=True, tag="notice"):
-    """A line for the user, outside any item. ``topic`` names the subsystem; ``hint`` is the next action."""
+    """A line for the user, outside any item. ``topic`` names the subsystem; ``hint`` is the next action. ``about``
+    identifies what is told once in a session, however often it is found; empty for what may be told again."""
 
     text: str
     level: NoticeLevel = "info"
     topic: str = ""
     hint: str = ""
+    about: str = ""
 
     @property
     def line(self) -> str:

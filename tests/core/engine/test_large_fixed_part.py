@@ -43,6 +43,18 @@ async def test_many_turns(tmp_path: Path, window: int, instructions: int) -> Non
         assert [body for body in b.bodies(Notice) if "The fixed part of every request takes" in body.text]
 
 
+async def test_runs_that_each_continue_warn_once_in_all(tmp_path: Path) -> None:
+    facts: list[Event] = []
+    for number in range(4):
+        async with bench(script(32_000, 3), tmp_path, history=facts, context=context(14_500)) as b:
+            assert (await b.say(f"Question {number}: {'what about it? ' * 60}")).outcome == "done"
+        facts = list(b.facts)
+    warned = [event.body for event in facts if isinstance(event.body, Notice) and event.body.level == "warning"]
+    abouts = [body.about for body in warned]
+    assert "context is filling" in abouts
+    assert len(abouts) == len(set(abouts)), [body.text for body in warned]
+
+
 async def test_many_runs_that_each_continue(tmp_path: Path) -> None:
     facts: list[Event] = []
     for number in range(TURNS):

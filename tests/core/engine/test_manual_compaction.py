@@ -1,5 +1,6 @@
 """With automatic compaction off, no model is asked on any path, and the user chooses what happens."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,13 @@ async def test_where_there_is_nothing_to_free_that_is_no_failure(tmp_path: Path)
         assert not b.bodies(CompactionStarted)
         assert not b.bodies(CompactionFailed)
         assert len(b.model.requests) == 1
+
+
+async def test_what_replaces_the_conversation_says_when(tmp_path: Path) -> None:
+    async with bench(script(reads(12), f'[[step]]\ntext = "{SUMMARY}"'), tmp_path, clock=lambda: 1_790_000_000.0) as b:
+        fill(b, 12)
+        await b.say("Read the files.")
+        b.send(Compact())
+        await until(lambda: bool(b.bodies(CompactionCompleted)))
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(1_790_000_000))
+        assert f"at='{when}'>" in str(b.session.view.messages[0].text)

@@ -36,7 +36,7 @@ from swecli.core.protocol.events import (
     Notice,
     PermissionRequested,
 )
-from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
+from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.edit_file import EditFile, WriteFile
 from swecli.core.tools.memory import MemoryTool
 from swecli.core.tools.read_file import ReadFile
@@ -89,7 +89,8 @@ async def test_notes_say_what_was_done_and_why(work: Path) -> None:
         await one.say("Run the tests")
         said = notes(work)
         assert said["Current Goal"][0].startswith("Build the basket. Never use globals. (")
-        assert said["Key Decisions"][0].startswith("- Never use globals. (decided 20")
+        assert "Key Decisions" not in said  # a rule for the work is none
+        assert "Code Patterns Discovered" not in said  # a command that failed checks nothing yet
         assert said["Files Modified"] == ["- `a.py` (created) - Build the basket. Never use globals."]
         assert said["Current Task"] == ["write a (0 of 2 steps done)"]
         assert "- [ ] test a" in said["Open Issues"]
@@ -98,6 +99,33 @@ async def test_notes_say_what_was_done_and_why(work: Path) -> None:
         assert "/memory undo" in told.hint
         assert "notes were removed" in await one.session.memory.undo()
         assert notes(work) == {}
+
+
+@pytest.mark.parametrize(
+    ("message", "decided"),
+    [
+        ("Build the basket. We decided to use Redis. Make it fast.", ["We decided to use Redis."]),
+        ("We agreed on UTC for all times.", ["We agreed on UTC for all times."]),
+        ("Let's use argparse instead of click.", []),  # the whole request
+        ("Build the basket. Let's go with argparse for the options.", ["Let's go with argparse for the options."]),
+        ("Never use globals. Always run the tests. Prefer tabs.", []),
+        ("Have we decided to use Redis? Don't go with threads.", []),
+    ],
+)
+def test_stated_decisions_are_kept_and_nothing_else(message: str, decided: list[str]) -> None:
+    ledger = Ledger()
+    for seq, body in enumerate((ItemStarted("u1", "user"), ItemCompleted("u1", "ok", (TextPart(message),))), 1):
+        ledger.apply(Event(seq, 1_700_000_000.0, "s", 1, body))
+    assert list(WorkLog.of(ledger).choices) == decided
+
+
+async def test_a_command_that_passed_is_a_test_command(work: Path) -> None:
+    script = write("a.py") + step("run_command", 'command = "python3 -m unittest --help"') + DONE
+    async with bench(script, work, tools=TOOLS, policy=AUTO, memory=options(work)) as one:
+        one.allow_all = True
+        await one.say("Build the basket.")
+        await one.say("Run the tests")
+        assert notes(work)["Code Patterns Discovered"] == ["- Test or build command: `python3 -m unittest --help`"]
 
 
 async def test_a_check_that_could_not_be_started_is_no_open_issue(work: Path) -> None:

@@ -120,6 +120,7 @@ LATER = {
     "compaction_completed": {"anchors", "anchors_kept", "anchors_written"},
     "context_restored": {"view"},
     "model_changed": {"replaces"},
+    "notice": {"about"},
     "undo_compaction": {"item"},
     "redo_compaction": {"item"},
     "rewind": {"scope", "handoff"},

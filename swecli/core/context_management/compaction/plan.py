@@ -290,8 +290,8 @@ class PlanDraft:
         if gone:
             allowances = compaction.options.allowances(roomy_part(self.before))
             removed = [one for one in sources if one not in ledger.dropped]
-            facts, sizes = compaction.job.facts, compaction.sizes
-            package = build_package(ledger, removed, summary, facts, sizes, allowances, self.attached)
+            job, sizes = compaction.job, compaction.sizes
+            package = build_package(ledger, removed, summary, job.facts, sizes, allowances, self.attached, job.when)
             text = package.text
         view: list[ViewEntry] = []
         placed = False
