@@ -29,7 +29,7 @@ from swecli.core.permissions.rules import (
 from swecli.core.permissions.shell.destructive import Danger, Place, dangers, is_temporary, place_of
 from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.offers import NoOffer, Offered, offered_words
-from swecli.core.permissions.shell.proof import Part, prove
+from swecli.core.permissions.shell.proof import REPOSITORY_RUNS, Part, prove
 from swecli.core.permissions.shell.readers import Showing, git_content, naming, showing
 from swecli.core.permissions.shell.scan import ScanError, ScanWord
 from swecli.core.permissions.shell.started import Started, started
@@ -399,6 +399,9 @@ def only_edits(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Jud
     return bool(kinds) and (kinds.count("name") == 0 or (kinds.count("name") == 1 and "file" not in kinds))
 
 
+_GIT_LOOKS = ("status", "diff", "log", "show")
+
+
 def offer(policy: Policy, call: Call, judgement: Judgement) -> Offer:
     """The rules that would let this command run next time, if word rules can."""
     why = _why_no_rule(judgement)
@@ -416,7 +419,12 @@ def offer(policy: Policy, call: Call, judgement: Judgement) -> Offer:
         words = offered_words(part.words, lambda word: _is_script(word, judgement.place))
         if isinstance(words, NoOffer):
             return Offer(note=f"No rule is offered: {words.why}.")
-        found[words_rule(words.words, rest=words.rest)] = _also(words)
+        if part.reason.startswith(REPOSITORY_RUNS) and part.words[1] in _GIT_LOOKS:
+            # The objection is to the repository, and the next look at it would ask again.
+            found |= {words_rule(("git", name), rest=True): "" for name in _GIT_LOOKS}
+            found[words_rule(("git", "show"), rest=True)] = "every git status, diff, log and show"
+        else:
+            found[words_rule(words.words, rest=words.rest)] = _also(words)
         for path in part.writes:
             if inside(path, call.roots) is None:
                 return Offer(note=f"No rule is offered: it writes {path}, outside the workspace.")

@@ -58,6 +58,8 @@ class _Harmless(Struct, frozen=True):
     sections: frozenset[str]
     diff_driver: frozenset[str]
     keys: Mapping[str, frozenset[str]]
+    values: Mapping[str, re.Pattern[str]]
+    """By section and key, or by a section with a dot behind it for all of its keys."""
 
 
 @cache
@@ -69,8 +71,9 @@ def _harmless_settings() -> _Harmless:
         frozenset(data["environment"].split()),
         frozenset(data["environment_cat"].split()),
         frozenset(data["sections"].split()),
-        frozenset(data["diff_driver"].split()),
+        frozenset(data["diff_driver"]["keys"].split()),
         {section: frozenset(keys.split()) for section, keys in data["keys"].items()},
+        {name: re.compile(expression) for name, expression in data["values"].items()},
     )
 
 
@@ -155,9 +158,11 @@ def _repository_problem(
                 return f"{folder / '.git'} leads to the repository of another folder"
         elif not stat.S_ISDIR(mode):
             return f"{place} is a link"
-        problem = _directory_problem(place, folder, submodules=submodules) or _foreign_problem(place, folder, roots)
+        personal = _personal_text(environment)
+        own = _own_settings(personal)
+        problem = _directory_problem(place, folder, own, submodules=submodules)
+        problem = problem or _foreign_problem(place, folder, roots)
         if problem is None:
-            personal = _personal_text(environment)
             problem = _relative_program_problem(folder, personal)
             if problem is None and submodules:
                 problem = _hidden_submodule_problem(place, folder, personal)
@@ -257,7 +262,16 @@ def _leads_to(value: str, place: Path, work_tree: Path) -> bool:
     return plain and os.path.realpath(place / value) == os.path.realpath(work_tree)
 
 
-def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str | None:
+def _own_settings(personal: str) -> frozenset[_Setting]:
+    """The settings of the user's own configuration, which a repository may repeat without harm; none of what includes
+    other files, whose place counts, nor of a text that is not understood."""
+    try:
+        return frozenset(one for one in _settings(personal) if not one.name[0].startswith("include"))
+    except _UnclearError:
+        return frozenset()
+
+
+def _directory_problem(place: Path, work_tree: Path, own: frozenset[_Setting], *, submodules: bool) -> str | None:
     common = common_directory(place)
     if not _is_repository(place, common) or not os.path.lexists(common / "config"):
         return f"{place} is not a complete repository"
@@ -268,7 +282,7 @@ def _directory_problem(place: Path, work_tree: Path, *, submodules: bool) -> str
         if os.path.islink(f"{place}/{name}"):
             return f"{place}/{name} is a link, and git would show what it leads to"
     for config in dict.fromkeys((common / "config", common / "config.worktree", place / "config.worktree")):
-        problem = _config_problem(config, work_tree)
+        problem = _config_problem(config, work_tree, own)
         if problem is not None:
             return f"{config} {problem}"
     return _hook_problem(common / "hooks") or _index_problem(place, submodules=submodules)
@@ -323,13 +337,14 @@ def _hooks_path_problem(value: str, work_tree: Path) -> str | None:
     return _hook_problem(Path(os.path.expanduser(value)) if value.startswith("~/") else work_tree / value)
 
 
-def _config_problem(path: Path, work_tree: Path | None) -> str | None:
-    """Base for a relative hooks folder is ``work_tree``; without one, no hooks folder is harmless."""
+def _config_problem(path: Path, work_tree: Path | None, own: frozenset[_Setting] = frozenset()) -> str | None:
+    """Base for a relative hooks folder is ``work_tree``; without one, no hooks folder is harmless. ``own`` are the
+    user's own settings."""
     if not os.path.lexists(path):
         return None
     try:
         for setting in _settings(read_text(path)):
-            section, sub, key = setting.name
+            section, _, key = setting.name
             if setting.name == ("core", False, "hookspath") and work_tree is not None:
                 problem = _hooks_path_problem(setting.value, work_tree)
                 if problem is not None:
@@ -337,7 +352,7 @@ def _config_problem(path: Path, work_tree: Path | None) -> str | None:
             elif setting.name == ("core", False, "worktree") and work_tree is not None:
                 if not _leads_to(setting.value, path.parent, work_tree):
                     return "sets core.worktree to another folder"
-            elif not _harmless(section, sub, key):
+            elif not _harmless(setting) and setting not in own:
                 return f"sets {section}.{key}, which may not be harmless"
     except _UnclearError as error:
         return str(error)
@@ -349,10 +364,11 @@ class _UnclearError(Exception):
 
 
 class _Setting(Struct, frozen=True):
-    """``name`` is the section, whether a subsection is named, and the key, in lower case."""
+    """``name`` is the section, whether a subsection is named, and the key, in lower case; ``sub`` is the subsection."""
 
     name: tuple[str, bool, str]
     value: str
+    sub: str = ""
 
 
 def _settings(text: str) -> Iterator[_Setting]:
@@ -361,13 +377,13 @@ def _settings(text: str) -> Iterator[_Setting]:
     Raises:
         _UnclearError: a line is not understood.
     """
-    section, sub = "", False
+    section, sub, named = "", False, ""
     for line in text.removeprefix("\ufeff").split("\n"):
         rest = line.strip()
         header = _HEADER.fullmatch(rest)
         if header is not None:
-            name, dot, _ = header.group(1).lower().partition(".")
-            section, sub = name, bool(dot) or header.group(2) is not None
+            name, dot, inner = header.group(1).lower().partition(".")
+            section, sub, named = name, bool(dot) or header.group(2) is not None, header.group(2) or inner
             rest = header.group(3).strip()
         if not rest or rest[0] in "#;":
             continue
@@ -376,14 +392,18 @@ def _settings(text: str) -> Iterator[_Setting]:
         variable = _VARIABLE.fullmatch(rest)
         if variable is None or not section:
             raise _UnclearError("is not understood")
-        yield _Setting((section, sub, variable.group(1).lower()), (variable.group(2) or "").strip())
+        yield _Setting((section, sub, variable.group(1).lower()), (variable.group(2) or "").strip(), named)
 
 
-def _harmless(section: str, sub: bool, key: str) -> bool:
+def _harmless(setting: _Setting) -> bool:
     known = _harmless_settings()
+    section, sub, key = setting.name
     if section == "diff" and sub:
         return key in known.diff_driver
-    return section in known.sections or key in known.keys.get(section, ())
+    if section in known.sections or key in known.keys.get(section, ()):
+        return True
+    fits = None if sub else known.values.get(f"{section}.{key}", known.values.get(f"{section}."))
+    return fits is not None and fits.fullmatch(re.sub(r'^"([^"\\]*)"$', r"\1", setting.value)) is not None
 
 
 def _index_problem(place: Path, *, submodules: bool) -> str | None:

@@ -202,6 +202,10 @@ def _git(arguments: list[str | None], situation: Situation) -> None:
     raise UnprovenError(f"git {rest[0]} {OTHERWISE.get(f'git {rest[0]}') or 'may change files'}")
 
 
+REPOSITORY_RUNS = "git may run a program here"
+"""Beginning of the objection to every git command in a repository."""
+
+
 def _in_repository(situation: Situation) -> Situation:
     """The situation of git, which starts in the folder where it runs.
 
@@ -214,7 +218,7 @@ def _in_repository(situation: Situation) -> Situation:
     cwd = situation.cwds[0]
     problem = facts.git_problem(cwd, situation.roots)
     if problem is not None:
-        raise UnprovenError(f"git may run a program here: {problem}")
+        raise UnprovenError(f"{REPOSITORY_RUNS}: {problem}")
     if cwd != situation.start and facts.git_settings(cwd) != facts.git_settings(situation.start):
         raise UnprovenError("git after cd may use another repository's settings")
     if situation.edited and facts.kind(posixpath.join(cwd, ".git")) != "directory":

@@ -12,7 +12,7 @@ import pytest
 
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import MAX_TREE, FileFacts, OsFacts
-from swecli.core.permissions.types import Call, Effects
+from swecli.core.permissions.types import Call, Effects, Rule
 from tests.support.shell_workspace import ShellWorkspace
 
 
@@ -185,6 +185,78 @@ def test_a_repository_that_would_run_something_asks(workspace: ShellWorkspace, t
         assert outcome(workspace, command) == "allow"
         config.write_text(text)
         assert outcome(workspace, command) == "ask"
+
+
+LFS = (
+    '[filter "lfs"]\n\tclean = git-lfs clean -- %f\n\tsmudge = git-lfs smudge -- %f\n'
+    "\tprocess = git-lfs filter-process\n\trequired = true\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[core]\n\tfsmonitor = true\n",
+        "[core]\n\tfsmonitor = false\n",
+        "[core]\n\tpager = less -F\n",
+        '[core]\n\tpager = "less -FRX"\n',
+        "[core]\n\tpager = cat\n",
+        "[pager]\n\tdiff = false\n\tlog = less\n",
+        "[gpg]\n\tformat = ssh\n[commit]\n\tgpgsign = true\n[user]\n\tsigningkey = a\n",
+        '[gpg "ssh"]\n\tallowedSignersFile = ~/.config/signers\n',
+        '[lfs]\n\turl = https://example.org/lfs\n[lfs "https://example.org"]\n\taccess = basic\n',
+        "[diff]\n\ttool = meld\n[merge]\n\ttool = meld\n[mergetool]\n\tkeepBackup = false\n",
+        "[log]\n\tdate = iso\n[grep]\n\tlineNumber = true\n",
+        '[gitflow "branch"]\n\tmaster = main\n',
+    ],
+)
+def test_settings_that_start_nothing_do_not_ask(workspace: ShellWorkspace, text: str) -> None:
+    (workspace.root / ".git" / "config").write_text("[core]\n\tbare = false\n" + text)
+    for command in ("git status", "git diff", "git log -p", "git show HEAD"):
+        decision = workspace.decide(command)
+        assert decision.outcome == "allow", decision.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[core]\n\tpager = less -oout\n",
+        "[core]\n\tpager = less; ./x\n",
+        "[core]\n\tpager = less -F | ./x\n",
+        "[core]\n\tfsmonitor = true2\n",
+        "[gpg]\n\tformat = ssh\n\tprogram = ./x\n",
+        '[gpg "ssh"]\n\tdefaultKeyCommand = ./x\n',
+        "[pager]\n\tdiff = ./less\n",
+        LFS,
+    ],
+)
+def test_settings_that_only_look_like_them_ask(workspace: ShellWorkspace, text: str) -> None:
+    (workspace.root / ".git" / "config").write_text(text)
+    assert outcome(workspace, "git status") == "ask"
+
+
+def test_settings_that_the_user_has_as_well_do_not_ask(workspace: ShellWorkspace) -> None:
+    (workspace.root / ".git" / "config").write_text("[core]\n\tpager = delta\n" + LFS)
+    assert outcome(workspace, "git diff") == "ask"
+    (workspace.home / ".gitconfig").write_text("[core]\n\tpager = delta\n" + LFS)
+    assert outcome(workspace, "git diff") == "allow"
+    (workspace.root / ".git" / "config").write_text(LFS.replace("git-lfs clean", "./git-lfs clean"))
+    assert outcome(workspace, "git diff") == "ask"
+    (workspace.home / ".gitconfig").write_text("[include]\n\tpath = x\n")
+    (workspace.root / ".git" / "config").write_text("[include]\n\tpath = x\n")
+    assert outcome(workspace, "git diff") == "ask", "there it is another file"
+
+
+def test_a_rule_for_a_repository_that_may_run_something_covers_reading_it(workspace: ShellWorkspace) -> None:
+    (workspace.root / ".git" / "config").write_text("[diff]\n\texternal = ./x\n")
+    for command in ("git status", "git log -3 | head", "git diff HEAD"):
+        offers = workspace.decide(command).offers
+        assert {f"Bash(git {name} *)" for name in ("status", "diff", "log", "show")} <= set(offers)
+        granted = workspace.policy(rules=tuple(Rule("allow", text, "session") for text in offers))
+        for other in ("git status --short", "git diff --stat", "git log --oneline", "git show HEAD"):
+            assert workspace.decide(other, granted).outcome == "allow", other
+        for other in ("git push", "git commit -m x", "git diff --output=README.md", "git checkout ."):
+            assert workspace.decide(other, granted).outcome == "ask", other
 
 
 @pytest.mark.parametrize("path", [".husky/_", "./.githooks", "~/hooks-of-mine", "/no/such/folder"])
