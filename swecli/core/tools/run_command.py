@@ -292,6 +292,8 @@ def _detail(result: ProcessResult, timeout: float, blocked: str) -> str:
         return f"job {result.job}"
     if result.ending == "processes":
         return "killed, too many processes"
+    if result.ending == "terminal":
+        return "ended, needs a terminal"
     if result.ending != "exited":
         return f"killed after {timeout:g} s"
     left = f", job {result.job}" if result.job else ", leftovers ended" if result.ended_left else ""
@@ -343,6 +345,11 @@ def _ending(result: ProcessResult, timeout: float, most: float) -> str:
         return (
             "Killed with all its processes because it exceeded the limit of simultaneous processes (setting "
             "tools.process_limit). Look for a process that restarts itself, or run fewer at once."
+        )
+    if result.ending == "terminal":
+        return (
+            f"Ended with all its processes after {result.duration:.1f} s: it fills a screen and waits for keys, and "
+            "commands have no terminal. Use a non-interactive option or another tool, or ask the user to run it."
         )
     if result.ending == "timeout":
         larger = f"Set a larger timeout (at most {most:g}), or" if timeout < most else "No timeout can be larger; set"

@@ -117,7 +117,7 @@ def is_withheld(name: str) -> bool:
     )
 
 
-Ending = Literal["exited", "timeout", "background", "processes"]
+Ending = Literal["exited", "timeout", "background", "processes", "terminal"]
 """``processes``: it was ended because it had too many."""
 GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL after a timeout."""
@@ -213,11 +213,18 @@ class RunningCommand:
         status = self._process.wait()
         return status if status >= 0 else 128 - status
 
-    async def wait(self, timeout: float | None = None, detach_event: asyncio.Event | None = None) -> bool:
-        """Wait for the end, at most ``timeout`` seconds, or until ``detach_event``. Returns whether it ended."""
+    async def wait(
+        self,
+        timeout: float | None = None,
+        detach_event: asyncio.Event | None = None,
+        until: asyncio.Task[None] | None = None,
+    ) -> bool:
+        """Wait for the end, at most ``timeout`` seconds, or until ``detach_event`` or ``until`` is done. Returns
+        whether it ended."""
         waits = [asyncio.ensure_future(event.wait()) for event in (self._ended, detach_event) if event is not None]
         try:
-            await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            others = [until] if until is not None else []
+            await asyncio.wait([*waits, *others], timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for one in waits:
                 one.cancel()
@@ -324,9 +331,13 @@ async def run_process(
 
 
 async def finished(running: RunningCommand, timeout: float | None, detach_event: asyncio.Event | None = None) -> Ending:
-    """Wait for the end of a foreground command. A timeout ends all its processes; after ``detach_event`` it continues
-    in the background."""
-    ended = await running.wait(timeout, detach_event)
+    """Wait for the end of a foreground command. A timeout ends all its processes, as does a program that waits for keys
+    at a terminal; after ``detach_event`` it continues in the background."""
+    screen = asyncio.create_task(_drew_a_screen(running))
+    try:
+        ended = await running.wait(timeout, detach_event, screen)
+    finally:
+        screen.cancel()
     if not ended and detach_event is not None and detach_event.is_set():
         return "background"
     if not ended:
@@ -335,7 +346,48 @@ async def finished(running: RunningCommand, timeout: float | None, detach_event:
     await running.drained()
     if exceeded:
         return "processes"
-    return "exited" if ended else "timeout"
+    if ended:
+        return "exited"
+    return "terminal" if screen.done() and not screen.cancelled() else "timeout"
+
+
+_SCREEN_LOOK = 0.5
+"""Seconds between two looks at the output."""
+_SCREEN_STANDS = 2.0
+"""Seconds for which a screen must stand, or a program that complained about the missing terminal must be silent."""
+_SCREEN_SEEN = 65_536
+"""Bytes of output in which a program draws its first screen; longer output is that of another kind of program."""
+_SCREEN = lazy_pattern(r"\x1b\[\?(?:1049|1047|47)([hl])")
+"""To the terminal's other screen, for programs that fill it, and back
+(https://invisible-island.net/xterm/ctlseqs/ctlseqs.html)."""
+_NO_TERMINAL = lazy_pattern(
+    r"(?:in|out)put is not (?:to|from) a terminal|(?:stdin|stdout) is not a t(?:erminal|ty)", re.IGNORECASE
+)
+
+
+async def _drew_a_screen(running: RunningCommand) -> None:
+    """Return once a command fills the screen that it does not have, or has complained about that and fallen silent:
+    it waits for keys that nobody can press."""
+    text, seen, since, drawn = "", 0, time.monotonic(), 0.0
+    while True:
+        await asyncio.sleep(_SCREEN_LOOK)
+        now, total = time.monotonic(), running.output.total
+        if total > _SCREEN_SEEN:
+            drawn, seen = 0.0, total
+            continue
+        if total != seen:
+            text, _ = await asyncio.to_thread(running.output.text, _SCREEN_SEEN, 0)
+            seen, since = total, now
+        drawn = (drawn or now) if fills_screen(text) else 0.0
+        silent = now - since >= _SCREEN_STANDS and _NO_TERMINAL.search(text) is not None
+        if silent or (drawn and now - drawn >= _SCREEN_STANDS):
+            return
+
+
+def fills_screen(text: str) -> bool:
+    """Whether the output of a program ends on the terminal's other screen."""
+    switches = _SCREEN.findall(text)
+    return bool(switches) and switches[-1] == "h"
 
 
 async def left_running(running: RunningCommand) -> tuple[tuple[tree.Process, ...], int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from swecli.core.tools.run_command import report
 from swecli.core.workspace import process, process_tree
 from swecli.core.workspace.process import (
     CommandSpec,
@@ -20,6 +22,7 @@ from swecli.core.workspace.process import (
     ProcessResult,
     RunningCommand,
     ended_unless_done,
+    fills_screen,
     finished,
     run_process,
     scrubbed_environment,
@@ -53,6 +56,40 @@ async def test_output_of_both_streams_status_and_directory(tmp_path: Path) -> No
     result = await run("pwd; echo oops >&2; exit 3", tmp_path)
     assert result.output.endswith(f"/{tmp_path.name}\noops\n")
     assert (result.exit_status, result.ending, result.background) == (3, "exited", ())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "printf '\\033[?1049h\\033[2Jmenu'; exec sleep 600",
+        "printf '\\033[?1049hmenu'; while sleep 0.2; do printf '\\033[Hmenu'; done",
+        "echo 'Vim: Warning: Output is not to a terminal' >&2; exec sleep 600",
+    ],
+)
+async def test_a_program_that_waits_for_keys_ends_without_its_whole_time(tmp_path: Path, program: str) -> None:
+    result = await run(program, tmp_path)
+    assert result.ending == "terminal"
+    text = report(program, result, PATIENCE, "")
+    assert "it fills a screen and waits for keys, and commands have no terminal" in text
+
+
+@pytest.mark.skipif(shutil.which("vim") is None, reason="vim is not installed")
+async def test_vim_ends_without_its_whole_time(tmp_path: Path) -> None:
+    assert (await run("vim a", tmp_path)).ending == "terminal"
+
+
+@pytest.mark.parametrize(
+    ("output", "fills"),
+    [
+        ("\x1b[?1049hmenu", True),
+        ("\x1b[?47hmenu\x1b[?47l\x1b[?47h", True),
+        ("\x1b[?1049hmenu\x1b[?1049l done", False),
+        ("\x1b[31mred\x1b[0m", False),
+        ("", False),
+    ],
+)
+def test_a_screen_that_was_left_is_none(output: str, fills: bool) -> None:
+    assert fills_screen(output) == fills
 
 
 async def test_a_command_that_looks_like_an_option_is_a_command(tmp_path: Path) -> None:
