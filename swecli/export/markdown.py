@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from swecli.block_text import block_lines, diff_lines, shortened
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, MarkdownBlock, TerminalBlock
-from swecli.core.protocol.messages import ImagePart, usage_words
+from swecli.core.protocol.messages import DocumentPart, ImagePart, usage_words
 from swecli.export.transcript import Entry, Transcript, Turn
-from swecli.figures import dollars, duration, percent
+from swecli.figures import dollars, duration, percent, plural
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line, sanitise, without_sequences
 
@@ -127,6 +127,16 @@ def _entry(entry: Entry) -> Iterator[str]:
         case _:
             yield from _call(entry)
     yield from (f"\n{_image(image)}" for image in entry.images)
+    for document in entry.documents:
+        yield f"\n_{_escaped(document_words(document))}_"
+        if document.text:
+            yield ""
+            yield from _fenced(without_sequences(document.text).split("\n"))
+
+
+def document_words(document: DocumentPart) -> str:
+    """The name and size of a PDF file."""
+    return f"PDF file {document.name or 'without a name'}, {plural(document.pages, 'page')}"
 
 
 def _call(entry: Entry) -> Iterator[str]:

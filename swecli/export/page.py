@@ -26,8 +26,8 @@ from swecli.core.protocol.blocks import (
     TextBlock,
     TodoBlock,
 )
-from swecli.core.protocol.messages import ImagePart
-from swecli.export.markdown import call_words, ended_words, facts_of, when
+from swecli.core.protocol.messages import DocumentPart, ImagePart
+from swecli.export.markdown import call_words, document_words, ended_words, facts_of, when
 from swecli.export.transcript import ContextPoint, Entry, Transcript, Turn
 from swecli.figures import duration, percent, tokens
 from swecli.safe_text import safe_line, sanitise, without_sequences
@@ -107,7 +107,7 @@ class _Page:
         return f'<section class="turn" id="t{turn.number}"><h2>{name}</h2>\n{entries}{closing}{later}\n</section>'
 
     def _entry(self, entry: Entry) -> str:
-        images = "".join(map(self._image, entry.images))
+        images = "".join((*map(self._image, entry.images), *map(_document, entry.documents)))
         match entry.kind:
             case "user":
                 said = entry.title if entry.name == "command" and entry.title else entry.text
@@ -162,6 +162,10 @@ class _Page:
             data = "".join(image.data.split())
             return f'<p><img alt="{_text(name, line=True)}" src="data:{image.media_type};base64,{data}"></p>'
         return f"<p><em>Image {_text(name, line=True)}, {size:,} bytes: not included in this page</em></p>"
+
+
+def _document(document: DocumentPart) -> str:
+    return _folded("tool", document_words(document), "", _code(without_sequences(document.text)))
 
 
 def _is_image(image: ImagePart) -> bool:

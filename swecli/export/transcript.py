@@ -38,6 +38,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import (
+    DocumentPart,
     ImagePart,
     ReasoningPart,
     TextPart,
@@ -68,6 +69,7 @@ class Entry(Struct, frozen=True):
     duration: float | None = None
     blocks: tuple[DisplayBlock, ...] = ()
     images: tuple[ImagePart, ...] = ()
+    documents: tuple[DocumentPart, ...] = ()
     level: Literal["info", "warning", "error"] = "info"
 
 
@@ -348,8 +350,11 @@ _DECISIONS = {
 def _completed(entry: Entry, body: ItemCompleted) -> Entry:
     texts = [part.text for part in body.parts if isinstance(part, TextPart | ReasoningPart | ToolResultPart)]
     images = [part for part in body.parts if isinstance(part, ImagePart)]
+    documents: list[DocumentPart] = []
     for part in body.parts:
-        images += part.images if isinstance(part, ToolResultPart) else ()
+        if isinstance(part, ToolResultPart):
+            images += part.images
+            documents += part.documents
     text = "\n".join(texts) if entry.kind in ("user", "tool") else "".join(texts)
     blocks = tuple(block for block in body.blocks if not (isinstance(block, TextBlock) and not block.text))
     return replace(
@@ -360,6 +365,7 @@ def _completed(entry: Entry, body: ItemCompleted) -> Entry:
         duration=body.duration,
         blocks=blocks,
         images=tuple(images),
+        documents=tuple(documents),
     )
 
 

@@ -193,7 +193,9 @@ class ContextManager:
             return True
         parts = [part for entry in new for part in entry.body.parts]
         images = sum(isinstance(part, ImagePart) for part in parts)
-        images += sum(len(part.images) for part in parts if isinstance(part, ToolResultPart))
+        for part in parts:
+            if isinstance(part, ToolResultPart):
+                images += len(part.images) + sum(document.pages for document in part.documents)
         grown = 2 * sum(len(text.encode("utf-8", "replace")) for text in texts) * max(1.0, self.monitor.ratio(info))
         return measured.upper + grown + IMAGE_TOKENS * images >= NEAR * min(measured.warn_at, measured.compact_at)
 

@@ -33,6 +33,7 @@ from swecli.core.protocol.budget import (
     USER,
 )
 from swecli.core.protocol.messages import (
+    DocumentPart,
     ImagePart,
     Message,
     OpaquePart,
@@ -54,6 +55,11 @@ PIECE_CHARS = 32_768
 
 IMAGE_TOKENS = 1_600
 """Assumed size of one image. Vendors scale images down to about this many tokens at most."""
+
+
+def document_tokens(text: int, pages: int) -> int:
+    """Tokens of a PDF file with ``text`` tokens of text: vendors show the model the text and an image of each page."""
+    return text + IMAGE_TOKENS * pages
 
 
 class CountsTokens(Protocol):
@@ -669,12 +675,18 @@ class SizeCache:
                     yield REASONING, max(self.counter.count(text), self._opaque(opaque.data) if opaque else 0)
                 case ToolCallPart(name=name, arguments=arguments):
                     yield CALLS, self.counter.count(arguments) + self.counter.count(name) + CALL_OVERHEAD
-                case ToolResultPart(text=text, images=images):
-                    yield RESULTS, self.counter.count(text) + CALL_OVERHEAD + IMAGE_TOKENS * len(images)
+                case ToolResultPart(text=text, images=images, documents=documents):
+                    attached = IMAGE_TOKENS * len(images) + sum(map(self._document, documents))
+                    yield RESULTS, self.counter.count(text) + CALL_OVERHEAD + attached
                 case ImagePart():
                     yield spoken, IMAGE_TOKENS
+                case DocumentPart():
+                    yield spoken, self._document(part)
                 case OpaquePart(opaque=opaque):
                     yield ASSISTANT, self._opaque(opaque.data)
+
+    def _document(self, document: DocumentPart) -> int:
+        return document_tokens(self.counter.count(document.text), document.pages)
 
     def _opaque(self, data: Any) -> int:
         # Encrypted reasoning and signatures: the provider counts their content, roughly proportional to the length.
@@ -727,14 +739,25 @@ def _feed(digest: blake2b, parts: tuple[Part, ...]) -> None:
         opaque = part.opaque if isinstance(part, TextPart | ReasoningPart | ToolCallPart | OpaquePart) else None
         if opaque is not None:
             digest.update(_compact(opaque.data).encode("utf-8", "surrogatepass"))
-        images = part.images if isinstance(part, ToolResultPart) else (part,) if isinstance(part, ImagePart) else ()
-        for image in images:
-            digest.update(image.data.encode())
+        for attached in _attached(part):
+            digest.update(attached.data.encode())
+
+
+def _attached(part: Part) -> tuple[ImagePart | DocumentPart, ...]:
+    match part:
+        case ImagePart() | DocumentPart():
+            return (part,)
+        case ToolResultPart(images=images, documents=documents):
+            return (*images, *documents)
+        case _:
+            return ()
 
 
 def texts_of(part: Part) -> tuple[str, ...]:
     match part:
-        case TextPart(text=text) | ReasoningPart(text=text) | ToolResultPart(text=text):
+        case ToolResultPart(text=text, documents=documents):
+            return (text, *(document.text for document in documents))
+        case TextPart(text=text) | ReasoningPart(text=text) | DocumentPart(text=text):
             return (text,)
         case ToolCallPart(arguments=arguments):
             return (arguments,)

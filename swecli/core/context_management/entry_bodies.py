@@ -119,7 +119,7 @@ def stubbed(part: Part, text: str) -> Part:
     """The part with ``text`` in place of its content; for a call, of its arguments."""
     match part:
         case ToolResultPart():
-            return replace(part, text=text, images=())
+            return replace(part, text=text, images=(), documents=())
         case ToolCallPart():
             return replace(part, arguments=text)
         case _:
@@ -139,7 +139,7 @@ def _unreadable(part: Part, error: OSError) -> Part:
 def _length(part: Part) -> int:
     """Approximate characters of a part: those of all fields only if one field is not enough."""
     match part:
-        case TextPart(text=text) | ToolResultPart(text=text, images=()) | ToolCallPart(arguments=text):
+        case TextPart(text=text) | ToolResultPart(text=text, images=(), documents=()) | ToolCallPart(arguments=text):
             return len(text)
         case _:
             return weight_of(part)

@@ -28,6 +28,7 @@ from swecli.core.context_management.ledger import (
 from swecli.core.context_management.prompts import without_notes
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import (
+    DocumentPart,
     ImagePart,
     Message,
     OpaquePart,
@@ -152,7 +153,7 @@ def _unmarked(part: Part) -> Part:
 def _attached(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Content read for the user, in the user's name: no call of the model leads to it."""
     results = [part for part in parts if isinstance(part, ToolResultPart)]
-    return tuple(one for result in results for one in (TextPart(result.text), *result.images))
+    return tuple(part for result in results for part in (TextPart(result.text), *result.images, *result.documents))
 
 
 def _response(ledger: Ledger, message: str) -> Response | None:
@@ -245,7 +246,9 @@ def _repaired(messages: Sequence[Message], used: set[str], before: AbstractSet[s
             continue  # results are placed by their call
         if message.role == "user":
             parts = tuple(
-                part for part in message.parts if isinstance(part, TextPart | ImagePart) and not _is_blank(part)
+                part
+                for part in message.parts
+                if isinstance(part, TextPart | ImagePart | DocumentPart) and not _is_blank(part)
             )
             if parts:
                 repaired.append(message if parts == message.parts else replace(message, parts=parts))
@@ -272,7 +275,9 @@ def _answered(
     message: Message, tool_messages: Sequence[Message], used: set[str], before: AbstractSet[str]
 ) -> Iterator[Message]:
     parts = tuple(
-        part for part in message.parts if not isinstance(part, ToolResultPart | ImagePart) and not is_nothing(part)
+        part
+        for part in message.parts
+        if not isinstance(part, ToolResultPart | ImagePart | DocumentPart) and not is_nothing(part)
     )
     if not any(isinstance(part, TextPart | ToolCallPart | OpaquePart) and not _is_blank(part) for part in parts):
         return

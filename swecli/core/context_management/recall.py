@@ -15,7 +15,15 @@ from swecli.core.context_management.compaction.clearing import target_of
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
 from swecli.core.ports import BlobError, BlobStore, TranscriptHit
 from swecli.core.protocol.events import ViewEntry
-from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.messages import (
+    DocumentPart,
+    ImagePart,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from swecli.lazy_pattern import lazy_pattern
 
 WINDOW = 800
@@ -423,10 +431,14 @@ def _text_of(parts: Sequence[Part]) -> str:
         match part:
             case TextPart(text=text) | ReasoningPart(text=text):
                 texts.append(text)
-            case ToolResultPart(text=text, images=images):
-                texts.append(text + "".join(f"\n[image {image.name or image.media_type}]" for image in images))
+            case ToolResultPart(images=images):
+                texts.append(
+                    part.whole_text + "".join(f"\n[image {image.name or image.media_type}]" for image in images)
+                )
             case ToolCallPart(name=name, arguments=arguments):
                 texts.append(f"{name} {arguments}")
+            case DocumentPart(text=text):
+                texts.append(text)
             case ImagePart(name=name, media_type=media):
                 texts.append(f"[image {name or media}]")
             case _:

@@ -43,9 +43,10 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.base import readable_size
 from swecli.core.tools.editor import as_in_editor
-from swecli.core.tools.read_file import ReadFile, binary_kind, is_binary
+from swecli.core.tools.read_file import ALL_PAGES, ReadFile, binary_kind, is_binary
 from swecli.core.tools.search import ListFiles
 from swecli.core.workspace.mentions import MOST, Mention, mentioned, resolve
+from swecli.core.workspace.pdf import MAGIC
 from swecli.core.workspace.text_file import open_regular, read_all, read_bytes
 
 OFF = "Checkpoints are off for this session, so file changes cannot be undone."
@@ -343,10 +344,16 @@ def _begin(recorder: Recorder, mention: Mention, cwd: Path) -> Call:
     arguments: dict[str, object] = {"path": str(mention.path)}
     if mention.path.is_relative_to(cwd):
         arguments["path"] = str(mention.path.relative_to(cwd))
-    if mention.last:
-        arguments |= {"offset": mention.first, "limit": mention.last - mention.first + 1}
+    arguments |= chosen_part(mention)
     tool = ListFiles.name if mention.is_folder else ReadFile.name
     return _begin_call(recorder, tool, arguments, _by_the_user(mention.word))
+
+
+def chosen_part(mention: Mention) -> dict[str, object]:
+    """The arguments with which ``read_file`` reads the mentioned lines or pages, of a PDF as many as it takes."""
+    if mention.is_pdf:
+        return {"pages": f"{mention.first}-{mention.last}" if mention.last else ALL_PAGES}
+    return {"offset": mention.first, "limit": mention.last - mention.first + 1} if mention.last else {}
 
 
 def _by_the_user(word: str) -> str:
@@ -378,6 +385,8 @@ def _examined(mention: Mention, model: ModelInfo | None) -> Mention:
     except OSError:
         return mention  # reading it reports the reason
     problem = ""
+    if head.startswith(MAGIC):
+        return replace(mention, is_pdf=True)
     if image_type(head) is None:
         if is_binary(head):
             problem = f"it is a binary file ({binary_kind(head)}, {readable_size(status.st_size)})"

@@ -9,17 +9,18 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, sampled
-from swecli.core.engine.files import resolved_mentions
+from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, document_tokens, sampled
+from swecli.core.engine.files import chosen_part, resolved_mentions
 from swecli.core.engine.results import display_name
 from swecli.core.engine.services import Mentionable
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
 from swecli.core.tools.base import ToolError
-from swecli.core.tools.read_file import ReadFileParams, read_page
+from swecli.core.tools.read_file import MAX_CHARACTERS, ReadFileParams, read_page, whole_pdf
 from swecli.core.tools.search import listing_text
 from swecli.core.validation import validated
 from swecli.core.workspace.mentions import MOST, Mention
+from swecli.core.workspace.pdf import PdfError, page_ranges, read_pdf
 from swecli.figures import portion, tokens
 
 BYTES = 4
@@ -102,7 +103,7 @@ async def weigh_mentions(
             weighed.append(WeighedMention(mention.word, problem=f"a message can attach at most {MOST} files"))
         else:
             attached += 1
-            weighed.append(await _weighed(mention, cwd, roots))
+            weighed.append(await _weighed(mention, cwd, roots, model))
     return tuple(weighed)
 
 
@@ -128,10 +129,12 @@ def mentions_line(mentions: Sequence[WeighedMention], empty: Weight) -> str:
 _UNKNOWN = "size unknown until it is read"
 
 
-async def _weighed(mention: Mention, cwd: Path, roots: Sequence[Path]) -> WeighedMention:
+async def _weighed(mention: Mention, cwd: Path, roots: Sequence[Path], model: ModelInfo | None) -> WeighedMention:
     try:
         if mention.is_folder:
             text, images = await listing_text(mention.path, tuple(roots), lambda path: display_name(str(path), cwd)), 0
+        elif mention.is_pdf:
+            return await _weighed_pdf(mention, model)
         else:
             text, images = await asyncio.to_thread(_page, mention)
     except (ToolError, OSError) as error:
@@ -140,7 +143,25 @@ async def _weighed(mention: Mention, cwd: Path, roots: Sequence[Path]) -> Weighe
     return WeighedMention(mention.word, weigh(text, images, None).tokens)
 
 
+async def _weighed_pdf(mention: Mention, model: ModelInfo | None) -> WeighedMention:
+    """The size of the pages, by the text of some of them."""
+    try:
+        raw = await asyncio.to_thread(whole_pdf, mention.path)
+        pdf = await read_pdf(raw, page_ranges(_params(mention).pages), environment={}, sample=True)
+    except PdfError as error:
+        return WeighedMention(mention.word, problem=str(error))
+    counted = sum(map(PieceEstimator().count, pdf.texts.values())) * len(pdf.numbers) // max(1, len(pdf.texts))
+    if model is not None and model.capabilities.documents:
+        return WeighedMention(mention.word, document_tokens(counted, len(pdf.numbers)))
+    if not counted:
+        return WeighedMention(mention.word, problem="its pages have no text: they are scanned or empty")
+    return WeighedMention(mention.word, min(counted, MAX_CHARACTERS // BYTES))
+
+
 def _page(mention: Mention) -> tuple[str, int]:
-    lines = {"offset": mention.first, "limit": mention.last - mention.first + 1} if mention.last else {}
-    outcome = read_page(mention.path, validated(ReadFileParams, {"path": str(mention.path), **lines}))
+    outcome = read_page(mention.path, _params(mention))
     return outcome.text, len(outcome.images)
+
+
+def _params(mention: Mention) -> ReadFileParams:
+    return validated(ReadFileParams, {"path": str(mention.path), **chosen_part(mention)})

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits, edge
 from swecli.core.context_management.compaction.options import EntrySizes
-from swecli.core.context_management.counter import IMAGE_TOKENS
+from swecli.core.context_management.counter import IMAGE_TOKENS, document_tokens
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
 from swecli.core.ports import BlobError, BlobRef, BlobStore
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import FileRead, ItemsOffloaded, Notice, Offloaded, ResultKind
-from swecli.core.protocol.messages import ImagePart, ToolResultPart, Usage
+from swecli.core.protocol.messages import DocumentPart, ImagePart, ToolResultPart, Usage
 from swecli.core.sessions.results import Excerpt, encodable, reference_text, usual_excerpt
 from swecli.core.tools.base import SeenFile, ToolOutcome
 from swecli.core.tools.bounding import MAX_BYTES, bound_result
@@ -208,6 +208,12 @@ class Results:
         self._reported = False
 
     @property
+    def reads_documents(self) -> bool:
+        """Whether the model reads PDF files."""
+        client = self._connection.client
+        return client is not None and client.info.capabilities.documents
+
+    @property
     def _rules(self) -> OffloadRules:
         return OffloadRules(self._services.offload_threshold)
 
@@ -217,26 +223,43 @@ class Results:
         async with self._turn:
             measure = self._measure(item)
             room = measure.room if measure else None
-            images, outcome = outcome.images, replace(outcome, images=())
+            images, documents = outcome.images, outcome.documents
+            outcome = replace(outcome, images=(), documents=())
+            if documents and (reason := self._no_room(outcome, images, documents, measure)):
+                outcome, documents = _as_text(outcome, documents, reason), ()
             facts = self._facts(kind, outcome, measure)
             reason = too_large(facts, self._rules) or does_not_fit(facts, room)
             if reason and (kind == "stored" or self._services.blobs is None or not self._belongs(item)):
                 outcome = self.bounded(kind, outcome, room)
             elif reason and self._services.blobs is not None:
                 outcome = await self._offloaded(self._services.blobs, item, tool, kind, outcome, reason, measure)
-            return self._with_images(outcome, images, measure) if images else outcome
+            outcome = self._with_images(outcome, images, measure) if images else outcome
+            return replace(outcome, documents=documents) if documents else outcome
 
     def _with_images(
         self, outcome: ToolOutcome, images: tuple[ImagePart, ...], measure: _Measure | None
     ) -> ToolOutcome:
         """The outcome, its text admitted, with its images if they fit beside it."""
-        text = self._tokens(outcome.text, measure.factor) if measure else 0
-        facts = ResultFacts("page", 0, tokens=text + IMAGE_TOKENS * len(images))
-        reason = does_not_fit(facts, measure.room if measure else None)
+        reason = self._no_room(outcome, images, (), measure)
         if not reason:
             return replace(outcome, images=images)
         what = "image was" if len(images) == 1 else "images were"
         return replace(outcome, text=f"{outcome.text}\n[The {what} left out: {reason}.]")
+
+    def _no_room(
+        self,
+        outcome: ToolOutcome,
+        images: Sequence[ImagePart],
+        documents: Sequence[DocumentPart],
+        measure: _Measure | None,
+    ) -> str:
+        """Why the outcome with its images and documents does not fit into the context; empty if it does."""
+        if measure is None:
+            return ""
+        tokens = self._tokens(outcome.text, measure.factor) + IMAGE_TOKENS * len(images)
+        for document in documents:
+            tokens += document_tokens(self._tokens(document.text, measure.factor), document.pages)
+        return does_not_fit(ResultFacts("page", 0, tokens=tokens), measure.room)
 
     def bounded(self, kind: ResultKind, outcome: ToolOutcome, room: int | None = None) -> ToolOutcome:
         """The outcome cut to the context's limits if it can't be stored."""
@@ -338,6 +361,12 @@ class Results:
                     "Free disk space, or close the program that locks the database.",
                 )
             )
+
+
+def _as_text(outcome: ToolOutcome, documents: Sequence[DocumentPart], reason: str) -> ToolOutcome:
+    """The outcome with the text of its documents in their place."""
+    said = "\n\n".join(document.text for document in documents)
+    return replace(outcome, text=f"{outcome.text}\n[As text only: {reason}.]\n\n{said}")
 
 
 def _since_request(ledger: Ledger) -> Iterator[Entry]:

@@ -94,8 +94,8 @@ def _completed(completed: ItemCompleted, started: ItemStarted | None) -> list[st
         match part:
             case TextPart(text=text) if kind in ("user", "text", "note") and text.strip():
                 texts.append(f"[{'task' if kind == 'user' else 'agent' if kind == 'text' else 'note'}]\n{text}")
-            case ToolResultPart(name=name, text=text):
-                texts.append(f"[result of {name}, {completed.status}]\n{text}")
+            case ToolResultPart(name=name):
+                texts.append(f"[result of {name}, {completed.status}]\n{part.whole_text}")
             case _:
                 pass
     return texts

@@ -258,6 +258,7 @@ class ToolCalls:
             editor=self._services.editor,
             code=self._services.code,
             turn=self._recorder.turn,
+            reads_documents=self._results.reads_documents,
         )
 
     def _output(self, item: str, text: str) -> None:
@@ -370,7 +371,7 @@ class ToolCalls:
                 said, output = await self._after(call, outcome)
                 self._said[call.item] = said
                 if output is not None:
-                    outcome = replace(outcome, text=output, images=())
+                    outcome = replace(outcome, text=output, images=(), documents=())
         self._sandbox.publish()
         files = self._services.extension_files
         for origin in _untrusted_origins(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):
@@ -464,7 +465,7 @@ class ToolCalls:
         text = self._results.bounded("page", outcome).text
         if status == "error" and self._playbook is not None:
             text = "\n\n".join(filter(None, (text, self._playbook.with_failure(part, item, text))))
-        result = ToolResultPart(part.call_id, part.name, text, outcome.is_error, outcome.images)
+        result = ToolResultPart(part.call_id, part.name, text, outcome.is_error, outcome.images, outcome.documents)
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
 
 

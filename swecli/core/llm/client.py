@@ -40,6 +40,7 @@ from swecli.core.llm.refused_parts import (
 from swecli.core.llm.remedies import ErrorContext, KeySource
 from swecli.core.llm.role_complaints import suitable_dialect
 from swecli.core.llm.secrets import Masker, key_values
+from swecli.core.llm.sent_documents import SentDocuments
 from swecli.core.llm.sent_images import (
     NOTICE,
     REJECTED,
@@ -357,6 +358,8 @@ def _why(error: WireError) -> str:
 
 
 _T = TypeVar("_T")
+_WITHOUT_FILES = "ollama-chat"
+"""The protocol that has no form for a file."""
 CLEARS = "anthropic-messages"
 """The protocol with servers that can clear old tool results themselves."""
 NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol supports it."
@@ -413,6 +416,10 @@ class _Refused(Struct, frozen=True):
     error: WireError
 
 
+def _reads_documents(info: ModelInfo, target: Target) -> bool:
+    return info.capabilities.documents and target.origin.protocol != _WITHOUT_FILES
+
+
 class HttpModelClient:
     def __init__(
         self, config: ClientConfig, dump: ExchangeDump | None = None, learn: Callable[[str], str] = lambda _: ""
@@ -432,6 +439,7 @@ class HttpModelClient:
         self._quarantine = Quarantine()
         self._image_fit = ImageFit(config.target.dialect.images)
         self._told_images: set[str] = set()
+        self._documents = SentDocuments(reads=_reads_documents(config.info, config.target))
         self._no_tools = False
         self._no_images = False
         self._told_blind = False
@@ -462,6 +470,7 @@ class HttpModelClient:
             target = without_field(target, refused)
         info = replace(info, capabilities=target.capabilities)
         self._config = replace(self._config, info=info, target=target)
+        self._documents.reads = _reads_documents(info, target)
 
     async def close(self) -> None:
         await self._transport.close()
@@ -481,6 +490,7 @@ class HttpModelClient:
         }
 
     def _acceptable(self, request: ModelRequest) -> ModelRequest:
+        request = self._documents.apply(request)
         if self._no_format and request.answer_format is not None:
             request = replace(request, answer_format=None)
         if self._no_search and request.web_search is not None:
@@ -513,7 +523,7 @@ class HttpModelClient:
         if self._is_blind and not self._told_blind and has_images(request):
             self._told_blind = True
             yield StreamNotice(NOTICE)
-        for sentence in self._unfit_images(request):
+        for sentence in (*self._unfit_images(request), *self._documents.news(request)):
             yield StreamNotice(sentence)
         if request.server_clearing is not None and not self._told_clearing:
             self._told_clearing = True
@@ -539,7 +549,9 @@ class HttpModelClient:
                     if isinstance(event, Finished | Failed):
                         self._quarantine.settle(self._acceptable(request), answered=isinstance(event, Finished))
                         event = _marked(event, wire)
-                        self._accepted = wire.body if isinstance(event, Finished) else self._accepted
+                        if isinstance(event, Finished):
+                            self._accepted = wire.body
+                            self._documents.settle(self._acceptable(request))
                     for made in calls.feed(event) if calls is not None else (event,):
                         yield self._without_keys(made) if isinstance(made, Failed) else made
             if not change:
@@ -601,7 +613,12 @@ class HttpModelClient:
             self._adjustments.append(adjustment)
             return adjustment.notice
         sent = self._acceptable(request)
-        return self._quarantine.take(error, sent, self._body) or self._quarantine.suspect(error, sent)
+        return (
+            self._documents.take(error, sent)
+            or self._quarantine.take(error, sent, self._body)
+            or self._quarantine.suspect(error, sent)
+            or self._documents.suspect(error, sent)
+        )
 
     def _forgo(self, field: str) -> str:
         """Send requests without a field, in this session and in later ones."""

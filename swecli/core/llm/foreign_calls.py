@@ -86,7 +86,7 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
 """Our parameters, and what others call the same, in snake case; used only when unambiguous."""
 _PARAMETERS_OF: Mapping[str, tuple[str, ...]] = {
     "run_command": ("command", "timeout", "background", "outside"),
-    "read_file": ("path", "offset", "limit"),
+    "read_file": ("path", "offset", "limit", "pages"),
     "edit_file": ("path", "old_string", "new_string", "replace_all", "edits"),
     "write_file": ("path", "content"),
     "apply_patch": ("input",),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from swecli.core.llm.json_values import JsonObject, as_list, as_object
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import (
+    DocumentPart,
     ImagePart,
     Message,
     OpaquePart,
@@ -102,10 +103,11 @@ def unread_calls(request: ModelRequest, *, everything: bool) -> list[ToolCallPar
 def replacement(part: Part) -> Part | None:
     """Replacement of a part, so that calls keep their results and the model knows that something is missing."""
     match part:
-        case TextPart() | ImagePart():
+        case TextPart() | ImagePart() | DocumentPart():
             return TextPart(f"[{name_of(part).capitalize()} was left out because the server rejected it.]")
         case ToolResultPart():
-            return structs.replace(part, text="[The result was left out because the server rejected it.]", images=())
+            text = "[The result was left out because the server rejected it.]"
+            return structs.replace(part, text=text, images=(), documents=())
         case ToolCallPart():
             name = _NOT_IN_NAMES.sub("_", part.name)[:64] or "unknown"
             return structs.replace(part, name=name, arguments="{}", opaque=None)
@@ -137,6 +139,8 @@ def name_of(part: Part) -> str:
     match part:
         case ImagePart():
             return "an image"
+        case DocumentPart():
+            return "a PDF file"
         case ToolResultPart():
             return "a tool's result"
         case ToolCallPart():

@@ -237,7 +237,7 @@ def _message(message: Message) -> Message:
         gap = "\n" if at else ""
         mark = " (error)" if result.is_error else ""
         parts.append(TextPart(f"{gap}<tool_response>\n{result.name}{mark}:\n{result.text}\n</tool_response>"))
-        parts.extend(result.images)
+        parts.extend((*result.images, *result.documents))
     return structs.replace(message, role="user", parts=tuple(parts))
 
 

@@ -150,6 +150,20 @@ class ImagePart(Tagged, frozen=True, tag="image"):
     name: str = ""
 
 
+PDF: Final = "application/pdf"
+"""Media type of documents."""
+
+
+class DocumentPart(Tagged, frozen=True, tag="document"):
+    """Pages of a PDF file. ``data`` is base64 text of a file with just these pages, ``pages`` their number. ``text`` is
+    what they say: for servers that read no such files, and for people."""
+
+    data: str
+    name: str = ""
+    text: str = ""
+    pages: int = 0
+
+
 class ToolResultPart(Tagged, frozen=True, tag="tool_result"):
     """The result of one call, as the model reads it."""
 
@@ -158,6 +172,12 @@ class ToolResultPart(Tagged, frozen=True, tag="tool_result"):
     text: str
     is_error: bool = False
     images: tuple[ImagePart, ...] = ()
+    documents: tuple[DocumentPart, ...] = ()
+
+    @property
+    def whole_text(self) -> str:
+        """The text together with what the documents say."""
+        return "\n\n".join((self.text, *(document.text for document in self.documents)))
 
 
 class OpaquePart(Tagged, frozen=True, tag="opaque"):
@@ -167,7 +187,7 @@ class OpaquePart(Tagged, frozen=True, tag="opaque"):
     note: str = ""
 
 
-Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | ImagePart | OpaquePart
+Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | ImagePart | DocumentPart | OpaquePart
 
 
 class Stop(Struct, frozen=True):

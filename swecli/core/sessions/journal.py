@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from swecli.core.ports import BlobRef, BlobStore, Snapshot, SnapshotMeasure, Snapshots
 from swecli.core.protocol.events import Event, begins_turn, is_fact
-from swecli.core.protocol.messages import ImagePart, Opaque
+from swecli.core.protocol.messages import DocumentPart, ImagePart, Opaque
 from swecli.core.sessions.store import SessionError
 
 Cover = Callable[[str], str]
@@ -45,7 +45,7 @@ def masked_events(events: Sequence[Event], cover: Cover) -> list[Event]:
 
 def masked(value: T, cover: Cover) -> T:
     """``value`` with every text in it covered; the same object if nothing needed covering. Data that a provider wants
-    back byte for byte, and images, stay unchanged."""
+    back byte for byte, images and files stay unchanged."""
     return cast("T", _masked(value, cover))
 
 
@@ -64,9 +64,10 @@ def _masked(value: Any, cover: Cover) -> Any:
         return {key: _masked(item, cover) for key, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, Struct):
         changes: dict[str, Any] = {}
+        exact = _EXACT | {"data"} if isinstance(value, DocumentPart) else _EXACT
         for name in value.__struct_fields__:
             old = getattr(value, name)
-            new = old if name in _EXACT and isinstance(old, str) else _masked(old, cover)
+            new = old if name in exact and isinstance(old, str) else _masked(old, cover)
             if new is not old and new != old:
                 changes[name] = new
         return structs.replace(value, **changes) if changes else value
@@ -140,7 +141,9 @@ def _covered_json(value: Any, cover: Cover) -> Any:
 
 
 def _is_exact(name: str, value: Any, fields: Mapping[str, Any]) -> bool:
-    """Whether a field of an object stays exact: names, images, and data that a provider wants back (``Opaque``)."""
+    """Whether a field of an object stays exact: names, images, files, data that a provider wants back (``Opaque``)."""
+    if fields.get("type") == "document" and name == "data":
+        return True
     return name == "opaque" or (name in _EXACT and isinstance(value, str)) or fields.get("type") == "image"
 
 

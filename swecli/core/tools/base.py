@@ -22,7 +22,7 @@ from swecli.core.permissions.types import Effects
 from swecli.core.ports import Asker, BlobStore, CodeServers, EditorFiles, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.events import EditedText, Hunk, ResultKind
-from swecli.core.protocol.messages import ImagePart
+from swecli.core.protocol.messages import DocumentPart, ImagePart
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.secret_names import SecretNames, secret_names
 from swecli.core.validation import Checked, changed, compact_schema
@@ -108,6 +108,7 @@ class ToolOutcome(Struct, frozen=True):
     detail: str = ""
     is_error: bool = False
     images: tuple[ImagePart, ...] = ()
+    documents: tuple[DocumentPart, ...] = ()
     changed: tuple[ChangedFile, ...] = ()
     seen: tuple[SeenFile, ...] = ()
     """File lines that ``text`` shows."""
@@ -188,6 +189,8 @@ class ToolContext(Struct, frozen=True):
     """Language servers; None if there can be none."""
     turn: int = 0
     """Number of the turn."""
+    reads_documents: bool = False
+    """Whether the model reads PDF files."""
     contained: bool = False
     """The user did not approve the command, so it may run only in a full sandbox."""
     own_names: tuple[str, ...] = ()

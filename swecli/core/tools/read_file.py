@@ -1,10 +1,10 @@
-"""Reading a file: numbered lines of a text, an image as an image, the name of anything else."""
+"""Reading a file: numbered lines of a text, images and pages of PDF files as such, the name of anything else."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ from swecli.core.images import image_type, prepared, too_large
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import ImageBlock, TextBlock
-from swecli.core.protocol.messages import ImagePart
+from swecli.core.protocol.messages import DocumentPart, ImagePart
 from swecli.core.tools.base import (
     Params,
     SeenFile,
@@ -29,6 +29,17 @@ from swecli.core.tools.base import (
     reading,
 )
 from swecli.core.tools.editor import as_in_editor
+from swecli.core.workspace.pdf import (
+    LARGEST,
+    MAGIC,
+    MOST_PAGES,
+    USUAL_PAGES,
+    Pdf,
+    PdfError,
+    as_ranges,
+    page_ranges,
+    read_pdf,
+)
 from swecli.core.workspace.text_file import TextFile, decode, open_regular, read_all
 from swecli.figures import plural
 
@@ -207,10 +218,15 @@ _WHOLE = 10_000_000
 _SECONDS = 10.0
 
 
+ALL_PAGES = f"1-{MOST_PAGES}"
+"""As many pages as one result may have."""
+
+
 class ReadFileParams(Params):
     path: str
     offset: Annotated[int, Meta(ge=1, description="First line, from 1")] = 1
     limit: Annotated[int, Meta(ge=1, description="Lines, default 2000")] = MAX_LINES
+    pages: Annotated[str, Meta(description="Of a PDF, e.g. 3-5")] = ""
 
 
 class _Page(Struct, frozen=True):
@@ -232,6 +248,8 @@ class ReadFile(Tool[ReadFileParams]):
 
     def title(self, params: ReadFileParams, ctx: ToolContext) -> str:
         name = ctx.display(ctx.resolve(params.path))
+        if params.pages:
+            return name if params.pages == ALL_PAGES else f"{name}:{params.pages}"
         if params.offset == 1 and params.limit == MAX_LINES:
             return name
         last = "" if params.limit == MAX_LINES else params.offset + params.limit - 1
@@ -246,7 +264,89 @@ class ReadFile(Tool[ReadFileParams]):
             except OSError as error:
                 raise explained(error, path, ctx) from error
 
-        return await reading(read)
+        def is_pdf(_stop: Callable[[], bool]) -> bool:
+            try:
+                return starts_as_pdf(path)
+            except OSError as error:
+                raise explained(error, path, ctx) from error
+
+        if not await reading(is_pdf):
+            if params.pages:
+                raise ToolError(f"{path.name} is no PDF file; choose its lines with offset and limit.")
+            return await reading(read)
+        try:
+            return await pages_of_pdf(path, params, ctx.environment, as_file=ctx.reads_documents)
+        except OSError as error:
+            raise explained(error, path, ctx) from error
+
+
+def starts_as_pdf(path: Path) -> bool:
+    """Whether the file is a PDF file, by its first bytes.
+
+    Raises:
+        OSError: it can't be read.
+    """
+    with open_regular(path, exact=True) as (descriptor, _):
+        return os.read(descriptor, len(MAGIC)) == MAGIC
+
+
+async def pages_of_pdf(
+    path: Path, params: ReadFileParams, environment: Mapping[str, str], *, as_file: bool
+) -> ToolOutcome:
+    """The result for the model: a file with the chosen pages if it reads such files, otherwise their text.
+
+    Raises:
+        ToolError: the file can't be read, or has nothing to show.
+        OSError: the file can't be opened.
+    """
+    if params.offset != 1 or params.limit != MAX_LINES:
+        raise ToolError(f'{path.name} is a PDF file: choose pages instead of lines, such as pages="3-5".')
+    try:
+        ranges = page_ranges(params.pages) if params.pages else ((1, USUAL_PAGES),)
+        raw = await reading(lambda _stop: whole_pdf(path))
+        pdf = await read_pdf(raw, ranges, environment=environment, as_file=True) if as_file else None
+        if pdf is None or not pdf.file:
+            pdf = await read_pdf(raw, ranges, environment=environment, characters=MAX_CHARACTERS)
+    except (PdfError, ValueError) as error:
+        raise ToolError(f"{path.name} could not be read: {error}.") from error
+    return _pdf_outcome(path, pdf, len(raw), chosen=bool(params.pages))
+
+
+def whole_pdf(path: Path) -> bytes:
+    """The bytes of a PDF file.
+
+    Raises:
+        PdfError: it is too large.
+        OSError: it can't be read.
+    """
+    with open_regular(path, exact=True) as (descriptor, status):
+        if status.st_size > LARGEST:
+            raise PdfError(f"it has {readable_size(status.st_size)}, and at most {readable_size(LARGEST)} are read")
+        return read_all(descriptor, status.st_size)
+
+
+def _pdf_outcome(path: Path, pdf: Pdf, size: int, *, chosen: bool) -> ToolOutcome:
+    shown = pdf.numbers if pdf.file else tuple(pdf.texts)
+    chosen_pages = f"page{'' if len(shown) == 1 else 's'} {as_ranges(shown)} of {pdf.total:,}"
+    pages = plural(pdf.total, "page") if len(shown) == pdf.total else chosen_pages
+    title = f"{path.name}: PDF, {readable_size(size)}, {pages}"
+    notes: list[str] = []
+    rest = (*pdf.numbers[len(shown) :], *pdf.left) if chosen else range(shown[-1] + 1, pdf.total + 1)
+    if rest:
+        notes.append(f"continue with pages={as_ranges(rest[:USUAL_PAGES])}")
+    if blank := pdf.without_text:
+        notes.append(f"without text, scanned or empty: page{'' if len(blank) == 1 else 's'} {as_ranges(blank)}")
+    if not pdf.file and len(blank) == len(pdf.texts):
+        raise ToolError(
+            f"{title}, without any text: scanned or empty. This model gets PDF files as text only; a model that "
+            "reads PDF files sees such pages, or ocrmypdf with run_command adds the text."
+        )
+    text = "\n".join((title, *(f"[{note}]" for note in notes)))
+    detail = f"PDF, {plural(len(shown), 'page')}"
+    if pdf.file:
+        document = DocumentPart(pdf.file, path.name, pdf.text, len(shown))
+        return ToolOutcome(text, (TextBlock(text, "dim"),), detail, documents=(document,))
+    return ToolOutcome(f"{text}\n\n{pdf.text}", (TextBlock(text, "dim"), TextBlock(pdf.text)), detail)
 
 
 def read_page(
@@ -266,7 +366,7 @@ def read_page(
             return _image(path, descriptor, status.st_size, media)
         if is_binary(head):
             kind, size = binary_kind(head), readable_size(status.st_size)
-            hint = " Try pdftotext with run_command." if head.startswith(b"%PDF-") else ""
+            hint = ""
             if codec := _unmarked(head):
                 hint = f" Try iconv -f {codec} -t UTF-8 with run_command."
             text = f"{path.name} is a binary file ({size}, {kind}) and was not read.{hint}"

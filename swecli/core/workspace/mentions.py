@@ -41,6 +41,8 @@ class Mention(Struct, frozen=True):
     first: int = 1
     last: int = 0
     problem: str = ""
+    is_pdf: bool = False
+    """Whether ``first`` and ``last`` count pages."""
 
 
 def mentioned(text: str) -> tuple[str, ...]:

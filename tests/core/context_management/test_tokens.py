@@ -8,8 +8,20 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from swecli.core.context_management.counter import PIECE_CHARS, CharCounter, PieceEstimator, o200k, pieces
+from swecli.core.context_management.counter import (
+    CALL_OVERHEAD,
+    IMAGE_TOKENS,
+    PIECE_CHARS,
+    CharCounter,
+    PieceEstimator,
+    SizeCache,
+    mark_of,
+    o200k,
+    pieces,
+)
+from swecli.core.protocol.messages import DocumentPart, Message, ToolResultPart
 from tests.support.thorough import examples
 
 ESTIMATOR = PieceEstimator()
@@ -116,3 +128,15 @@ def test_characters_over_four() -> None:
     assert CharCounter(2).count("abc") == 2
     with pytest.raises(ValueError, match="above 0"):
         CharCounter(0)
+
+
+def test_a_pdf_file_counts_as_its_text_and_an_image_of_each_page() -> None:
+    sizes = SizeCache()
+    document = DocumentPart("UERG", "soup.pdf", "Salt the soup", 3)
+    words = sizes.counter.count("Salt the soup")
+    said = sizes.measure(Message("user", (document,), "u"))
+    result = sizes.measure(Message("tool", (ToolResultPart("c", "read_file", "", documents=(document,)),), "r"))
+    assert said.total >= words + 3 * IMAGE_TOKENS
+    assert result.total - said.total == CALL_OVERHEAD
+    other = replace(document, data="T1RI")
+    assert mark_of(Message("user", (document,))) != mark_of(Message("user", (other,)))

@@ -22,7 +22,7 @@ from swecli.core.protocol.events import (
     Notice,
     StepStarted,
 )
-from swecli.core.protocol.messages import ImagePart, ToolResultPart
+from swecli.core.protocol.messages import DocumentPart, ImagePart, ToolResultPart
 from swecli.core.sessions.database import open_in_memory
 from swecli.core.sessions.store import SessionStore
 from swecli.core.tools.base import AnyTool, Params, Tool, ToolContext, ToolOutcome
@@ -40,6 +40,8 @@ class _Says(Tool[Wanted]):
 
     params: ClassVar[type[Params]] = Wanted
 
+    pages = 8
+
     def __init__(self, texts: dict[str, str]) -> None:
         self._texts = texts
 
@@ -53,7 +55,10 @@ class _Says(Tool[Wanted]):
         failed = params.text.startswith("failed")
         images = (ImagePart("image/png", "AAAA"),) * {"images": 8, "image": 1}.get(params.text, 0)
         status = int(failed) if self.result_kind == "output" else None
-        return ToolOutcome(self._texts[params.text], is_error=failed, exit_status=status, images=images)
+        documents = (DocumentPart("UERG", "soup.pdf", "Salt the soup", self.pages),) if params.text == "pdf" else ()
+        return ToolOutcome(
+            self._texts[params.text], is_error=failed, exit_status=status, images=images, documents=documents
+        )
 
 
 class Output(_Says):
@@ -240,6 +245,17 @@ async def test_a_long_text_with_images_that_do_not_fit_is_stored_all_the_same(tm
         assert "images were left out" in part.text
         assert len(part.text) < 5_000
         assert store.retrieve(refs(b)[0]) == text
+
+
+@pytest.mark.parametrize("window", [8_000, 40_000])
+async def test_a_pdf_file_that_does_not_fit_becomes_its_text(tmp_path: Path, window: int) -> None:
+    texts = {"pdf": "soup.pdf: PDF"}
+    async with bench(steps(call("page", "pdf"), window=window), tmp_path, tools=tools(texts), blobs=blobs()) as b:
+        assert (await b.say("go")).outcome == "done"
+        (part,) = results(b)
+        assert bool(part.documents) == (window == 40_000)
+        assert ("Salt the soup" in part.text) == (window == 8_000)
+        assert ("[As text only: about " in part.text) == (window == 8_000)
 
 
 class Refusing:

@@ -2,9 +2,10 @@
 
 import json
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -145,6 +146,18 @@ def without_later(value: Any) -> Any:
     return [without_later(entry) for entry in value] if isinstance(value, list) else value
 
 
+def _results(value: object) -> Iterator[dict[str, Any]]:
+    """The results of calls anywhere in a document."""
+    if isinstance(value, dict):
+        document = cast("dict[str, Any]", value)
+        if document.get("type") == "tool_result":
+            yield document
+        value = list(document.values())
+    if isinstance(value, list):
+        for inner in cast("list[object]", value):
+            yield from _results(inner)
+
+
 @pytest.mark.parametrize("line", STORED.read_text("utf-8").split("\n")[:-1])
 def test_text_of_earlier_versions_is_read_and_written_with_the_same_content(line: str) -> None:
     """The lines were written by version 0.1, whose codec was pydantic's: every event, message part and command."""
@@ -160,6 +173,8 @@ def test_text_of_earlier_versions_is_read_and_written_with_the_same_content(line
     found, stored = json.loads(written), json.loads(text)
     for name in LATER.get(stored["type"], set()) if kind != "messages" else set():
         assert found.pop(name) in ("conversation", "", None, [], 0, False)
+    for result in _results(found):
+        assert result.pop("documents") == []
     for question in found.get("questions", ()) if kind == "body" else ():
         assert not question.pop("closed")
     assert without_later(found) == stored

@@ -8,7 +8,15 @@ from swecli.core.llm.secrets import Masker, is_unmistakable
 from swecli.core.ports import BlobRef, Snapshot, SnapshotMeasure
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ModelResponded
-from swecli.core.protocol.messages import ImagePart, Opaque, Origin, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.messages import (
+    DocumentPart,
+    ImagePart,
+    Opaque,
+    Origin,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from swecli.core.sessions.journal import MaskedBlobs, MaskedSnapshots, masked, masked_events
 
 KEY = "sk-ant-0123456789abcdefghij"
@@ -46,6 +54,8 @@ def test_what_has_no_key_is_the_same_object_and_what_must_be_exact_stays() -> No
     assert masked(plain, COVER) is plain
     image = ImagePart("image/png", KEY, "x")
     assert masked((image,), COVER) == (image,)
+    covered = masked((DocumentPart(KEY, "x.pdf", f"token: {KEY}", 1),), COVER)
+    assert covered == (DocumentPart(KEY, "x.pdf", f"token: {'*' * len(KEY)}", 1),)
     opaque = Opaque(Origin("p", "h", "m"), {"signature": KEY})
     assert masked(opaque, COVER) is opaque
     responded = ModelResponded("m1", ("t1",), Origin("p", "h", "m"))

@@ -21,10 +21,10 @@ TOOLS = {tool.name: tool for tool in builtin_tools()}
 @pytest.mark.parametrize(
     ("tool", "raw", "expected"),
     [
-        ("read_file", '{"path": "a", "offset": "12"}', {"path": "a", "offset": 12, "limit": 2000}),
-        ("read_file", '{"path": "a", "limit": null}', {"path": "a", "offset": 1, "limit": 2000}),
-        ("read_file", '{"file_path": "a"}', {"path": "a", "offset": 1, "limit": 2000}),
-        ("read_file", json.dumps('{"path": "a"}'), {"path": "a", "offset": 1, "limit": 2000}),
+        ("read_file", '{"path": "a", "offset": "12"}', {"path": "a", "offset": 12, "limit": 2000, "pages": ""}),
+        ("read_file", '{"path": "a", "limit": null}', {"path": "a", "offset": 1, "limit": 2000, "pages": ""}),
+        ("read_file", '{"file_path": "a"}', {"path": "a", "offset": 1, "limit": 2000, "pages": ""}),
+        ("read_file", json.dumps('{"path": "a"}'), {"path": "a", "offset": 1, "limit": 2000, "pages": ""}),
         ("list_files", "", {"path": ".", "glob": None, "depth": None}),
         ("list_files", '{"pattern": "*.py"}', {"path": ".", "glob": "*.py", "depth": None}),
         (

@@ -79,8 +79,8 @@ def _serialised(message: Message) -> str:
                 lines.append(f"{message.role}: {text}")
             case ToolCallPart(name=name, arguments=arguments):
                 lines.append(f"call {name}: {_cut(arguments)}")
-            case ToolResultPart(name=name, text=text):
-                lines.append(f"result of {name}: {_cut(text)}")
+            case ToolResultPart(name=name):
+                lines.append(f"result of {name}: {_cut(part.whole_text)}")
             case _:
                 pass
     return "\n".join(lines)

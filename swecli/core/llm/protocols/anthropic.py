@@ -28,6 +28,8 @@ from swecli.core.llm.protocols.base import (
 from swecli.core.llm.types import WEB_SEARCH, ModelRequest, ServerClearing
 from swecli.core.llm.web_searches import anthropic_result, anthropic_tool, possible_search, sources_of
 from swecli.core.protocol.messages import (
+    PDF,
+    DocumentPart,
     DropReason,
     ImagePart,
     Message,
@@ -245,6 +247,8 @@ def _block(part: object, message: Message, target: Target, unsigned: bool) -> Js
         return _tool_result(part, target)
     if isinstance(part, ImagePart):
         return _image(part)
+    if isinstance(part, DocumentPart):
+        return _document(part)
     if isinstance(part, OpaquePart):
         data = target.echo(part.opaque) or {}
         block = as_object(data.get("block"))
@@ -296,20 +300,27 @@ def _thinking(part: ReasoningPart, target: Target, unsigned: bool) -> JsonObject
 
 
 def _tool_result(part: ToolResultPart, target: Target) -> JsonObject:
-    content = [*([_text(part.text)] if part.text.strip() else []), *(_image(image) for image in part.images)]
+    attached = [*map(_image, part.images), *map(_document, part.documents)]
+    content = [*([_text(part.text)] if part.text.strip() else []), *attached]
     out: JsonObject = {
         "type": "tool_result",
         "tool_use_id": rewrite_id(part.call_id, target.dialect.tool_ids),
     }
     if content:
-        out["content"] = content if part.images else part.text
-    if part.is_error and not part.images:  # the API refuses an error with anything but text
+        out["content"] = content if attached else part.text
+    if part.is_error and not attached:  # the API refuses an error with anything but text
         out["is_error"] = True
     return out
 
 
 def _image(image: ImagePart) -> JsonObject:
     return {"type": "image", "source": {"type": "base64", "media_type": image.media_type, "data": image.data}}
+
+
+def _document(document: DocumentPart) -> JsonObject:
+    """https://platform.claude.com/docs/en/build-with-claude/pdf-support"""
+    source = {"type": "base64", "media_type": PDF, "data": document.data}
+    return {"type": "document", "source": source, **({"title": document.name} if document.name else {})}
 
 
 def _append_tail(messages: list[JsonObject], request: ModelRequest) -> None:

@@ -24,6 +24,8 @@ from swecli.core.llm.protocols.base import (
 from swecli.core.llm.types import ModelRequest
 from swecli.core.llm.web_searches import possible_search, sources_of
 from swecli.core.protocol.messages import (
+    PDF,
+    DocumentPart,
     ImagePart,
     Message,
     OpaquePart,
@@ -141,9 +143,12 @@ def _user_parts(message: Message, given: dict[str, str]) -> list[JsonObject]:
             out.append({"text": part.text})
         elif isinstance(part, ImagePart):
             out.append(_image(part))
+        elif isinstance(part, DocumentPart):
+            out.append(_document(part))
     for result in message.tool_results:
         out.append({"functionResponse": _result(result, given)})
-        out.extend(_image(image) for image in result.images)
+        out.extend(map(_image, result.images))
+        out.extend(map(_document, result.documents))
     return out
 
 
@@ -158,6 +163,11 @@ def _result(result: ToolResultPart, given: dict[str, str]) -> JsonObject:
 
 def _image(image: ImagePart) -> JsonObject:
     return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
+
+
+def _document(document: DocumentPart) -> JsonObject:
+    """https://ai.google.dev/gemini-api/docs/document-processing"""
+    return {"inlineData": {"mimeType": PDF, "data": document.data}}
 
 
 NAME = "gemini-generate"

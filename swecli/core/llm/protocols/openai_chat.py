@@ -32,6 +32,8 @@ from swecli.core.llm.protocols.base import (
 )
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import (
+    PDF,
+    DocumentPart,
     ImagePart,
     Message,
     ReasoningPart,
@@ -162,15 +164,25 @@ def _image_part(image: ImagePart) -> JsonObject:
     return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{image.data}"}}
 
 
+def _document_part(document: DocumentPart) -> JsonObject:
+    """https://developers.openai.com/api/docs/guides/file-inputs: data needs a name."""
+    file = {"filename": document.name or "document.pdf", "file_data": f"data:{PDF};base64,{document.data}"}
+    return {"type": "file", "file": file}
+
+
+def _attached(part: ImagePart | DocumentPart) -> JsonObject:
+    return _image_part(part) if isinstance(part, ImagePart) else _document_part(part)
+
+
 def _user_content(message: Message, marked: bool) -> str | list[JsonObject]:
-    """Text as a string, which every host accepts; a list only with images or a breakpoint."""
-    images = [part for part in message.parts if isinstance(part, ImagePart)]
-    if not images and not marked:
+    """Text as a string, which every host accepts; a list only with images, files or a breakpoint."""
+    has_attached = any(isinstance(part, ImagePart | DocumentPart) for part in message.parts)
+    if not has_attached and not marked:
         return message.text
     content = [
-        _text_part(part.text) if isinstance(part, TextPart) else _image_part(part)
+        _text_part(part.text) if isinstance(part, TextPart) else _attached(part)
         for part in message.parts
-        if isinstance(part, ImagePart) or (isinstance(part, TextPart) and part.text)
+        if isinstance(part, ImagePart | DocumentPart) or (isinstance(part, TextPart) and part.text)
     ]
     if marked and content:
         content[-1] = {**content[-1], "cache_control": {"type": "ephemeral"}}
@@ -178,16 +190,17 @@ def _user_content(message: Message, marked: bool) -> str | list[JsonObject]:
 
 
 def _tool_results(messages: Sequence[Message], target: Target, marks: Collection[int]) -> list[JsonObject]:
-    """One message for each result. Tool messages can't contain images: they follow in a user message. ``marks`` are the
-    indexes of messages that end with a breakpoint."""
+    """One message for each result. Tool messages can't contain images and files: they follow in a user message.
+    ``marks`` are the indexes of messages that end with a breakpoint."""
     out: list[JsonObject] = []
     pictures: list[JsonObject] = []
     for index, message in enumerate(messages):
         for result in message.tool_results:
             out.append(_tool_result(result, target))
-            if result.images:
-                pictures.append(_text_part(f"Images returned by {result.name} ({_id(result.call_id, target)}):"))
-                pictures.extend(_image_part(image) for image in result.images)
+            if result.images or result.documents:
+                kind = "Images" if result.images else "Files"
+                pictures.append(_text_part(f"{kind} returned by {result.name} ({_id(result.call_id, target)}):"))
+                pictures.extend(map(_attached, (*result.images, *result.documents)))
         if index in marks and message.tool_results and (text := as_text(out[-1]["content"])):
             out[-1]["content"] = [_text_part(text, True)]
     if pictures:

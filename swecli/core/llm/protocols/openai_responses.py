@@ -33,6 +33,8 @@ from swecli.core.llm.protocols.base import (
 from swecli.core.llm.types import ModelRequest, ToolSchema, WebSearch
 from swecli.core.llm.web_searches import is_billed, openai_action, openai_tool, possible_search, sources_of
 from swecli.core.protocol.messages import (
+    PDF,
+    DocumentPart,
     DropReason,
     ImagePart,
     Message,
@@ -207,6 +209,12 @@ def _image(image: ImagePart) -> JsonObject:
     return {"type": "input_image", "image_url": f"data:{image.media_type};base64,{image.data}"}
 
 
+def _document(document: DocumentPart) -> JsonObject:
+    """https://developers.openai.com/api/docs/guides/file-inputs: data needs a name."""
+    name = document.name or "document.pdf"
+    return {"type": "input_file", "filename": name, "file_data": f"data:{PDF};base64,{document.data}"}
+
+
 def _content(message: Message) -> list[JsonObject]:
     out: list[JsonObject] = []
     for part in message.parts:
@@ -214,6 +222,8 @@ def _content(message: Message) -> list[JsonObject]:
             out.append(_text(part.text))
         elif isinstance(part, ImagePart):
             out.append(_image(part))
+        elif isinstance(part, DocumentPart):
+            out.append(_document(part))
     return out
 
 
@@ -276,8 +286,8 @@ def _item(part: object, message: Message, target: Target) -> JsonObject | None:
 
 def _result(result: ToolResultPart, target: Target) -> JsonObject:
     output: object = result.text
-    if result.images:
-        output = [*([_text(result.text)] if result.text else []), *(_image(image) for image in result.images)]
+    if attached := [*map(_image, result.images), *map(_document, result.documents)]:
+        output = [*([_text(result.text)] if result.text else []), *attached]
     return {
         "type": "function_call_output",
         "call_id": rewrite_id(result.call_id, target.dialect.tool_ids),
