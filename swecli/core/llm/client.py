@@ -587,6 +587,8 @@ class HttpModelClient:
         empty if nothing can be changed."""
         if error.kind in _OF_FORM and self.wire_request(request).body != wire.body:  # by a request at the same time
             return CHANGED
+        if field := refused_field(error, wire):
+            return self._forgo(field)
         if request.web_search is not None and not self._no_search and refuses_search(error):
             self._no_search = True
             if self.wire_request(request).body != wire.body:
@@ -603,8 +605,6 @@ class HttpModelClient:
         if has_images(request) and not self._is_blind and refuses_images(error):
             self._no_images = self._told_blind = True
             return NOTICE
-        if field := refused_field(error, wire):
-            return self._forgo(field)
         if dropping := self._let_drop(error, wire, request):
             return dropping
         if (roles := self._change_roles(error, wire, request)) != "":

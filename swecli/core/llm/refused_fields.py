@@ -34,11 +34,18 @@ _NAMES: Mapping[str, re.Pattern[str]] = {
     "clear_at": lazy_pattern(r"\bclear_at\b|system-clear-at"),
     "tool_addition": lazy_pattern(r"\btool_(?:addition|removal)\b|mid-conversation-tool-changes"),
     "configuration_update": lazy_pattern(r"\bconfiguration_update\b"),
+    "answer_format": lazy_pattern(
+        r"\boutput_config\.format\b(?!\.)|(?<!for )\bresponse_format\b(?![.'])|\btext\.format\b(?!\.)"
+    ),
     "system": lazy_pattern(r"\brole\b[^\n]{0,40}['\"`]system\b|messages[.\[]\d+\]?\.role\b"),
 }
 """What names a field in a server's complaint, the most special field first. A server that does not know ``display``
 may complain about all of ``thinking``."""
-_MARKS: Mapping[str, str] = {"system": '"role":"system"', "tool_addition": '"tool_addition"'}
+_MARKS: Mapping[str, str] = {
+    "answer_format": '"json_schema"',
+    "system": '"role":"system"',
+    "tool_addition": '"tool_addition"',
+}
 """What shows that a request has the field, if not its name as a key."""
 FIELDS = tuple(_NAMES)
 

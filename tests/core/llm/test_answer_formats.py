@@ -172,13 +172,16 @@ async def test_a_server_that_refuses_the_format_is_asked_without_from_then_on(me
         config = replace(
             config, info=replace(config.info, capabilities=able), target=replace(config.target, capabilities=able)
         )
-        client = HttpModelClient(config)
+        stored: list[str] = []
+        client = HttpModelClient(config, learn=lambda field: stored.append(field) or "")
         asked = request(user("hi"), tools=(TOOL,), answer_format=AnswerFormat(COUNT))
         events = await ask(client, asked)
         assert isinstance(events[-1], Finished)
         notices = [event.text for event in events if isinstance(event, StreamNotice)]
         assert len(notices) == 1
-        assert "swecli checks the answer itself" in notices[0]
+        learned = message.startswith("Unrecognized")
+        assert ("does not know answer_format" if learned else "swecli checks the answer itself") in notices[0]
+        assert stored == (["answer_format"] if learned else [])
         assert not any(isinstance(event, StreamNotice) for event in await ask(client, asked))
         sent = ["response_format" in json.dumps(received.body) for received in server.requests]
         assert sent == [True, False, False]
