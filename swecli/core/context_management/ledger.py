@@ -83,6 +83,7 @@ def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
                 made.response_id,
                 made.complete,
                 report=made.report,
+                effort=made.effort,
             )
         else:
             for result in message.tool_results:
@@ -117,6 +118,7 @@ def _bodies_named(message: Message, names: Sequence[str]) -> Iterator[Body]:
             made.response_id,
             made.complete,
             report=made.report,
+            effort=made.effort,
         )
 
 

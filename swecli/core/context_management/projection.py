@@ -160,7 +160,7 @@ def _response(ledger: Ledger, message: str) -> Response | None:
     body = ledger.responses.get(message)
     if body is None:
         return None
-    return Response(body.origin, body.stop, body.usage, body.response_id, body.complete, body.report)
+    return Response(body.origin, body.stop, body.usage, body.response_id, body.complete, body.report, body.effort)
 
 
 class _Annotated:

@@ -284,6 +284,7 @@ class Answer:
                 first_token_ms=self._since_start(self._first) if self._first is not None else None,
                 duration_ms=self._since_start(self._monotonic()),
                 report=response.report,
+                effort=response.effort,
             )
         )
 

@@ -30,7 +30,7 @@ from swecli.core.context_management.view_stack import Views, ViewStack
 from swecli.core.context_management.work_log import WorkLog
 from swecli.core.engine import state
 from swecli.core.engine.state import SessionState
-from swecli.core.protocol import blocks, budget, events, messages
+from swecli.core.protocol import blocks, budget, events, messages, provider_reports
 from swecli.core.protocol.events import (
     MAIN,
     Event,
@@ -57,6 +57,7 @@ _CODE: Final = (
     messages,
     blocks,
     budget,
+    provider_reports,
 )
 """Modules that define the reductions and their stored form."""
 
@@ -148,6 +149,7 @@ class _CacheFields(msgspec.Struct):
     _sent_at: float
     _sent: SentPrompt | None
     _readers: set[str]
+    _dropped: tuple[messages.DroppedThoughts, ...]
 
 
 class _TimelineFields(msgspec.Struct):

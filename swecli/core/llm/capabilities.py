@@ -71,8 +71,9 @@ WITHOUT: Mapping[str, Mapping[str, bool | tuple[str, ...]]] = {
     "ttl": {"cache_ttl": ()},
     "clear_at": {"clear_at": False},
     "tool_addition": {"tool_changes": False},
-    "configuration_update": {"configuration_update": False},
     "answer_format": {"output_format": False},
+    "configuration_update": {"configuration_update": False, "effort_changes": False},
+    "output_config": {"effort_changes": False},
     "system": {"system_messages": False, "clear_at": False, "tool_changes": False, "effort_changes": False},
 }
 """What a server does not have that refuses a field, by field."""

@@ -399,14 +399,17 @@ class ClientConfig(Struct, frozen=True):
         return without_password(self.base_url)
 
 
-def _marked(event: Finished | Failed, wire: WireRequest) -> Finished | Failed:
-    """The event with a note in its answer if the request let the provider drop thoughts."""
+def _marked(event: Finished | Failed, wire: WireRequest, effort: str | None) -> Finished | Failed:
+    """The event with what later requests have to know of this one in its answer: the effort, and whether it let the
+    provider drop thoughts."""
     message = event.message
     dropping = "block_binding" in as_object(wire.body.get("thinking"))
-    if not dropping or message is None or message.response is None:
+    if message is None or message.response is None or (not dropping and effort is None):
         return event
-    report = replace(message.response.report or ProviderReport(), dropping=True)
-    answered = structs.replace(message, response=replace(message.response, report=report))
+    report = message.response.report
+    if dropping:
+        report = replace(report or ProviderReport(), dropping=True)
+    answered = structs.replace(message, response=replace(message.response, report=report, effort=effort))
     return Finished(answered) if isinstance(event, Finished) else replace(event, message=answered)
 
 
@@ -548,7 +551,7 @@ class HttpModelClient:
                         event = StreamNotice(self._masker.mask_cut(change)) if change else Failed(error)
                     if isinstance(event, Finished | Failed):
                         self._quarantine.settle(self._acceptable(request), answered=isinstance(event, Finished))
-                        event = _marked(event, wire)
+                        event = _marked(event, wire, request.effort)
                         if isinstance(event, Finished):
                             self._accepted = wire.body
                             self._documents.settle(self._acceptable(request))

@@ -37,6 +37,7 @@ _NAMES: Mapping[str, re.Pattern[str]] = {
     "answer_format": lazy_pattern(
         r"\boutput_config\.format\b(?!\.)|(?<!for )\bresponse_format\b(?![.'])|\btext\.format\b(?!\.)"
     ),
+    "output_config": lazy_pattern(r"messages[.\[]\d+\S*output_config\b|mid-conversation-output-config"),
     "system": lazy_pattern(r"\brole\b[^\n]{0,40}['\"`]system\b|messages[.\[]\d+\]?\.role\b"),
 }
 """What names a field in a server's complaint, the most special field first. A server that does not know ``display``
@@ -45,6 +46,7 @@ _MARKS: Mapping[str, str] = {
     "answer_format": '"json_schema"',
     "system": '"role":"system"',
     "tool_addition": '"tool_addition"',
+    "configuration_update": '"configuration_update"',
 }
 """What shows that a request has the field, if not its name as a key."""
 FIELDS = tuple(_NAMES)

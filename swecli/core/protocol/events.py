@@ -494,6 +494,8 @@ class ModelResponded(Tagged, frozen=True, tag="model_responded"):
     first_token_ms: int | None = None
     duration_ms: int | None = None
     report: ProviderReport | None = None
+    effort: str | None = None
+    """Reasoning effort of the request; None: the provider's default, or unknown."""
 
 
 class StepEnded(Tagged, frozen=True, tag="step_ended"):

@@ -231,6 +231,8 @@ class Response(Struct, frozen=True):
     complete: bool = True
     """False if the stream was cut, failed or was interrupted; its tool calls were never executed."""
     report: ProviderReport | None = None
+    effort: str | None = None
+    """Reasoning effort of the request; None: the provider's default, or unknown."""
 
 
 class Message(Struct, frozen=True):

@@ -141,8 +141,9 @@ LATER_INSIDE = {"report", "cache_write_1h", "web_searches"}
 
 def without_later(value: Any) -> Any:
     if isinstance(value, dict):
-        assert all(value.get(name) is None for name in LATER_INSIDE)
-        return {name: without_later(entry) for name, entry in value.items() if name not in LATER_INSIDE}
+        later = LATER_INSIDE | ({"effort"} if "origin" in value else set())
+        assert all(value.get(name) is None for name in later)
+        return {name: without_later(entry) for name, entry in value.items() if name not in later}
     return [without_later(entry) for entry in value] if isinstance(value, list) else value
 
 

@@ -20,6 +20,7 @@ from swecli.core.llm.protocols.base import (
     WireRequest,
     WireStop,
     dropped_thoughts,
+    effort_changes,
     found_tools,
     newest_answer,
     plain,
@@ -45,6 +46,7 @@ from swecli.core.protocol.messages import (
 API_VERSION = "2023-06-01"
 CLEARING_BETA = "context-management-2025-06-27"
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
+EFFORT_BETA = "mid-conversation-output-config-2026-07-01"
 DIAGNOSIS_BETA = "cache-diagnosis-2026-04-07"
 DEFAULT_TTL = "5m"
 """Lifetime of the cache if a breakpoint does not name one."""
@@ -65,7 +67,8 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     )
     system = [_text(block.text) for block in request.system if block.text]
     found = found_tools(request) if dialect.tool_references else {}
-    messages, ends = _messages(request, target, found)
+    effort, changes = effort_changes(request, target)
+    messages, ends = _messages(request, target, found, changes)
     body: JsonObject = {"model": target.origin.model, "max_tokens": limit, "stream": True}
     optional: list[str] = []
     betas: list[str] = []
@@ -75,11 +78,13 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     schema = wanted_schema(request, target) if search is None else None
     form = closed(schema) if schema is not None else None
     config: JsonObject = {"format": {"type": "json_schema", "schema": form}} if form is not None else {}
-    for extras in (_thinking_options(request.effort, limit, target, config, drops=drops), dialect.body):
+    for extras in (_thinking_options(effort, limit, target, config, drops=drops), dialect.body):
         body.update(extras)
         optional.extend(extras)
     if drops and "thinking" in body:
         betas.append(BINDING_BETA)
+    if changes:
+        betas.append(EFFORT_BETA)
     if request.server_clearing is not None and request.tools:
         body["context_management"] = {"edits": [_clearing(request.server_clearing)]}
         betas.append(CLEARING_BETA)
@@ -158,10 +163,10 @@ def _text(text: str) -> JsonObject:
 
 
 def _messages(
-    request: ModelRequest, target: Target, found: Mapping[str, tuple[str, ...]]
+    request: ModelRequest, target: Target, found: Mapping[str, tuple[str, ...]], changes: Mapping[int, str]
 ) -> tuple[list[JsonObject], dict[int, JsonObject]]:
-    """Messages with adjacent ones of the same role merged, and for each message of the request the last block that may
-    carry a breakpoint."""
+    """Messages with adjacent ones of the same role merged and changes of the effort before their messages, and for each
+    message of the request the last block that may carry a breakpoint."""
     out: list[JsonObject] = []
     ends: dict[int, JsonObject] = {}
     broken_off: set[str] = set()
@@ -173,6 +178,9 @@ def _messages(
         if _is_broken_off(message, goes_on=not following or following[0].role == "assistant"):
             broken_off.update(as_text(block["id"]) for block in blocks if block.get("type") == "server_tool_use")
         role = "assistant" if message.role == "assistant" else "user"
+        if index in changes:
+            word = target.dialect.efforts.get(changes[index], changes[index])
+            out.append({"role": "system", "content": list[object](), "output_config": {"effort": word}})
         if out and out[-1]["role"] == role:
             out[-1]["content"] = [*as_list(out[-1]["content"]), *blocks]
         else:
@@ -182,7 +190,7 @@ def _messages(
     for message in out:
         if message["role"] == "assistant":
             message["content"] = _paired(as_list(message["content"]), broken_off)
-    return [message for message in out if message["content"]], ends
+    return [message for message in out if message["content"] or message["role"] == "system"], ends
 
 
 def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:

@@ -720,6 +720,32 @@ def dropped_thoughts(words: Iterable[str], reasons: Mapping[str, DropReason]) ->
     return tuple(DroppedThoughts(reason, counts[reason]) for reason in get_args(DropReason) if counts[reason])
 
 
+def effort_changes(request: ModelRequest, target: Target) -> tuple[str | None, dict[int, str]]:
+    """The effort at the top of a request, and the later ones by the index of the user message that they begin with: a
+    change at the top would change the beginning of the prompt. Models without such a form get the newest effort.
+
+    An effort counts from the first user message behind the last answer with another one. A return to the provider's
+    default, which has no word, begins anew: the top-level effort is then none.
+    """
+    if not target.capabilities.effort_changes:
+        return request.effort, {}
+    efforts = [
+        (index, message.response.effort)
+        for index, message in enumerate(request.messages)
+        if message.response is not None and message.response.origin == target.origin and message.response.complete
+    ]
+    efforts.append((len(request.messages), request.effort))
+    unset = max((place for place, (_, effort) in enumerate(efforts) if effort is None), default=0)
+    current, changes, before = efforts[unset][1], dict[int, str](), efforts[unset][0]
+    top = current
+    for index, effort in efforts[unset + 1 :]:
+        spoken = (at for at in range(before, index) if request.messages[at].role == "user")
+        if effort is not None and effort != current and (start := next(spoken, None)) is not None:
+            changes[start] = current = effort
+        before = index
+    return top, changes
+
+
 def newest_answer(messages: Sequence[Message], target: Target) -> str | None:
     """The provider's id of the newest answer of this model, with whose request it can compare this one; None without
     one."""

@@ -24,6 +24,7 @@ from swecli.core.llm.protocols.base import (
     WireRequest,
     WireStop,
     dropped_thoughts,
+    effort_changes,
     first_int,
     found_tools,
     newest_answer,
@@ -70,8 +71,9 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if search is not None:
         optional.extend(_add_search(body, search, request))
     reasoning: JsonObject = {}
-    if request.effort is not None and dialect.effort == "reasoning":
-        reasoning["effort"] = dialect.efforts.get(request.effort, request.effort)
+    effort, changes = effort_changes(request, target)
+    if effort is not None and dialect.effort == "reasoning":
+        reasoning["effort"] = dialect.efforts.get(effort, effort)
         optional.append("reasoning.effort")
     if dialect.thoughts:
         reasoning["summary"] = "auto"
@@ -93,7 +95,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if options:
         body["prompt_cache_options"] = options
         optional += ["prompt_cache_options", *(f"prompt_cache_options.{name}" for name in options)]
-    body["input"] = _input(request, target, found)
+    body["input"] = _input(request, target, found, changes)
     return WireRequest("/responses", body, optional=tuple(optional))
 
 
@@ -155,10 +157,12 @@ def _searched(result: ToolResultPart, target: Target, tools: Sequence[ToolSchema
     }
 
 
-def _input(request: ModelRequest, target: Target, found: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:
+def _input(
+    request: ModelRequest, target: Target, found: Mapping[str, tuple[str, ...]], changes: Mapping[int, str]
+) -> list[JsonObject]:
     out: list[JsonObject] = []
     tools = {tool.name: tool for tool in request.tools}
-    for message in request.messages:
+    for index, message in enumerate(request.messages):
         if message.role == "assistant":
             out.extend(_assistant(message, target))
         elif message.role == "tool":
@@ -169,6 +173,9 @@ def _input(request: ModelRequest, target: Target, found: Mapping[str, tuple[str,
                 for result in message.tool_results
             )
         elif content := _content(message):
+            if index in changes:
+                word = target.dialect.efforts.get(changes[index], changes[index])
+                out.append({"type": "configuration_update", "reasoning": {"effort": word}})
             out.append({"role": "user", "content": content})
     out = _once_each(out)
     if request.tail:
