@@ -184,6 +184,8 @@ class _Reading:
         self.turns: list[Turn] = [Turn(0, 0.0)]
         self.unreadable = 0
         self._open: dict[str, Entry] = {}
+        self._held: list[tuple[set[str], Entry]] = []
+        """Searches of the provider, which end within an answer, and the texts that began before and have not ended."""
         self._said: dict[str, str] = {}
         """The first words of the user's messages by item, as names for rewinds."""
         self._asked: dict[str, str] = {}
@@ -249,9 +251,24 @@ class _Reading:
                 if entry.kind == "user":
                     self._said[body.item] = " ".join((entry.title or entry.text).split())[:60]
                 if entry.text.strip() or entry.blocks or entry.images or entry.kind == "tool":
-                    self._add(entry)
+                    self._add_in_order(entry)
+                self._release(body.item)
             case _:
                 pass
+
+    def _add_in_order(self, entry: Entry) -> None:
+        """Add a completed entry, a search behind the texts before it."""
+        texts = {item for item, known in self._open.items() if known.kind in ("answer", "reasoning")}
+        if entry.kind == "tool" and texts:
+            self._held.append((texts, entry))
+        else:
+            self._add(entry)
+
+    def _release(self, ended: str) -> None:
+        for texts, _ in self._held:
+            texts.discard(ended)
+        while self._held and not self._held[0][0]:
+            self._add(self._held.pop(0)[1])
 
     def _permission(self, body: PermissionRequested | PermissionResolved | QuestionAnswered) -> None:
         match body:
@@ -323,6 +340,8 @@ class _Reading:
     def end(self) -> None:
         """Close incomplete entries: the session was cut off, or is still running."""
         self._tell_restored(told=False)
+        for _, entry in self._held:
+            self._add(entry)
         for entry in self._open.values():
             if entry.kind == "tool":
                 self._add(replace(entry, status="interrupted", detail="no result"))

@@ -77,7 +77,7 @@ def test_the_providers_search_is_shown_and_goes_back_as_it_came(tmp_path: Path) 
         for body in ended.events
         if body.get("type") == "item_started" and body["kind"] == "tool"
     ]
-    assert shown == [("web_search", "what is so"), ("cited_sources", "cited in the answer")]
+    assert shown == [("web_search", "what is so"), ("cited_sources", "of the answer")]
     tables = [block for body in ended.events if body.get("type") == "item_completed" for block in body["blocks"]]
     assert [row[1] for row in tables[0]["rows"]] == ["https://docs.example.org/a", "https://other.example/"]
     assert [row[0] for row in tables[1]["rows"]] == ["A page"]
@@ -97,6 +97,18 @@ def test_the_search_counts_in_the_usage(tmp_path: Path) -> None:
     assert "Web searches" in usage.stdout
     assert "cited_sources" not in usage.stdout
     assert "1 ($0.01, part of the cost)" in usage.stdout
+
+
+def test_an_export_has_each_search_where_it_was(tmp_path: Path) -> None:
+    with Searching(SEARCHED) as server:
+        made = program(tmp_path, server)
+        session = made.run("-p", "Is it so?", "--output-format", "json").result["session"]
+        exported = made.run("sessions", "export", session)
+    assert exported.code == 0, exported.stderr
+    words = ["I look.", "Web search what is so", "A page", "it is so."]
+    words.append("Cited sources of the answer")
+    places = [exported.stdout.index(word) for word in words]
+    assert places == sorted(places)
 
 
 def test_it_is_off_by_default(tmp_path: Path) -> None:

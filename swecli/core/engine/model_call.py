@@ -210,7 +210,7 @@ class Answer:
 
     def _cite(self, sources: Sequence[WebSource]) -> None:
         item = self._recorder.new_item("t")
-        self._recorder.emit(ItemStarted(item, "tool", CITED_SOURCES, "cited in the answer"))
+        self._recorder.emit(ItemStarted(item, "tool", CITED_SOURCES, "of the answer"))
         self._recorder.emit(ItemCompleted(item, "ok", (), (_sources_table(sources),), plural(len(sources), "page")))
 
     def _close_searches(self, status: ItemStatus) -> None:
