@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.core.llm.test_echo import blocks
-from tests.core.llm.test_web_searches import QUERY, RESULT, SEARCHED, text
+from tests.core.llm.test_echo import blocks, outputs
+from tests.core.llm.test_web_searches import CALL, QUERY, RESULT, SAID, SEARCHED, text
 from tests.support.json_server import read_request
 from tests.support.program import Program
 from tests.support.server_thread import ServerThread
@@ -21,7 +21,7 @@ SETTINGS = "[web_search]\nenabled = true\nallowed_domains = ['docs.example.org']
 
 
 class Searching(ServerThread):
-    """A Messages server with fixed answers, one for each request."""
+    """A Messages or Responses server with fixed answers, one for each request."""
 
     def __init__(self, *answers: list[dict[str, Any]]) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Searching(ServerThread):
         try:
             while (asked := await read_request(reader)) is not None:
                 status, data = "404 Not Found", b"{}"
-                if asked.path.endswith("/messages"):
+                if asked.path.endswith(("/messages", "/responses")):
                     self.bodies.append(json.loads(asked.body))
                     events = self.answers.pop(0)
                     status, data = "200 OK", "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
@@ -52,6 +52,8 @@ def program(tmp_path: Path, server: Searching, settings: str = SETTINGS) -> Prog
     variables = {
         "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{server.port}",
         "ANTHROPIC_API_KEY": "k",
+        "OPENAI_BASE_URL": f"http://127.0.0.1:{server.port}/v1",
+        "OPENAI_API_KEY": "k",
         "SWECLI_MODEL": "anthropic/claude-opus-5-5",
         "SWECLI_CONFIG": str(tmp_path / "settings.toml"),
     }
@@ -109,6 +111,22 @@ def test_an_export_has_each_search_where_it_was(tmp_path: Path) -> None:
     words.append("Cited sources of the answer")
     places = [exported.stdout.index(word) for word in words]
     assert places == sorted(places)
+
+
+def test_openai_searches_only_as_often_as_a_turn_may(tmp_path: Path) -> None:
+    looks = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "list_files", "arguments": "{}"}
+    settings = f"{SETTINGS}max_per_turn = 2\n[providers.openai]\nprotocol = 'openai-responses'\n"
+    with Searching(
+        outputs(CALL, {**looks}),
+        outputs({**CALL, "id": "ws_9"}, {**looks, "id": "fc_2", "call_id": "c2"}),
+        outputs(SAID),
+    ) as server:
+        ended = program(tmp_path, server, settings).run("-m", "openai/gpt-6", "-p", "Is it so?")
+    assert ended.code == 0, ended.stderr
+    assert [body.get("max_tool_calls") for body in server.bodies] == [2, 1, None]
+    assert server.bodies[2]["tool_choice"]["type"] == "allowed_tools"
+    assert all(body["tools"] == server.bodies[0]["tools"] for body in server.bodies)
+    assert CALL in server.bodies[1]["input"]
 
 
 def test_it_is_off_by_default(tmp_path: Path) -> None:

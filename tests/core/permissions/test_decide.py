@@ -73,6 +73,7 @@ def outcome(policy: Policy, call: Call) -> str:
             )
         ),
         (call("web_fetch", network="example.org"), "ask", "ask", "ask", "ask"),
+        (call("web_search", network="localhost"), "ask", "ask", "ask", "ask"),
         (call("update_todos", internal=True), "allow", "allow", "allow", "allow"),
         (call("ask_user", interactive=True), "allow", "allow", "allow", "allow"),
         (call("mystery"), "ask", "ask", "deny", "ask"),
@@ -178,6 +179,7 @@ def test_a_deny_rule_holds_for_the_path_as_given_and_as_resolved() -> None:
         (call(reads=("/etc/hosts",)), "Read(//etc/hosts)"),
         (call("run_command", command="make test"), "Bash(make test)"),
         (call("web_fetch", network="example.org"), "WebFetch(domain:example.org)"),
+        (call("web_search", network="localhost"), "WebSearch"),
         (call("mcp__db__query"), "mcp__db__query"),
     ],
 )

@@ -606,8 +606,9 @@ class ResponsesDecoder(Decoder):
                 self._done(place, final)
         else:
             self._add_missing_calls(output)
-        if usage := as_object(response.get("usage")):
-            self.answer.report_usage(structs.replace(read_usage(usage), web_searches=self._searches(response)))
+        usage, searches = as_object(response.get("usage")), self._searches(response)
+        if usage or searches:
+            self.answer.report_usage(structs.replace(read_usage(usage), web_searches=searches))
         status = as_text(response.get("status")) or kind.removeprefix("response.").replace("done", "completed")
         if status == "failed" or response.get("error"):
             self.answer.stop("failed", "error")
