@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Collection, Mapping
@@ -286,8 +287,9 @@ def _take_timeout(arguments: dict[str, Any], names: Collection[str]) -> None:
 def _take_command(arguments: dict[str, Any], names: Collection[str]) -> None:
     """A list of words becomes a command, and a folder to run it in becomes a part of it, for the user to see."""
     command = arguments.get("command")
-    if isinstance(command, list) and command and all(isinstance(word, str) for word in cast("list[Any]", command)):
-        command = arguments["command"] = _script(cast("list[str]", command))
+    words = _listed(command) if isinstance(command, str) else command
+    if isinstance(words, list) and words and all(isinstance(word, str) for word in cast("list[Any]", words)):
+        command = arguments["command"] = _script(cast("list[str]", words))
     key = _other(arguments, names, *_FOLDERS)
     folder = arguments.get(key)
     if not isinstance(folder, str) or not isinstance(command, str) or not folder.strip():
@@ -296,6 +298,17 @@ def _take_command(arguments: dict[str, Any], names: Collection[str]) -> None:
     if folder.strip().rstrip("/") != ".":
         inner = f"{{ {command}\n}}" if _JOINED.search(command) else command
         arguments["command"] = f"cd {shlex.quote(folder)} && {inner}"
+
+
+def _listed(command: str) -> object:
+    """The value of a JSON list that a model wrote as text; None for any other text."""
+    text = command.strip()
+    if not (text.startswith('["') and text.endswith('"]')):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _script(words: list[str]) -> str:

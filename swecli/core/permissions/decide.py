@@ -32,7 +32,7 @@ from swecli.core.permissions.commands import (
 from swecli.core.permissions.git_facts import is_git_settings
 from swecli.core.permissions.paths import inside, is_own, is_secret_in
 from swecli.core.permissions.protected import installed_reason, protected_reason
-from swecli.core.permissions.rules import active_rules, is_valid, matches_call, parse_rule, path_rule
+from swecli.core.permissions.rules import PATH_ARGUMENTS, active_rules, is_valid, matches_call, parse_rule, path_rule
 from swecli.core.permissions.shell.destructive import Danger
 from swecli.core.permissions.shell.lexer import hidden_character
 from swecli.core.permissions.shell.losses import merged
@@ -149,8 +149,22 @@ def _resolved(policy: Policy, call: Call) -> Call:
 # --- hard rules --------------------------------------------------------------------------------------------------
 
 
+LONGEST_PATH: Final = 4_095
+"""Bytes of a path that Linux opens at most (PATH_MAX in limits.h, less the final NUL); macOS opens fewer."""
+LONGEST_COMMAND: Final = 131_071
+"""Bytes of one argument that Linux starts a program with at most (execve(2), MAX_ARG_STRLEN, less the final NUL)."""
+
+
 def _malformed(call: Call) -> Decision | None:
     effects = call.effects
+    if effects.command is not None and _size(effects.command) > LONGEST_COMMAND:
+        return Decision(
+            "deny",
+            f"The command has more than {LONGEST_COMMAND:,} bytes, with which no program starts. Write it to a script "
+            "file and run that.",
+        )
+    if any(_size(path) > LONGEST_PATH for path in (*effects.reads, *effects.writes, *_given(call))):
+        return Decision("deny", f"A path has more than {LONGEST_PATH:,} bytes, so it can't name a file.")
     declared = (*effects.reads, *effects.writes, effects.command or "", effects.network or "")
     for text in (*_texts(call.arguments), *declared):
         if "\0" in text:
@@ -158,6 +172,16 @@ def _malformed(call: Call) -> Decision | None:
         if not _encodable(text):
             return Decision("deny", "The arguments contain text that cannot be encoded.")
     return None
+
+
+def _size(text: str) -> int:
+    return len(text) if len(text) > LONGEST_COMMAND else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _given(call: Call) -> Iterable[str]:
+    """The paths as the model wrote them."""
+    values = (call.arguments.get(key) for key in PATH_ARGUMENTS)
+    return (value for value in values if isinstance(value, str))
 
 
 def _encodable(text: str) -> bool:

@@ -491,10 +491,14 @@ def _matches_paths(rule: Rule, writing: bool, pattern: PathPattern, call: Call, 
     return bool(touched) and any(pattern.matches(path, call.roots, home, wide=True) for path in candidates)
 
 
+PATH_ARGUMENTS = ("path", "file_path", "paths", "old_path", "new_path", "directory")
+"""Arguments of tools that name files."""
+
+
 def given_paths(call: Call, home: str) -> tuple[str, ...]:
     """The paths as the model wrote them, made absolute by text alone (links not followed)."""
     found: list[str] = []
-    for key in ("path", "file_path", "paths", "old_path", "new_path", "directory"):
+    for key in PATH_ARGUMENTS:
         value = call.arguments.get(key)
         values: list[object] = list(value) if isinstance(value, (list, tuple)) else [value]  # pyright: ignore[reportUnknownArgumentType]
         found.extend(within_text(item, call.cwd, home) for item in values if isinstance(item, str) and item)

@@ -218,3 +218,27 @@ def test_a_reason_does_not_capitalise_a_file_name(tmp_path: Path, command: str) 
     effects = Effects(command=command)
     asked = decide(known, Call("run_command", {"command": command}, effects, str(tmp_path), (str(tmp_path),)))
     assert asked.reason == "link is outside the workspace, so it needs your approval."
+
+
+@pytest.mark.parametrize(
+    ("what", "expected"),
+    [
+        (call("run_command", command="echo " + "a" * 11_000_000), "The command has more than 131,071 bytes"),
+        (call("run_command", command="\n" * 11_000_000), "The command has more than 131,071 bytes"),
+        (call("run_command", command="rm " + "é" * 66_000), "The command has more than 131,071 bytes"),
+        (call("write_file", writes=("/w/" + "x" * 11_000_000,)), "A path has more than 4,095 bytes"),
+        (call(reads=("/w/" + "a/" * 5_500_000,)), "A path has more than 4,095 bytes"),
+        (call(reads=("/w/a",), given="é" * 3_000), "A path has more than 4,095 bytes"),
+    ],
+    ids=range(6),
+)
+def test_what_no_system_takes_is_refused_before_it_is_examined(what: Call, expected: str) -> None:
+    for mode in MODES:
+        decision = decide(policy(mode, rule("allow", "Bash"), yolo=True), what)
+        assert decision.outcome == "deny"
+        assert decision.reason.startswith(expected)
+
+
+def test_a_long_text_among_the_arguments_is_no_objection() -> None:
+    what = Call("write_file", {"path": "a", "content": "x" * 11_000_000}, Effects(writes=("/w/a",)), ROOT, (ROOT,))
+    assert decide(policy("accept-edits"), what).outcome == "allow"

@@ -166,6 +166,9 @@ def test_calls_in_the_record_are_read_by_the_parameters_of_today(tool: str) -> N
 def test_a_call_in_the_record_is_read_by_our_names() -> None:
     assert stored_arguments("Read", '{"filePath": "a", "explanation": "x"}') == {"path": "a"}
     assert stored_arguments("run_command", '{"cmd": ["ls", "a b"]}') == {"command": "ls 'a b'"}
+    listed = {"command": json.dumps(["rm", "a; ls", "&&", "$(id)"])}
+    assert stored_arguments("run_command", json.dumps(listed)) == {"command": "rm 'a; ls' '&&' '$(id)'"}
+    assert stored_arguments("run_command", '{"command": "[ -f a ]"}') == {"command": "[ -f a ]"}
     assert stored_arguments("mcp__x__read", '{"filePath": "a"}') == {"filePath": "a"}
     assert stored_arguments("Read", '["a"]') == {}
 
