@@ -68,6 +68,19 @@ def test_a_refused_image_does_not_block_the_session(tmp_path: Path, protocol: st
     assert "The server rejected the image mid.png" in json.dumps(ended.events)
     with server(LATER, protocol) as provider:
         later = run(tmp_path, provider, protocol, "-c", "-p", "plain question")
-        assert [request.status for request in provider.asked] == [400, 200]
+        assert [request.status for request in provider.asked] == [400, 200]  # another address, another server
     assert later.code == 0, later.stderr
     assert later.result["text"] == "Plain answer."
+
+
+def test_a_session_continues_without_the_image_that_its_server_refused(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    noise(tmp_path / "project" / "mid.png")
+    with server(READ + LATER, "anthropic") as provider:
+        assert run(tmp_path, provider, "anthropic", "-p", "Look").code == 0
+        later = run(tmp_path, provider, "anthropic", "-c", "-p", "plain question")
+        statuses = [request.status for request in provider.asked]
+        sent = [json.dumps(request.body["messages"][:4]) for request in provider.asked[2:]]
+    assert later.code == 0, later.stderr
+    assert statuses == [200, 400, 200, 200]
+    assert all("was left out: the server rejected it" in body for body in sent)

@@ -24,7 +24,7 @@ from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_int, as_object, compact, is_list
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
-from swecli.core.llm.refused_fields import refused_field, without_field
+from swecli.core.llm.refused_fields import IMAGE_REFUSAL, refused_field, without_field
 from swecli.core.llm.refused_parts import (
     ARGUMENTS,
     Build,
@@ -50,6 +50,7 @@ from swecli.core.llm.sent_images import (
     is_about_images,
     named,
     newest_images,
+    refusal_name,
     refuses_images,
     without_images,
 )
@@ -254,7 +255,12 @@ def _position(text: str, parameter: str) -> int:
 class Quarantine:
     """Parts of one conversation that one server refuses."""
 
-    def __init__(self) -> None:
+    def __init__(self, refused: Collection[str] = ()) -> None:
+        """``refused`` has the ``refusal_name`` of images that the server refused in earlier sessions."""
+        self._earlier = frozenset(name for name in refused if name.startswith(IMAGE_REFUSAL))
+        self._names: dict[str, str] = {}
+        self._news: list[ImagePart] = []
+        """Images that the server refused one by one, to be remembered once it has answered without them."""
         self._parts: list[Part] = []
         self._images: set[str] = set()
         """Data of the images that the server refused."""
@@ -285,6 +291,7 @@ class Quarantine:
         place = place_of(text)
         if is_about_images(error) and (images := self._refused_images(place, request, build)):
             self._images.update(image.data for image in images)
+            self._news += images if len(images) == 1 and error.kind == "bad_request" else []
             self._is_repeated = True
             return f"The server rejected {named(images)} of this conversation; swecli {_unsent(images)}: {_why(error)}"
         if error.kind != "bad_request" or error.status not in _COMPLAINTS:
@@ -326,17 +333,31 @@ class Quarantine:
             return ""
         return f"The server rejected the request; swecli repeats it without {named(self._suspects)}: {_why(error)}"
 
-    def settle(self, request: ModelRequest, *, answered: bool) -> None:
-        """Note the end of a request, as sent: suspects were the cause if it was answered without them."""
+    def settle(self, request: ModelRequest, *, answered: bool) -> list[str]:
+        """Note the end of a request, as sent: suspects were the cause if it was answered without them. Returns the
+        names of newly refused images."""
+        news, self._news = self._news, []
         if answered:
+            news += self._suspects if len(self._suspects) == 1 else []
             self._images.update(image.data for image in self._suspects)
             self._accepted.update(image.data for message in request.messages for image in images_of(message.parts))
         self._suspects, self._is_repeated = [], False
+        return list(map(refusal_name, news)) if answered else []
+
+    def refused_earlier(self, image: ImagePart) -> bool:
+        """Whether the server refused this image in an earlier session."""
+        if not self._earlier:
+            return False
+        if image.data not in self._names:
+            self._names[image.data] = refusal_name(image)
+        return self._names[image.data] in self._earlier
 
     def apply(self, request: ModelRequest) -> ModelRequest:
         refused = self._images.union(image.data for image in self._suspects)
-        if refused:
-            request = without_images(request, lambda image: REJECTED if image.data in refused else "")
+        if refused or self._earlier:
+            request = without_images(
+                request, lambda image: REJECTED if image.data in refused or self.refused_earlier(image) else ""
+            )
         if not self._parts and not self._thoughtless:
             return request
         return replace(request, messages=tuple(self._cleared(message) for message in request.messages))
@@ -439,7 +460,7 @@ class HttpModelClient:
         self._build = request_builder(config.target.origin.protocol)
         self._transport = Transport(config.base_url, config.timeouts)
         self._adjustments: list[Adjustment] = []
-        self._quarantine = Quarantine()
+        self._quarantine = Quarantine(config.target.refused)
         self._image_fit = ImageFit(config.target.dialect.images)
         self._told_images: set[str] = set()
         self._documents = SentDocuments(reads=_reads_documents(config.info, config.target))
@@ -550,7 +571,10 @@ class HttpModelClient:
                         error = to_provider_error(event.error, self._context)
                         event = StreamNotice(self._masker.mask_cut(change)) if change else Failed(error)
                     if isinstance(event, Finished | Failed):
-                        self._quarantine.settle(self._acceptable(request), answered=isinstance(event, Finished))
+                        whole = isinstance(event, Finished)
+                        for name in self._quarantine.settle(self._acceptable(request), answered=whole):
+                            if trouble := self._learn(name):
+                                yield StreamNotice(trouble)
                         event = _marked(event, wire, request.effort)
                         if isinstance(event, Finished):
                             self._accepted = wire.body
@@ -564,18 +588,20 @@ class HttpModelClient:
         """A sentence for each image that exceeds the server's limits, once."""
         if self._is_blind or not has_images(request):
             return []
+        images = images_of(part for message in request.messages for part in message.parts)
         reasons = self._image_fit.reasons(request)
-        new = [
-            image
-            for image in images_of(part for message in request.messages for part in message.parts)
-            if image.data in reasons and image.data not in self._told_images
-        ]
+        earlier = {image.data for image in images if self._quarantine.refused_earlier(image)}
+        reasons |= dict.fromkeys(earlier, f"{REJECTED} in an earlier request")
+        new = [image for image in images if image.data in reasons and image.data not in self._told_images]
         self._told_images.update(image.data for image in new)
         by_reason: dict[str, list[ImagePart]] = {}
         for image in new:
             by_reason.setdefault(reasons[image.data], []).append(image)
-        remedy = "" if reduces() else f" ({REDUCER} scales large images down)"
-        return [f"Not sent: {named(images)}: {reason}{remedy}." for reason, images in by_reason.items()]
+        hint = "" if reduces() else f" ({REDUCER} scales large images down)"
+        return [
+            f"Not sent: {named(images)}: {reason}{'' if reason.startswith(REJECTED) else hint}."
+            for reason, images in by_reason.items()
+        ]
 
     def _without_keys(self, failed: Failed) -> Failed:
         """Mask keys in an error: some servers quote a refused key, and errors are shown and stored."""

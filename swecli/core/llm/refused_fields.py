@@ -50,6 +50,8 @@ _MARKS: Mapping[str, str] = {
 }
 """What shows that a request has the field, if not its name as a key."""
 FIELDS = tuple(_NAMES)
+IMAGE_REFUSAL = "image:"
+"""Beginning of the name of an image that a server refused."""
 
 
 def refused_field(error: WireError, wire: WireRequest) -> str:
@@ -86,6 +88,8 @@ KEPT_DAYS = 30
 """Days after which a server may be asked again: it may have learned the field."""
 _MAX_BYTES = 1_000_000
 _MAX_HOSTS = 500
+_MAX_IMAGES = 100
+"""Images of one server."""
 _VERSION = 1
 
 
@@ -99,7 +103,8 @@ class RefusedFields:
     def find(self, host: str, today: date) -> tuple[str, ...]:
         fields = as_object(self._read().get(host))
         oldest = (today - timedelta(days=KEPT_DAYS)).isoformat()
-        return tuple(name for name in FIELDS if as_text(fields.get(name)) >= oldest)
+        images = (name for name in fields if name.startswith(IMAGE_REFUSAL))
+        return tuple(name for name in (*FIELDS, *images) if as_text(fields.get(name)) >= oldest)
 
     def learn(self, host: str, field: str, today: date) -> str:
         """Store a field. Returns a sentence for the user if that failed, else the empty string."""
@@ -108,6 +113,8 @@ class RefusedFields:
             with alone_in(self._path.parent):
                 hosts = self._read()
                 fields = {**as_object(hosts.pop(host, None)), field: today.isoformat()}
+                for name in [name for name in fields if name.startswith(IMAGE_REFUSAL)][:-_MAX_IMAGES]:
+                    del fields[name]
                 newest = dict([*hosts.items(), (host, fields)][-_MAX_HOSTS:])
                 text = json.dumps({"version": _VERSION, "hosts": newest}, ensure_ascii=False, indent=1)
                 write_whole(self._path, text + "\n")

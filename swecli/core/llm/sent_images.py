@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from swecli.core.images import ImageLimits, dimensions
 from swecli.core.llm.errors import WireError
+from swecli.core.llm.refused_fields import IMAGE_REFUSAL
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import ImagePart, Message, Part, TextPart, ToolResultPart
 from swecli.lazy_pattern import lazy_pattern
@@ -96,6 +98,11 @@ def named(images: Sequence[ImagePart]) -> str:
     if len(images) == 1:
         return f"the image {names[0]}" if names else "an image"
     return f"{len(images)} images ({', '.join(names[:3])}{', …' if len(names) > 3 else ''})" if names else "images"
+
+
+def refusal_name(image: ImagePart) -> str:
+    """The name under which a server's refusal of an image is remembered: nothing of the image but its hash."""
+    return f"{IMAGE_REFUSAL}{sha256(image.data.encode()).hexdigest()[:32]}"
 
 
 Reason = Callable[[ImagePart], str]

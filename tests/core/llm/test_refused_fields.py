@@ -92,3 +92,14 @@ def test_a_target_without_a_field_can_do_without_it() -> None:
     assert not target.capabilities.clear_at
     assert target.capabilities.binding
     assert target.refused == ("system", "display")
+
+
+def test_images_are_remembered_beside_fields_and_the_oldest_are_forgotten(tmp_path: Path) -> None:
+    fields = RefusedFields(tmp_path / "refused_fields.json")
+    assert fields.learn("a:1", "display", TODAY) == ""
+    for number in range(102):
+        assert fields.learn("a:1", f"image:{number}", TODAY) == ""
+    found = fields.find("a:1", TODAY)
+    assert found[:2] == ("display", "image:2")
+    assert len(found) == 101
+    assert fields.find("a:1", TODAY + timedelta(days=KEPT_DAYS + 1)) == ()

@@ -5,17 +5,20 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from swecli.core.images import ImageLimits
+from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.dialects import find_dialect
+from swecli.core.llm.providers import Overrides, ProviderConfig, resolve
 from swecli.core.llm.sent_images import ImageFit, without_images
 from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamNotice
 from swecli.core.protocol.messages import ImagePart, ToolResultPart
 from tests.core.llm.histories import assistant, call, request, result, user
-from tests.core.llm.raw_server import serve
-from tests.core.llm.test_text_tools_client import ask, chat, client_of, refusal
+from tests.core.llm.raw_server import RawServer, serve
+from tests.core.llm.test_text_tools_client import ask, chat, refusal
 
 
 def image(number: int, edge: int = 10, characters: int = 0) -> ImagePart:
@@ -32,6 +35,13 @@ def kept(conversation: ModelRequest, limits: ImageLimits) -> list[str]:
 
 def talk(*images: ImagePart) -> ModelRequest:
     return request(*(message for part in images for message in (user(part), assistant("seen"))))
+
+
+def client_of(
+    server: RawServer, learn: Callable[[str], str] = lambda name: "", refused: Sequence[str] = ()
+) -> HttpModelClient:
+    mine = ProviderConfig("mine", "openai-chat", server.url, local=True)
+    return HttpModelClient(resolve("mine/m", {}, [mine], overrides=Overrides(refused=lambda _: refused)), learn=learn)
 
 
 def test_a_single_image_over_a_limit_is_left_out_with_the_figures() -> None:
@@ -158,3 +168,35 @@ async def test_images_that_were_not_the_cause_come_back() -> None:
         sent = [json.dumps(received.body).count("data:image") for received in server.requests]
         assert sent == [1, 0, 1]
         await client.close()
+
+
+async def test_a_refused_image_is_remembered_for_later_sessions() -> None:
+    """Thoughts after it are bound to the sentence in its place, so that it must not return with a resume."""
+    stored: list[str] = []
+    message = "messages.0.content.0.image.source.base64: Could not process image"
+    async with serve(refusal(message), chat("ok")) as server:
+        first = client_of(server, learn=lambda name: stored.append(name) or "")
+        await ask(first, talk(image(1)))
+        await first.close()
+        later = client_of(server, refused=stored)
+        events = await ask(later, talk(image(1), image(2)))
+        await later.close()
+        sent = [json.dumps(received.body) for received in server.requests]
+    assert len(stored) == 1
+    assert stored[0].startswith("image:")
+    assert [body.count("data:image") for body in sent] == [1, 0, 1]
+    assert StreamNotice("Not sent: the image 1.png: the server rejected it in an earlier request.") in events
+    replaced = "[The image 1.png (image/png) was left out: the server rejected it.]"
+    assert all(replaced in body for body in sent[1:])
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(413, "Request Entity Too Large"), (500, "failed to decode image bytes")]
+)
+async def test_what_may_be_no_fault_of_the_image_is_not_remembered(status: int, message: str) -> None:
+    stored: list[str] = []
+    async with serve(refusal(message, status), chat("ok")) as server:
+        client = client_of(server, learn=lambda name: stored.append(name) or "")
+        assert isinstance((await ask(client, talk(image(1))))[-1], Finished)
+        await client.close()
+    assert stored == []
