@@ -4,6 +4,8 @@ rust-analyzer (Debian: apt-get install chromium clangd gopls golang-go).
 
     make test-interop
 
+Captured requests are checked against the types of the vendors' newest SDKs (``ARGS=tests/interop/test_sdk_types.py``).
+
 Installs ``litellm[proxy]`` from the package index into build/interop (about 750 MB) the first time. Nothing leaves this
 machine but that: the proxy answers from its own mock or from a scripted server.
 """
@@ -89,6 +91,20 @@ def installed_clients() -> Path:
     return CLIENTS
 
 
+SDKS = ROOT / "build" / "interop-sdks"
+VENDORS = ("anthropic", "openai", "google-genai")
+
+
+def installed_sdks() -> Path:
+    """The Python that has the vendors' SDKs, always the newest ones: their types say what requests may contain."""
+    python = SDKS / "bin" / "python"
+    if not python.exists():
+        venv.create(SDKS, with_pip=True, clear=True)
+    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade", *VENDORS]
+    subprocess.run(command, check=True)
+    return python
+
+
 def main() -> int:
     """Install what is missing and run the tests."""
     try:
@@ -97,6 +113,7 @@ def main() -> int:
             "_MCP": installed_servers(),
             "_LSP": installed_language_servers(),
             "_ACP": installed_clients(),
+            "_SDK": installed_sdks(),
         }
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"Not everything could be installed: {error}", file=sys.stderr)
