@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.protocols.arguments import IdAlphabet, rewrite_id
@@ -193,6 +194,12 @@ class TestGemini:
         assert first.call_id != second.call_id
         sent = self.contents(message, result(first.call_id))
         assert "id" not in sent[1]["parts"][0]["functionResponse"]
+
+    def test_an_own_call_without_its_signature_gets_a_stand_in(self) -> None:
+        own = replace(call("c1"), opaque=Opaque(self.to.origin, {"id": "call-7"}))
+        contents = self.contents(user("a"), assistant(own, origin=self.to.origin), result("c1"))
+        assert contents[1]["parts"][0]["thoughtSignature"] == STAND_IN
+        assert contents[1]["parts"][0]["functionCall"]["id"] == "call-7"
 
     def test_calls_of_other_models_get_a_stand_in(self) -> None:
         foreign = decoded(target("gemini-generate", model="gemini-3-flash"), "parallel-calls-first-signed")

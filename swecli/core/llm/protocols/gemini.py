@@ -126,8 +126,9 @@ def _model_parts(message: Message, target: Target, given: dict[str, str]) -> lis
             call: JsonObject = {"name": part.name, "args": arguments_object(part.arguments, message)}
             if (call_id := data.pop("id", None)) is not None:
                 given[part.call_id] = call["id"] = str(call_id)
-            # The first call of each message must have one: another model's has none, nor one that was rejected.
-            if first_call and not data and target.dialect.signature_dummy:
+            # The first call of each message must have one: another model's has none, nor one that was rejected, nor
+            # one whose signature a gateway left out.
+            if first_call and "thoughtSignature" not in data and target.dialect.signature_dummy:
                 data["thoughtSignature"] = target.dialect.signature_dummy
             first_call = False
             out.append({"functionCall": call, **data})
