@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing
 from typing import TypeVar
 
@@ -24,19 +24,8 @@ from swecli.core.llm.framing import BodyParser
 from swecli.core.llm.json_values import JsonObject, as_int, as_object, compact, is_list
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
-from swecli.core.llm.refused_fields import IMAGE_REFUSAL, refused_field, without_field
-from swecli.core.llm.refused_parts import (
-    ARGUMENTS,
-    Build,
-    Place,
-    has_thoughts,
-    name_of,
-    parts_at,
-    place_of,
-    replacement,
-    unread_calls,
-    without_thoughts,
-)
+from swecli.core.llm.quarantine import COMPLAINTS, Quarantine
+from swecli.core.llm.refused_fields import refused_field, without_field
 from swecli.core.llm.remedies import ErrorContext, KeySource
 from swecli.core.llm.role_complaints import suitable_dialect
 from swecli.core.llm.secrets import Masker, key_values
@@ -47,10 +36,7 @@ from swecli.core.llm.sent_images import (
     ImageFit,
     has_images,
     images_of,
-    is_about_images,
     named,
-    newest_images,
-    refusal_name,
     refuses_images,
     without_images,
 )
@@ -67,7 +53,7 @@ from swecli.core.llm.types import (
 )
 from swecli.core.llm.web_searches import REFUSED as SEARCH_REFUSED
 from swecli.core.llm.web_searches import obstacle, refuses_search
-from swecli.core.protocol.messages import ImagePart, Message, Part, ProviderReport
+from swecli.core.protocol.messages import ImagePart, ProviderReport
 from swecli.lazy_pattern import lazy_pattern
 
 _REFUSED = lazy_pattern(
@@ -159,7 +145,7 @@ def _output_limit(text: str, body: JsonObject) -> Adjustment | None:
 def find_adjustment(error: WireError, request: WireRequest) -> Adjustment | None:
     """The change that makes the server accept the request, if the error is about an optional parameter or the length of
     the answer."""
-    if error.kind != "bad_request" or error.status not in _COMPLAINTS:
+    if error.kind != "bad_request" or error.status not in COMPLAINTS:
         return None
     text = f"{error.parameter} {error.words} {error.code or ''}"
     if (lower := _output_limit(text, request.body)) is not None:
@@ -252,132 +238,6 @@ def _position(text: str, parameter: str) -> int:
     return match.start() if match else -1
 
 
-class Quarantine:
-    """Parts of one conversation that one server refuses."""
-
-    def __init__(self, refused: Collection[str] = ()) -> None:
-        """``refused`` has the ``refusal_name`` of images that the server refused in earlier sessions."""
-        self._earlier = frozenset(name for name in refused if name.startswith(IMAGE_REFUSAL))
-        self._names: dict[str, str] = {}
-        self._news: list[ImagePart] = []
-        """Images that the server refused one by one, to be remembered once it has answered without them."""
-        self._parts: list[Part] = []
-        self._images: set[str] = set()
-        """Data of the images that the server refused."""
-        self._suspects: list[ImagePart] = []
-        """Images that may be the cause of a complaint that does not name them."""
-        self._accepted: set[str] = set()
-        """Data of the images that the server has answered."""
-        self._is_repeated = False
-        """Whether the request is already a repetition without some of its images."""
-        self._thoughtless: set[str] = set()
-        self._read_arguments = False
-        """Whether the server has already complained about arguments."""
-
-    def take(self, error: WireError, request: ModelRequest, build: Build) -> str:
-        """Quarantine the parts of a server's complaint. ``request`` is as sent. Returns a sentence for the user; empty
-        if no part can be left out."""
-        if error.kind in ("bad_request", "server", "unknown") and ARGUMENTS.search(error.words):
-            calls = unread_calls(request, everything=self._read_arguments)
-            if calls:
-                self._read_arguments = True
-                self._parts += calls
-                sentence = error.message[:200]
-                return f"The server cannot read the arguments of earlier calls; swecli no longer sends them: {sentence}"
-            return ""
-        text = f"{error.parameter} {error.words}"
-        if (first := refused_from(error, request, build)) is not None:
-            return self._strip(request, first)
-        place = place_of(text)
-        if is_about_images(error) and (images := self._refused_images(place, request, build)):
-            self._images.update(image.data for image in images)
-            self._news += images if len(images) == 1 and error.kind == "bad_request" else []
-            self._is_repeated = True
-            return f"The server rejected {named(images)} of this conversation; swecli {_unsent(images)}: {_why(error)}"
-        if error.kind != "bad_request" or error.status not in _COMPLAINTS:
-            return ""
-        refused = parts_at(place, request, build) if place is not None else []
-        if not refused:
-            return ""
-        self._parts += refused
-        what = " and ".join(dict.fromkeys(name_of(part) for part in refused))
-        return f"The server rejected {what} of this conversation; swecli no longer sends it: {_why(error)}"
-
-    def _strip(self, request: ModelRequest, first: int) -> str:
-        """Send no thoughts of these messages, from an invalid one to the end: a gap would make those behind it invalid,
-        too."""
-        whole = [message.id for message in request.messages if has_thoughts(message)]
-        invalid = [message.id for message in request.messages[first:] if has_thoughts(message)]
-        self._thoughtless.update(invalid)
-        what = "it" if len(invalid) == len(whole) else f"that of the newest {len(invalid)} of {len(whole)} answers"
-        return f"The server rejected the model's earlier reasoning; swecli no longer sends {what}."
-
-    def _refused_images(self, place: Place | None, request: ModelRequest, build: Build) -> list[ImagePart]:
-        """The images that a complaint about images means: the ones at the place that it names, else the newest; on a
-        second complaint of that kind all, so that images never keep a session from going on."""
-        there = images_of(parts_at(place, request, build)) if place is not None else []
-        if there:
-            return there
-        if self._is_repeated:
-            return images_of(part for message in request.messages for part in message.parts)
-        return newest_images(request)
-
-    def suspect(self, error: WireError, request: ModelRequest) -> str:
-        """Leave out the images that the server has never accepted, if it refuses a request without naming the cause:
-        some servers say no more of an image. ``request`` is as sent. Returns a sentence for the user; empty without
-        such images."""
-        if error.kind != "bad_request" or error.status not in _COMPLAINTS or self._suspects:
-            return ""
-        self._suspects = [image for image in newest_images(request) if image.data not in self._accepted]
-        if not self._suspects:
-            return ""
-        return f"The server rejected the request; swecli repeats it without {named(self._suspects)}: {_why(error)}"
-
-    def settle(self, request: ModelRequest, *, answered: bool) -> list[str]:
-        """Note the end of a request, as sent: suspects were the cause if it was answered without them. Returns the
-        names of newly refused images."""
-        news, self._news = self._news, []
-        if answered:
-            news += self._suspects if len(self._suspects) == 1 else []
-            self._images.update(image.data for image in self._suspects)
-            self._accepted.update(image.data for message in request.messages for image in images_of(message.parts))
-        self._suspects, self._is_repeated = [], False
-        return list(map(refusal_name, news)) if answered else []
-
-    def refused_earlier(self, image: ImagePart) -> bool:
-        """Whether the server refused this image in an earlier session."""
-        if not self._earlier:
-            return False
-        if image.data not in self._names:
-            self._names[image.data] = refusal_name(image)
-        return self._names[image.data] in self._earlier
-
-    def apply(self, request: ModelRequest) -> ModelRequest:
-        refused = self._images.union(image.data for image in self._suspects)
-        if refused or self._earlier:
-            request = without_images(
-                request, lambda image: REJECTED if image.data in refused or self.refused_earlier(image) else ""
-            )
-        if not self._parts and not self._thoughtless:
-            return request
-        return replace(request, messages=tuple(self._cleared(message) for message in request.messages))
-
-    def _cleared(self, message: Message) -> Message:
-        parts: Sequence[Part] = message.parts
-        if message.id in self._thoughtless:
-            parts = [bare for part in parts if (bare := without_thoughts(part)) is not None]
-        kept = [made for part in parts if (made := replacement(part) if part in self._parts else part) is not None]
-        return structs.replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
-
-
-def _unsent(images: Sequence[ImagePart]) -> str:
-    return f"no longer sends {'it' if len(images) == 1 else 'them'}"
-
-
-def _why(error: WireError) -> str:
-    return error.message[:200]
-
-
 _T = TypeVar("_T")
 _WITHOUT_FILES = "ollama-chat"
 """The protocol that has no form for a file."""
@@ -387,7 +247,6 @@ NO_CLEARING = "context.server_clearing has no effect with this model: only Anthr
 _LETS_DROP = "swecli lets the provider drop only that reasoning."
 CHANGED = "The server refused a request like one before it; swecli repeats it as it now sends that one."
 _OF_FORM = ("bad_request", "not_found", "server", "unknown")
-_COMPLAINTS = (200, 400, 422)  # statuses of complaints about a part of the request; 200: in a stream
 _MAX_CHANGES = 6
 """Limit on changing and repeating a request after complaints about optional parts."""
 CHARACTERS_PER_TOKEN = 16

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.client import ClientConfig, HttpModelClient, Quarantine
+from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.errors import read_body
 from swecli.core.llm.protocols.registry import request_builder
+from swecli.core.llm.quarantine import Quarantine
 from swecli.core.llm.types import Failed, Finished, ModelInfo, ModelRequest, StreamNotice, SystemBlock
 from swecli.core.protocol.messages import (
     ImagePart,
