@@ -14,10 +14,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from swecli.core.llm.capabilities import Capabilities
 from swecli.core.llm.providers import Overrides
-from swecli.core.llm.types import ServerClearing
+from swecli.core.llm.types import AnswerFormat, ServerClearing, WebSearch
 from swecli.core.protocol.messages import ImagePart, TextPart
+from tests.core.llm.histories import TOOL, build, request, target, user
 from tests.core.llm.talks import Talk, server_script
+from tests.core.llm.test_echo import outputs
+from tests.core.llm.test_web_searches import CALL, OPENED, SAID, SEARCHED, decode, message_of
 from tests.support.loopback import LoopbackServer
 from tests.support.strict_anthropic import AnthropicRules
 from tests.support.strict_gemini import GeminiRules
@@ -74,6 +78,35 @@ async def test_requests_fit_the_types_of_the_newest_sdks() -> None:
     assert all(len(requests) >= 5 for requests in bodies.values())
     answer = _checked(bodies)
     assert answer["problems"] == {protocol: [] for protocol in bodies}
+
+
+SCHEMA = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+MODELS = {
+    "anthropic-messages": "claude-opus-5-5",
+    "openai-responses": "gpt-6-sol",
+    "openai-chat": "gpt-6-sol",
+    "gemini-generate": "gemini-3.8-flash",
+}
+
+
+def test_requests_with_search_and_answer_formats_fit_the_types() -> None:
+    searches = (None, WebSearch(), WebSearch(left=0), WebSearch(allowed_domains=("example.org",)))
+    able = Capabilities(output_format=True, web_search=True)
+    bodies: dict[str, list[dict[str, Any]]] = {}
+    for protocol, model in MODELS.items():
+        to = replace(target(protocol, model=model), capabilities=able)
+        bodies[protocol] = [
+            build(request(user("hi"), tools=(TOOL,), web_search=search, answer_format=form), to)
+            for search in searches
+            for form in (None, AnswerFormat(SCHEMA))
+        ]
+    to = replace(target("anthropic-messages", model=MODELS["anthropic-messages"]), capabilities=able)
+    answer = message_of(decode(to, SEARCHED))
+    bodies["anthropic-messages"].append(build(request(user("hi"), answer, user("go on"), web_search=WebSearch()), to))
+    to = replace(target("openai-responses", model=MODELS["openai-responses"]), capabilities=able)
+    answer = message_of(decode(to, outputs(CALL, OPENED, SAID)))
+    bodies["openai-responses"].append(build(request(user("hi"), answer, user("go on"), web_search=WebSearch()), to))
+    assert _checked(bodies)["problems"] == {protocol: [] for protocol in bodies}
 
 
 async def test_what_the_types_do_not_have_is_found() -> None:
