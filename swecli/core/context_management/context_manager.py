@@ -244,8 +244,10 @@ class ContextManager:
 
     def aside(self, messages: Sequence[Message], info: ModelInfo, session: str) -> ModelRequest:
         """A side request about the conversation, not part of it. Prompt and tools are the same, so that the provider's
-        cache still matches."""
-        return self._request(messages, info, session=session)
+        cache still matches; the web is not searched where that needs no other tools."""
+        request = self._request(messages, info, session=session)
+        wish = request.web_search
+        return request if wish is None else replace(request, web_search=replace(wish, left=0))
 
     def why_blocked(self, budget: Budget) -> str:
         """Reason for a block after a failed compaction."""
