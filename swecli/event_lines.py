@@ -233,7 +233,7 @@ class EventLines:
         match started.kind:
             case "text" | "reasoning":
                 self._end_text(completed.item, _STREAMED[started.kind], text, ending)
-            case "note":
+            case "note" if not started.name:  # those on a topic repeat what the user sees elsewhere
                 self.say([started.title])
             case "user":
                 self._user(started, completed, text)

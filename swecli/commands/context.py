@@ -220,6 +220,7 @@ def _table(plan: CompactionPlan) -> TableBlock:
         ("summary (estimate)", "1" if plan.summary_allowance else "0", number(plan.summary_allowance)),
         ("whole request, before and after", "", f"{number(plan.tokens_before)} -> {number(plan.tokens_after)}"),
         ("re-sent uncached", "", number(plan.rewritten_tokens)),
+        *((("the model's thoughts that are lost", number(plan.thoughts), ""),) if plan.thoughts else ()),
     )
     return TableBlock(("", "messages", "tokens"), (*rows, *_costs(plan)), "If you compact now")
 

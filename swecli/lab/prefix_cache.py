@@ -90,8 +90,7 @@ class PrefixCache(Struct):
             if request.messages[index].parts:
                 marks.append(chain.ends[index] - 1)
         self._newest = chain
-        tail = self.tokens(request.tail) if request.tail else 0
-        return self._charged(chain.digests, chain.sizes, marks, tail)
+        return self._charged(chain.digests, chain.sizes, marks)
 
     def _continued(self, chain: _Chain, start: tuple[int, int], messages: Sequence[Message]) -> _Chain:
         """The chain of the fixed part with the messages; reuses the part shared with the newest request."""
@@ -111,9 +110,7 @@ class PrefixCache(Struct):
             chain.ends.append(len(chain.digests))
         return chain
 
-    def charge_blocks(
-        self, blocks: Sequence[tuple[int, int]], marks: list[int], tail: int = 0, model: str = ""
-    ) -> Charge:
+    def charge_blocks(self, blocks: Sequence[tuple[int, int]], marks: list[int], model: str = "") -> Charge:
         """Charge content blocks given by hash and tokens, with the indexes of those that have a breakpoint.
 
         Raises:
@@ -122,15 +119,15 @@ class PrefixCache(Struct):
         chain = _Chain(hash(model))
         for key, tokens in blocks:
             chain.add(key, tokens)
-        return self._charged(chain.digests, chain.sizes, marks, tail)
+        return self._charged(chain.digests, chain.sizes, marks)
 
-    def _charged(self, chain: list[int], sizes: list[int], marks: list[int], tail: int) -> Charge:
+    def _charged(self, chain: list[int], sizes: list[int], marks: list[int]) -> Charge:
         if len(marks) > MOST_MARKS:
             raise ValueError(f"{len(marks)} breakpoints; {MOST_MARKS} are allowed")
         now = self.clock()
         if self.style == "automatic":
-            return self._automatic(chain, sizes, tail, now)
-        return self._marked(chain, sizes, marks, tail, now)
+            return self._automatic(chain, sizes, now)
+        return self._marked(chain, sizes, marks, now)
 
     def _has(self, digest: int, now: float) -> bool:
         used = self._kept.get(digest)
@@ -144,7 +141,7 @@ class PrefixCache(Struct):
             known = self._known[role, id(part)] = (part, hash((role, _key(part))), self.tokens(block))
         return hash((known[1], first)), known[2]
 
-    def _marked(self, chain: list[int], sizes: list[int], marks: list[int], tail: int, now: float) -> Charge:
+    def _marked(self, chain: list[int], sizes: list[int], marks: list[int], now: float) -> Charge:
         hit = -1
         for mark in marks:
             for at in range(mark, max(-1, mark - LOOKBACK), -1):
@@ -157,15 +154,15 @@ class PrefixCache(Struct):
                 self._kept[chain[at]] = now
         read = sizes[hit] if hit >= 0 else 0
         write = max(0, (sizes[written] if written >= 0 else 0) - read)
-        total = (sizes[-1] if sizes else 0) + tail
+        total = sizes[-1] if sizes else 0
         return Charge(read, write, total - read - write)
 
-    def _automatic(self, chain: list[int], sizes: list[int], tail: int, now: float) -> Charge:
+    def _automatic(self, chain: list[int], sizes: list[int], now: float) -> Charge:
         hit = next((at for at in range(len(chain) - 1, -1, -1) if self._has(chain[at], now)), -1)
         self._kept.update(dict.fromkeys(chain, now))
         read = sizes[hit] if hit >= 0 else 0
         read = read // STEP * STEP if read >= self.minimum else 0
-        total = (sizes[-1] if sizes else 0) + tail
+        total = sizes[-1] if sizes else 0
         return Charge(read, 0, total - read)
 
 

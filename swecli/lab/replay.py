@@ -22,7 +22,7 @@ from swecli.core.context_management.counter import CountsTokens, PieceEstimator,
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.prompt import PromptTexts, tail_text, usage_note
+from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.recorder import EventLog, Recorder
 from swecli.core.engine.services import Connection, Services, Workspace
@@ -37,7 +37,7 @@ from swecli.core.llm.types import (
     ToolSchema,
 )
 from swecli.core.permissions.types import Decision
-from swecli.core.protocol.budget import TAIL, Budget
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Compact
 from swecli.core.protocol.events import (
     MAIN,
@@ -355,8 +355,7 @@ class _Replay:
             and body.trigger != "manual"
             and len(self._result.points) < len(self._steps)
         ):
-            step = self._steps[len(self._result.points)]
-            self._scale = body.tokens_before / max(1, self._prepared(self._tail_of(step.budget)).budget.used)
+            self._scale = body.tokens_before / max(1, self._prepared().budget.used)
         self._take(body)
         if isinstance(body, CompactionCompleted):
             summarised = any(entry.id == body.item for entry in body.view)
@@ -393,15 +392,14 @@ class _Replay:
     # --- requests ---------------------------------------------------------------------------------------------
 
     async def _step(self, step: StepStarted) -> None:
-        tail = self._tail_of(step.budget)
-        prepared = self._prepared(tail)
+        prepared = self._prepared()
         if not self._strategy.recorded:
             view = {entry.id for entry in self._recorder.ledger.view}
             at = len(self._result.points)
             self._client.recorded = self._baseline[at].summary if self._baseline is not None else None
             judged = replace(prepared, budget=self._judged(prepared.budget, step.budget))
             if await self._compactions.before_request(judged, self._client):
-                prepared = self._prepared(tail)
+                prepared = self._prepared()
                 grown = {entry.id for entry in self._recorder.ledger.view} - view
                 self._changed = "compacted" if grown else "cleared"
         if self._changed:
@@ -434,19 +432,9 @@ class _Replay:
         level = level_of(upper, measured.effective, self._strategy.limits)
         return structs.replace(measured, used=used, upper=upper, level=level)
 
-    def _prepared(self, tail: str) -> PreparedRequest:
+    def _prepared(self) -> PreparedRequest:
         messages = project(self._recorder.ledger)
-        notes = (tail,) if tail else ()
-        return self._context.prepare(messages, info=self._recording.info, session=self._recorder.session, notes=notes)
-
-    def _tail_of(self, budget: Budget) -> str:
-        """Replacement for the notes at the end of this request, at their recorded size. Notes about a filling context
-        are built again."""
-        tokens = next((part.tokens for part in budget.components if part.name == TAIL), 0)
-        if not tokens:
-            return ""
-        left = tokens - self._count(tail_text(notes=(usage_note(budget, can_compact=False), "x")))
-        return FILLER * max(0, round(left / self._filler))
+        return self._context.prepare(messages, info=self._recording.info, session=self._recorder.session)
 
     def _answered(self, body: ModelResponded) -> None:
         """The provider's reported usage, transferred to this version of the request."""

@@ -120,7 +120,7 @@ async def next_request(folder: Path, history: Sequence[Event]) -> object:
     async with bench(AGAIN, folder, history=history) as b:
         await b.say("And now?")
         request = b.model.requests[-1]
-        return request.system, request.tools, request.messages, request.tail
+        return request.system, request.tools, request.messages
 
 
 def test_beside_the_original_it_is_another_session_with_its_own_results(tmp_path: Path) -> None:

@@ -25,18 +25,18 @@ def said(*texts: str) -> tuple[Message, ...]:
     return tuple(Message(roles[at % 2], (TextPart(text),), f"m{at}") for at, text in enumerate(texts))
 
 
-def request(*texts: str, marks: tuple[int, ...] | None = None, tail: str = "") -> ModelRequest:
+def request(*texts: str, marks: tuple[int, ...] | None = None) -> ModelRequest:
     system = (SystemBlock("2000 rules", breakpoint=True),)
     tools = (ToolSchema("read", "", {}),)
     last = (len(texts) - 1,) if marks is None else marks
-    return ModelRequest(system, tools, said(*texts), last, tail=tail)
+    return ModelRequest(system, tools, said(*texts), last)
 
 
 def test_what_was_marked_is_read_the_next_time() -> None:
     cache = PrefixCache(tokens)
     assert cache.charge(request("500 a")) == Charge(0, 2_600, 0)
-    assert cache.charge(request("500 a", "50 b", "300 c", tail="7 note")) == Charge(2_600, 350, 7)
-    assert cache.charge(request("500 a", "50 b", "300 c", "9 d", "1 e", tail="8 note")) == Charge(2_950, 10, 8)
+    assert cache.charge(request("500 a", "50 b", "300 c")) == Charge(2_600, 350, 0)
+    assert cache.charge(request("500 a", "50 b", "300 c", "9 d", "1 e")) == Charge(2_950, 10, 0)
 
 
 def test_a_change_is_missed_from_there_on() -> None:

@@ -121,7 +121,7 @@ class RandomModel:
         self._number = 0
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        size = sum(map(self._tokens, blocks_of(request)[0])) + self._tokens(request.tail)
+        size = sum(map(self._tokens, blocks_of(request)[0]))
         assert self.info.window is not None
         summary = request.messages[-1].id.startswith("compaction")
         # A summary of the whole conversation may use what is kept for a turn's answer; it goes by its likely size, as
@@ -234,7 +234,7 @@ class Witness:
 
 
 def check_prefix(before: ModelRequest, now: ModelRequest) -> None:
-    """The new request begins with the old one, tails aside."""
+    """The new request begins with the old one."""
     assert now.tools == before.tools
     assert [block.text for block in now.system] == [block.text for block in before.system]
     assert len(now.messages) >= len(before.messages)

@@ -194,7 +194,7 @@ class LoopbackServer(ServerThread):
             await _send(received, writer, wire.refusal(Fault("bad_request", message=str(error))))
             return
         ids = (f"{wire.id_prefix}{facts.calls + number}" for number in range(1, len(step.calls) + 1))
-        usage = self._usage.measure(wire.prefix(received.body), "", step)
+        usage = self._usage.measure(wire.prefix(received.body), step)
         model = str(received.body.get("model", "")) or model_of(received.path)
         answering = Answering(received.body, model, len(self.asked), usage, received.headers)
         await asyncio.sleep(step.wait if self.manners.play_delays else 0)

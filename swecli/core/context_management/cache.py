@@ -74,6 +74,7 @@ BreakKind = Literal[
     "edit",
     "expired",
     "provider",
+    "defect",
 ]
 
 
@@ -174,7 +175,9 @@ class CacheWatch:
     def observe(self, watched: WatchedRequest, usage: Usage | None) -> CacheMiss | None:
         """Record a request and its reported usage. Returns the miss, if it was one."""
         previous, request, before = self._previous, watched.request, self.newest
-        unchanged = before is not None and request.tools == before.tools and _texts(request) == _texts(before)
+        unchanged = (
+            before is not None and request.first_tools == before.first_tools and _texts(request) == _texts(before)
+        )
         prefix = (
             structs.replace(previous.prefix, effort=request.effort)
             if previous is not None and unchanged
@@ -229,7 +232,7 @@ def _fresh_share(watched: WatchedRequest, before: Sequence[Message]) -> float:
     fresh = sum(size for size, message in zip(sizes, request.messages, strict=True) if message.id not in known)
     fixed = sum(map(len, _texts(request)))
     fixed += sum(len(tool.description) + len(compact(tool.parameters)) for tool in request.tools)
-    return fresh / max(1, sum(sizes) + fixed + len(request.tail))
+    return fresh / max(1, sum(sizes) + fixed)
 
 
 def _texts(request: ModelRequest) -> tuple[str, ...]:
@@ -240,7 +243,7 @@ def prefix_of(request: ModelRequest, names: Mapping[str, str]) -> PromptPrefix:
     """Prefix of a request; ``names`` gives the component of a system block by its text."""
     tools = tuple(
         PromptPart(tool.name, _digest(compact([tool.description, tool.parameters])), tool.source)
-        for tool in request.tools
+        for tool in request.first_tools
     )
     system = tuple(PromptPart(names.get(text, SYSTEM), _digest(text)) for text in _texts(request))
     return PromptPrefix(tools, system, request.effort)

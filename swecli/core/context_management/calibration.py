@@ -101,13 +101,12 @@ class Learned(Struct, frozen=True):
 
 
 class Sent(Struct, frozen=True):
-    """Estimates of one request: its fixed part (system prompt and tools), its messages and its tail."""
+    """Estimates of one request: its fixed part (system prompt and tools) and its messages."""
 
     fixed: object
     """Identifies the fixed part: equal values mean equal bytes."""
     fixed_tokens: int
     messages: tuple[MessageSize, ...]
-    tail_tokens: int
 
 
 class Prediction(Struct, frozen=True):
@@ -122,7 +121,6 @@ class Prediction(Struct, frozen=True):
     anchored: bool
     fixed: float
     messages: Mapping[str, float]
-    tail: float
     missed: float = 0.0
 
 
@@ -248,9 +246,8 @@ class Calibration:
         new = sent.messages[len(anchor.messages) :] if anchor is not None else sent.messages
         if anchor is not None:
             self._settle_answer(new, anchor)
-        tail = ratio * sent.tail_tokens
         fixed *= scale
-        estimated = tail if fixed_known else tail + fixed
+        estimated = 0.0 if fixed_known else fixed
         members = self._anchored if anchor is None and self._anchor is not None else frozenset[MessageSize]()
         for size in new:
             factor = self._reported(size)
@@ -258,8 +255,8 @@ class Calibration:
                 factor = self._factor(size)
                 estimated += factor * size.total
             sums.add(size, factor * (scale if members and _is_among(size, members) else 1.0))
-        total = fixed + tail + sums.true
-        return Prediction(max(0.0, total), estimated, self._anchor is not None, fixed, sums.shares, tail, self._missed)
+        total = fixed + sums.true
+        return Prediction(max(0.0, total), estimated, self._anchor is not None, fixed, sums.shares, self._missed)
 
     def tokens_per_estimated(self, sizes: Iterable[MessageSize]) -> list[float]:
         """The factor that ``predict`` applies to each message's estimate."""
@@ -304,7 +301,7 @@ class Calibration:
         before = self._anchor if self._extends_anchor(sent) else None
         sums = before.sums.copy() if before is not None else _Sums()
         new = sent.messages[len(before.messages) :] if before is not None else sent.messages
-        everything = sent.fixed_tokens + sent.tail_tokens + sums.estimated + sum(size.total for size in new)
+        everything = sent.fixed_tokens + sums.estimated + sum(size.total for size in new)
         if (
             reported is not None
             and _is_cut_size(reported, window)
@@ -317,7 +314,7 @@ class Calibration:
         fresh = sum(size.total for size in new)
         if not self._plausible(reported, everything, before, fresh, window):
             return "" if self._forget() else "too much"
-        prompt = reported - self.ratio * sent.tail_tokens
+        prompt = float(reported)
         if self._fixed_tokens is None or sent.fixed != self._fixed:
             self._begin(sent, prompt)
         else:
@@ -343,7 +340,7 @@ class Calibration:
         reports the only one. It counts only where the request is larger than predicted, because it may include the
         answer's limit."""
         predicted, known = self.predict(sent).total, self._extends_anchor(sent)
-        everything = sent.fixed_tokens + sent.tail_tokens + sum(size.total for size in sent.messages)
+        everything = sent.fixed_tokens + sum(size.total for size in sent.messages)
         if prompt <= predicted or not self._plausible(prompt, everything, None, everything, window):
             return
         if self._fixed is None or sent.fixed == self._fixed:  # not a transcript beside the conversation

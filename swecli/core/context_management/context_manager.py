@@ -14,7 +14,7 @@ from swecli.core.context_management.budget import (
     Limits,
     gate_reason,
 )
-from swecli.core.context_management.cache import CacheMiss, CacheWatch, SentPrompt, WatchedRequest
+from swecli.core.context_management.cache import CacheMiss, CacheWatch, SentPrompt, WatchedRequest, prefix_of
 from swecli.core.context_management.calibration import Doubt
 from swecli.core.context_management.counter import IMAGE_TOKENS, texts_of
 from swecli.core.context_management.ledger import Entry, Ledger
@@ -31,17 +31,15 @@ from swecli.core.context_management.prompt import (
     SystemPrompt,
     build_request,
     fit_output,
-    tail_text,
 )
-from swecli.core.context_management.prompts import read_prompt
-from swecli.core.llm.types import AnswerFormat, ModelInfo, ModelRequest, ToolSchema, WebSearch
-from swecli.core.protocol.blocks import Todo
+from swecli.core.context_management.thoughts import root_of
+from swecli.core.llm.types import Announcement, AnswerFormat, ModelInfo, ModelRequest, ToolSchema, WebSearch
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.events import Mode, PromptPrefix, ViewEntry
+from swecli.core.protocol.events import PromptPrefix, ViewEntry
 from swecli.core.protocol.messages import ImagePart, Message, ToolResultPart, Usage
 
 NEAR = 0.9
-"""Share of the warning level from which on counts are exact, because the tail adds to them."""
+"""Share of the warning level from which on counts are exact, because notes add to them."""
 
 
 COMPACT_TOOL = "compact_context"
@@ -104,14 +102,18 @@ class ContextManager:
         self._prompt = SystemPrompt(tools, lean_tools, special_tools, texts, self.limits)
         self._fixed: tuple[ModelInfo, Prompt, tuple[ToolSchema, ...]] | None = None
         """What every request to this model has: prompt and tools."""
+        self._root: tuple[object, object, int] | None = None
+        """The number that identifies the fixed part with these tools added to it."""
         self.unattended = texts.headless
-        """Whether the prompt says that the run is unattended."""
+        """Whether nobody can answer in this run."""
         self.web_search: WebSearch | None = None
         """The provider's web search, from the first request on, as the tools; None = off."""
         self.answer_format: AnswerFormat | None = None
         """Format of the answers in the conversation."""
         self.added_tools: tuple[ToolSchema, ...] = ()
         """Tools added during the session, in order of their announcement to the model."""
+        self.announced: tuple[Announcement, ...] = ()
+        """Where the conversation announces some of them."""
         self.monitor = monitor or TokenMonitor()
         self._advice = tuple(advice)
         self._warned = False
@@ -209,27 +211,14 @@ class ContextManager:
         messages: Sequence[Message],
         *,
         info: ModelInfo,
-        mode: Mode = "default",
-        todos: Sequence[Todo] = (),
         effort: str | None = None,
         session: str = "",
-        notes: Sequence[str] = (),
         watermarks: Sequence[int] = (),
     ) -> PreparedRequest:
-        """Build the next request and measure it: the same number serves gate, meter and ``/context``.
-
-        The tail warns the model of a filling context, so a request at the warning level is measured with that note.
-        ``notes`` are in the tail, too. ``watermarks`` see ``build_request``.
-        """
-        notes = [read_prompt("headless"), *notes] if self.unattended else notes
-        tail = tail_text(mode=mode, todos=todos, notes=notes)
-        request = self._request(messages, info, tail, effort=effort, session=session, watermarks=watermarks)
+        """Build the next request and measure it: the same number serves gate, meter and ``/context``. ``watermarks``
+        see ``build_request``."""
+        request = self._request(messages, info, effort=effort, session=session, watermarks=watermarks)
         budget = self._measure(request, info)
-        if budget.level != "ok":
-            can_compact = any(tool.name == COMPACT_TOOL for tool in request.tools)
-            tail = tail_text(mode=mode, todos=todos, budget=budget, notes=notes, can_compact=can_compact)
-            request = self._request(messages, info, tail, effort=effort, session=session, watermarks=watermarks)
-            budget = self._measure(request, info)
         self.newest = budget
         reason = warning = ""
         if budget.level == "ok":
@@ -254,7 +243,7 @@ class ContextManager:
         return gate_reason(budget, [advice for advice in self._advice if not advice.startswith("/compact")])
 
     def measure(self, messages: Sequence[Message], info: ModelInfo) -> Budget:
-        """Measure of a request made now, without its tail."""
+        """Measure of a request made now."""
         return self._measure(self._request(messages, info), info)
 
     def weigh(self, request: ModelRequest, info: ModelInfo) -> Budget:
@@ -299,16 +288,15 @@ class ContextManager:
         return now if now > before else 0
 
     def adopt_size(self, messages: Sequence[Message], usage: Usage, info: ModelInfo) -> None:
-        """Adopt the known size of an earlier request with these messages, without its tail. The sizes of its answers
-        are known as well, so the difference to our count belongs to the other parts."""
+        """Adopt the known size of an earlier request with these messages. The sizes of its answers are known as well,
+        so the difference to our count belongs to the other parts."""
         self.monitor.adopt_answers(messages, info)
-        self.monitor.observe(replace(self._request(messages, info), tail=""), usage, info)
+        self.monitor.observe(self._request(messages, info), usage, info)
 
     def _request(
         self,
         messages: Sequence[Message],
         info: ModelInfo,
-        tail: str = "",
         *,
         effort: str | None = None,
         session: str = "",
@@ -322,12 +310,35 @@ class ContextManager:
             info=info,
             limits=self.limits,
             session=session,
-            tail=tail,
             effort=effort,
             watermarks=watermarks,
             added_tools=self.added_tools,
         )
+        if self.announced and info.capabilities.tool_changes:
+            present = {message.id for message in messages if message.note}
+            request = replace(request, announced=tuple(one for one in self.announced if one.note in present))
         return request if self.web_search is None else replace(request, web_search=self.web_search)
+
+    def bind(self, ledger: Ledger, info: ModelInfo) -> None:
+        """Leave out thoughts that this model would refuse, if it binds them to what preceded them."""
+        ledger.bound = self._root_for(ledger, info) if info.capabilities.binding else None
+
+    def _root_for(self, ledger: Ledger, info: ModelInfo) -> int:
+        """Identifies what every request to this model begins with, as the record does."""
+        fixed = self._fixed_for(info)
+        first = self._first_added(ledger, info)
+        if self._root is None or self._root[0] is not fixed or self._root[1] != first:
+            request = replace(self._request((), info), announced=(), tools=(*fixed[2], *first))
+            self._root = (fixed, first, root_of(prefix_of(request, fixed[1].components)))
+        return self._root[2]
+
+    def _first_added(self, ledger: Ledger, info: ModelInfo) -> tuple[ToolSchema, ...]:
+        """The added tools that are part of a request's beginning: no note in the view announces them."""
+        if not self.announced or not info.capabilities.tool_changes:
+            return self.added_tools
+        live = {shown.id for shown in ledger.view if shown.kind == "live"}
+        later = {name for one in self.announced if one.note in live for name in one.tools}
+        return tuple(tool for tool in self.added_tools if tool.name not in later)
 
     def _fixed_for(self, info: ModelInfo) -> tuple[ModelInfo, Prompt, tuple[ToolSchema, ...]]:
         if self._fixed is None or self._fixed[0] is not info:

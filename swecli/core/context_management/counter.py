@@ -25,6 +25,7 @@ from swecli.core.protocol.budget import (
     ASSISTANT,
     ATTACHED,
     CALLS,
+    NOTES,
     PLAYBOOK,
     REASONING,
     RESULTS,
@@ -698,6 +699,8 @@ def _spoken(message: Message) -> str:
     as the environment, counts with it."""
     if message.role != "user":
         return ASSISTANT
+    if message.note:
+        return NOTES
     said = [part.text for part in message.parts if isinstance(part, TextPart)]
     if any(text.startswith(SUMMARY_MARK) for text in said):
         return SUMMARIES

@@ -384,6 +384,5 @@ class DeferralManager:
             return ""
         sources = sorted({tool.source for tool in self.deferred if tool.source})
         named = ", ".join(sources[:5]) + (f" and {len(sources) - 5} more" if len(sources) > 5 else "")
-        count = len(self.deferred)
-        tools = f"{count} tool{'s' if count > 1 else ''} of {named}"
-        return f"[{tools} deferred to save context. Use tool_search to find them.]"
+        rest = f"those of {named}" if named else "the rest"
+        return f"Not all tools are listed, to save context: tool_search finds {rest}."

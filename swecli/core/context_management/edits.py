@@ -15,7 +15,7 @@ from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.items import ContextItem
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger, with_entries
 from swecli.core.context_management.monitor import TokenMonitor
-from swecli.core.context_management.projection import project
+from swecli.core.context_management.projection import project, thoughts_changed
 from swecli.core.context_management.view_stack import View
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
@@ -275,7 +275,8 @@ later request."""
 class Effect(Struct, frozen=True):
     """Effect of a batch on the next request. ``after`` is approximate; ``rewritten`` are tokens that lose their place
     in the provider's cache; ``cost`` of these and ``saved`` by each later request are US dollars as decimal strings,
-    None without a known price. ``over`` are the tokens beyond the limit, 0 if it fits."""
+    None without a known price. ``over`` are the tokens beyond the limit, 0 if it fits. ``thoughts`` of the model are
+    lost, because what precedes them changes; ``regained`` ones are valid again."""
 
     before: int
     after: int
@@ -284,6 +285,8 @@ class Effect(Struct, frozen=True):
     saved: str | None
     over: int
     refusals: tuple[Refusal, ...]
+    thoughts: int = 0
+    regained: int = 0
 
 
 def effect_of(
@@ -300,10 +303,15 @@ def effect_of(
     changed = {entry.id for entry in done.entries}
     together = {one for name in changed for one in _sent_together(ledger, ledger.entries[name])}
     together |= {one for view in (ledger.view, done.view) for one in _beginning(ledger, view)}
+    dead = {view: ledger.dead_thoughts(view) for view in (ledger.view, done.view)}
+    if ledger.bound is not None:  # thoughts behind the change leave with it, or come back
+        both = dead[ledger.view] ^ dead[done.view]
+        together |= {one for name in both for one in _sent_together(ledger, ledger.entries[name])}
     old, new = (
-        monitor.tokens_of(project(ledger, [one for one in view if one.id in together]), info)
+        monitor.tokens_of(project(ledger, [one for one in view if one.id in together], dead[view]), info)
         for view in (ledger.view, done.view)
     )
+    lost, regained = thoughts_changed(ledger, done.view, info)
     after = max(0, budget.used + round(new - old))
     kept = 0
     first = next((number for number, item in enumerate(items) if item.id in changed and item.state != "summarised"), -1)
@@ -315,4 +323,5 @@ def effect_of(
     rewritten = max(0, after - kept) if done.entries else 0
     over = max(0, after + (budget.upper - budget.used) - budget.block_at + 1) if budget.block_at else 0
     cost, saved = costs(budget.used, after, rewritten)
-    return Effect(budget.used, after, rewritten, cost, saved, over if after > budget.used else 0, done.refusals)
+    over = over if after > budget.used else 0
+    return Effect(budget.used, after, rewritten, cost, saved, over, done.refusals, lost, regained)

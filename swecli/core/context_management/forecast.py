@@ -17,7 +17,7 @@ from swecli.core.context_management.budget import fixed_tokens
 from swecli.core.context_management.cache import LEAST_EXPECTED
 from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, sampled
 from swecli.core.llm.types import SHORTEST_CACHE
-from swecli.core.protocol.budget import TAIL, Budget
+from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     CacheBreak,
     CompactionCompleted,
@@ -174,8 +174,6 @@ class RequestTrend:
 
     def __init__(self) -> None:
         self.model = ""
-        self.tail = 0
-        """Tokens of the newest request after its newest message."""
         self.prefix: int | None = None
         """Tokens of the conversation's prefix that the provider has read; None: not known."""
         self.asked_at: float | None = None
@@ -210,7 +208,6 @@ class RequestTrend:
 
     def _asked(self, budget: Budget, turn: int) -> None:
         self._fixed = fixed_tokens(budget)
-        self.tail = sum(part.tokens for part in budget.components if part.name == TAIL)
         if turn != self._turn:
             if budget.source != self._source:  # a first report corrects the estimate: that is no growth
                 self._sizes.clear()
@@ -297,7 +294,7 @@ def forecast(
 ) -> Forecast:
     """Forecast a request that adds ``draft`` tokens to the measured conversation. ``now`` is Unix seconds; a clock set
     back counts as no time passed."""
-    added = draft + trend.tail
+    added = draft
     tokens = budget.used + added
     band = max(0, budget.upper - budget.used) + round(DRAFT_BAND * draft)
     low, high = max(0, tokens - band), tokens + band

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from swecli.core.context_management.budget import LONGEST_ANSWER, edge, window_of
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import texts_of
-from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent
+from swecli.core.context_management.prefix_guard import PrefixGuard
+from swecli.core.llm.types import Failed, Finished, ModelClient, ModelInfo, ModelRequest, ProviderError, StreamEvent
 from swecli.core.protocol.budget import Budget
 
 
@@ -19,6 +20,8 @@ class RequestGateway(Struct):
 
     context: ContextManager
     left: Callable[[], int | None] = lambda: None
+    guard: PrefixGuard | None = None
+    """Set for the requests of the conversation, each of which begins with the one before."""
     _newest: tuple[ModelRequest, ModelInfo, Budget] | None = None
     """The request measured last: a size check usually precedes sending the same request."""
 
@@ -38,11 +41,15 @@ class RequestGateway(Struct):
         if trouble is not None:
             yield Failed(trouble)
             return
+        if self.guard is not None:
+            self.guard.check(request, info.ref)
         stream = client.stream(with_room_for_answer(request, budget, info))
         try:
             async for event in stream:
                 if isinstance(event, Failed):
                     self._learn(event.error, request, info)
+                elif isinstance(event, Finished) and self.guard is not None:
+                    self.guard.answered(request, info.ref)
                 yield event
         finally:
             close = getattr(stream, "aclose", None)

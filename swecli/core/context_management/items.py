@@ -16,7 +16,7 @@ from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import REPORT, unmarked
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.budget import ASSISTANT, ATTACHED, CALLS, REASONING, RESULTS, SUMMARIES, USER, Budget
+from swecli.core.protocol.budget import ASSISTANT, ATTACHED, CALLS, NOTES, REASONING, RESULTS, SUMMARIES, USER, Budget
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from swecli.figures import plural
@@ -25,7 +25,7 @@ ItemState = Literal["live", "offloaded", "dropped", "summarised", "gone", "fixed
 """``fixed``: a part of every request, such as the system prompt. ``gone``: removed by a compaction without a
 summary."""
 
-CONVERSATION: Final = (USER, ATTACHED, SUMMARIES, ASSISTANT, REASONING, CALLS, RESULTS)
+CONVERSATION: Final = (USER, NOTES, ATTACHED, SUMMARIES, ASSISTANT, REASONING, CALLS, RESULTS)
 """Components that consist of items of the ledger."""
 SUMMARY: Final = "summary"
 """``ContextItem.kind`` of a compaction's text."""
@@ -33,7 +33,7 @@ NO_AGENTS: Final[Mapping[str, str]] = {}
 _COMPONENTS: Final[Mapping[str, str]] = {
     "user": USER,
     "attachment": ATTACHED,
-    "note": USER,
+    "note": NOTES,
     SUMMARY: SUMMARIES,
     "text": ASSISTANT,
     "opaque": ASSISTANT,

@@ -15,8 +15,10 @@ from msgspec.structs import replace
 from swecli.core.context_management.entry_bodies import Bodies, EntryBody
 from swecli.core.context_management.prompts import SUMMARY_MARK
 from swecli.core.context_management.read_set import ReadSet
+from swecli.core.context_management.thoughts import Thoughts, chain, dead_in, root_of
 from swecli.core.context_management.view_stack import View, Views, ViewStack
 from swecli.core.protocol.blocks import TerminalBlock
+from swecli.core.protocol.budget import TAIL
 from swecli.core.protocol.events import (
     BY_HAND,
     Body,
@@ -36,9 +38,11 @@ from swecli.core.protocol.events import (
     ItemStatus,
     ModelResponded,
     ModelView,
+    PromptPrefix,
     RewindUndone,
     Rewound,
     SessionStarted,
+    StepStarted,
     ViewEntry,
 )
 from swecli.core.protocol.messages import (
@@ -60,7 +64,7 @@ def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
     for number, message in enumerate(messages):
         name = f"{prefix}.{number}" if prefix else message.id or f"h{number}"
         if message.role == "user":
-            yield ItemStarted(name, "user")
+            yield ItemStarted(name, "note" if message.note else "user")
             yield ItemCompleted(name, "ok", message.parts)
         elif message.role == "assistant":
             items: list[str] = []
@@ -98,7 +102,8 @@ def _bodies_named(message: Message, names: Sequence[str]) -> Iterator[Body]:
     for name, part in zip(names, message.parts, strict=True):
         parts.setdefault(name, []).append(part)
     for name, said in parts.items():
-        item, kind = name.removesuffix(RESULT), "user" if message.role == "user" else _kind(said[0])
+        kind: ItemKind = "note" if message.note else "user" if message.role == "user" else _kind(said[0])
+        item = name.removesuffix(RESULT)
         yield ItemStarted(item, kind, next((part.name for part in said if isinstance(part, _TOOL_PARTS)), ""))
         for call in said:
             if isinstance(call, ToolCallPart):
@@ -211,6 +216,11 @@ class Entry(Struct, frozen=True):
     def parts(self) -> tuple[Part, ...]:
         """The content; of entries outside the model's view it may be read from disk."""
         return self.body.parts
+
+
+def is_statement(entry: Entry) -> bool:
+    """Whether it is a note on a topic, which is said again wherever it still holds."""
+    return entry.kind == "note" and bool(entry.source)
 
 
 def is_what_it_says(entry: Entry) -> bool:
@@ -335,6 +345,13 @@ class Ledger:
         """How many times a summary's content went through a model, by its id: 2 for a summary of a summary, 0 if its
         text comes from the record alone."""
         self._response_of: dict[str, str] = {}
+        self.thoughts = Thoughts()
+        """Births of the model's thoughts."""
+        self._bound: int | None = None
+        self._numbers: tuple[int, list[int]] = (0, [])
+        """``chain`` of the view as of ``rewrites``."""
+        self._dead: tuple[int, int, frozenset[str]] = (-1, 0, frozenset())
+        """Dead thoughts among the first entries of the view as of ``rewrites``; a cache of ``dead_thoughts``."""
         self._bodies = Bodies()
         self._seen = 0
         """``rewrites`` at the last search for bodies to evict."""
@@ -360,6 +377,41 @@ class Ledger:
             self._left = (now, left)
         return left
 
+    @property
+    def bound(self) -> int | None:
+        """Fixed part (``root_of``) of the requests to the current model, if it binds thoughts to what precedes them:
+        the conversation then has no dead thoughts. None for other models."""
+        return self._bound
+
+    @bound.setter
+    def bound(self, root: int | None) -> None:
+        if root != self._bound:
+            self._bound = root
+            self.revision += 1
+            self.rewrites += 1
+
+    def dead_thoughts(self, view: Sequence[ViewEntry] | None = None) -> frozenset[str]:
+        """Ids of the thoughts in the view (or in another one) that the current model would refuse; empty if it does not
+        bind them."""
+        root = self._bound
+        if root is None or not self.thoughts.births:
+            return frozenset()
+        if view is not None:
+            return dead_in(view, self.entries, chain(view, self.entries), self.thoughts, root)
+        rewrites, known, dead = self._dead
+        if rewrites != self.rewrites:
+            known, dead = 0, frozenset[str]()
+        if known < len(self._view):  # what was said since then is in its place
+            dead |= dead_in(self._view, self.entries, self._chain(), self.thoughts, root, known)
+            self._dead = (self.rewrites, len(self._view), dead)
+        return dead
+
+    def _chain(self) -> list[int]:
+        rewrites, numbers = self._numbers
+        numbers = chain(self._view, self.entries, numbers if rewrites == self.rewrites else ())
+        self._numbers = (self.rewrites, numbers)
+        return numbers
+
     def live_items(self) -> set[str]:
         """Items with some content word for word in the view, files attached to a summary included."""
         live = {self.entries[one.id].item for one in self._view if one.kind == "live" and one.id in self.entries}
@@ -380,6 +432,10 @@ class Ledger:
             case SessionStarted(environment=environment) if environment and not self.environment:
                 self.environment = environment
                 self._set_view(self.view)
+            case StepStarted(budget=budget):
+                self.thoughts.vanishing = any(part.name == TAIL for part in budget.components)
+            case PromptPrefix() as prefix:
+                self.thoughts.learn_root(root_of(prefix))
             case ItemStarted(item=item, kind=kind, name=name, title=title):
                 self.open[item] = OpenItem(item, kind, name, title)
             case ItemCheckpointed(item=item, part=part, running=running) if item in self.open:
@@ -452,6 +508,22 @@ class Ledger:
                         self._add_result(record, body.message, event)
             elif record and record.parts and kind in ("text", "reasoning", "opaque"):
                 self._add(Entry(item, kind, item, body.message, record.body, "", event.turn, event.ts))
+        self._bear(body)
+
+    def _bear(self, body: ModelResponded) -> None:
+        """Record what precedes the thoughts of an answer."""
+        mine = {item for item in body.items if (entry := self.entries.get(item)) and entry.kind == "reasoning"}
+        if not mine:
+            self.thoughts.newest = []
+            return
+        numbers, before = self._chain(), dict[str, int]()
+        for place in range(len(self._view) - 1, -1, -1):
+            name = self._view[place].id
+            if name in mine:
+                before[name] = numbers[place - 1] if place else 0
+                if len(before) == len(mine):
+                    break
+        self.thoughts.born(before, before)
 
     def _call_body(self, item: str, opened: OpenItem | None) -> EntryBody | None:
         """The call of an item, shared by its entry and its record; None without one."""

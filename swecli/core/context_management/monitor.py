@@ -26,7 +26,6 @@ from swecli.core.protocol.budget import (
     REASONING,
     RESULTS,
     SYSTEM,
-    TAIL,
     Budget,
     Component,
     tools_of,
@@ -266,7 +265,6 @@ class TokenMonitor:
             fixed=(tuple(block.text for block in request.system), request.tools),
             fixed_tokens=fixed_tokens,
             messages=(self._sizes.beside if beside else self._sizes.messages)(request.messages),
-            tail_tokens=self.counter.count(request.tail),
         )
 
     def _fixed_components(self, request: ModelRequest, names: Mapping[str, str]) -> dict[str, int]:
@@ -307,8 +305,6 @@ def _components(fixed: Mapping[str, int], prediction: Prediction, used: int) -> 
         shares[SYSTEM] = prediction.fixed
     for name, tokens in prediction.messages.items():
         shares[name] = shares.get(name, 0.0) + tokens
-    if prediction.tail:
-        shares[TAIL] = prediction.tail
     total = sum(shares.values())
     if total <= 0:
         return ()

@@ -25,7 +25,10 @@ from swecli.core.context_management.ledger import (
     Projected,
     Settled,
 )
+from swecli.core.context_management.note_topics import form_of
 from swecli.core.context_management.prompts import without_notes
+from swecli.core.context_management.thoughts import sent_thoughts
+from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import (
     DocumentPart,
@@ -41,23 +44,35 @@ from swecli.core.protocol.messages import (
 )
 
 
-def project(ledger: Ledger, view: Sequence[ViewEntry] | None = None) -> tuple[Message, ...]:
+def project(
+    ledger: Ledger, view: Sequence[ViewEntry] | None = None, dead: AbstractSet[str] | None = None
+) -> tuple[Message, ...]:
     """The conversation for the model: view entries grouped into messages, then repaired.
 
-    ``view`` replaces the ledger's own, to preview a change. The messages of the ledger's own view are cached: while it
+    ``view`` replaces the ledger's own, to preview a change; a part of a view needs the thoughts that are ``dead`` in
+    the whole. The messages of the ledger's own view are cached: while it
     only grows, a step costs only the new part.
     """
     if view is not None:
-        return _whole(ledger, view, Settled(0))
+        return _whole(ledger, view, Settled(0), ledger.dead_thoughts(view) if dead is None else dead)
     known = ledger.projected
     if known is not None and known.revision == ledger.revision:
         return known.messages
     settled = known.settled if known is not None else Settled(ledger.rewrites)
     if settled.rewrites != ledger.rewrites:
         settled = Settled(ledger.rewrites)
-    messages = _whole(ledger, ledger.view, settled)
+    messages = _whole(ledger, ledger.view, settled, ledger.dead_thoughts())
     ledger.projected = Projected(ledger.revision, messages, settled)
     return messages
+
+
+def thoughts_changed(ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo) -> tuple[int, int]:
+    """Numbers of the model's thoughts that the next request loses and regains with this view in place of the ledger's
+    own; 0 for a model that does not bind them."""
+    if ledger.bound is None:
+        return 0, 0
+    before, after = (sent_thoughts(project(ledger, one), info.name).keys() for one in (ledger.view, view))
+    return len(before - after), len(after - before)
 
 
 def watermarks(ledger: Ledger, messages: Sequence[Message], *, changed: bool) -> tuple[int, ...]:
@@ -78,10 +93,10 @@ def _last_made(ledger: Ledger, view: Sequence[ViewEntry]) -> str | None:
     return f"{known.message}.results" if known.kind == "result" else known.message
 
 
-def _whole(ledger: Ledger, view: Sequence[ViewEntry], settled: Settled) -> tuple[Message, ...]:
+def _whole(ledger: Ledger, view: Sequence[ViewEntry], settled: Settled, dead: AbstractSet[str]) -> tuple[Message, ...]:
     """All messages of a view with this settled beginning; advances ``settled`` to the newest answer, which results may
     still follow."""
-    groups = list(_groups(ledger, view, settled.entries))
+    groups = list(_groups(ledger, view, settled.entries, dead))
     newest = next((at for at in range(len(groups) - 1, -1, -1) if groups[at][1].role == "assistant"), 0)
     if newest:
         ready = _Annotated(settled, ledger.environment, [message for _, message in groups[:newest]])
@@ -94,8 +109,10 @@ def _whole(ledger: Ledger, view: Sequence[ViewEntry], settled: Settled) -> tuple
     return _begun([*settled.messages, *_repaired(rest.messages, ids, settled.ids)])
 
 
-def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[tuple[int, Message]]:
-    """Messages of the view from ``first`` on, each with the index of its first entry."""
+def _groups(
+    ledger: Ledger, view: Sequence[ViewEntry], first: int, dead: AbstractSet[str]
+) -> Iterator[tuple[int, Message]]:
+    """Messages of the view from ``first`` on, without ``dead`` thoughts, each with the index of its first entry."""
     calls: list[Part] = []
     results: list[Part] = []
     current = ""
@@ -124,9 +141,11 @@ def _groups(ledger: Ledger, view: Sequence[ViewEntry], first: int) -> Iterator[t
             current, start = owner, index
         if entry is None:
             yield index, Message("user", (TextPart(view_entry.text),), view_entry.id)
-        elif entry.kind in ("user", "note", "attachment"):
+        elif entry.kind == "note":
+            yield index, Message("user", sent_parts(entry, view_entry), entry.id, note=form_of(entry.source))
+        elif entry.kind in ("user", "attachment"):
             yield index, Message("user", sent_parts(entry, view_entry), entry.id)
-        else:
+        elif view_entry.id not in dead:
             (results if entry.kind == "result" else calls).extend(sent_parts(entry, view_entry))
     yield from flush()
 
@@ -179,7 +198,9 @@ class _Annotated:
             self.has_environment = True
             if environment:
                 message = replace(message, parts=(TextPart(environment + APART), *message.parts))
-        if message.role == "user" and not message.parts:
+        if message.role == "user" and (message.note or not message.parts):
+            if message.parts:
+                self.messages.append(message)
             return
         cut = self._unexplained() if self.answer is not None and message.role != "tool" else None
         if cut is not None:

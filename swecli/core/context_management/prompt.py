@@ -1,4 +1,4 @@
-"""The request to the model, most stable part first: system prompt and tools, conversation, and the tail."""
+"""The request to the model, most stable part first: system prompt and tools, then the conversation."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from itertools import zip_longest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.core.context_management.budget import Limits, clamp_output, percent, window_of
+from swecli.core.context_management.budget import Limits, clamp_output, window_of
 from swecli.core.context_management.memory_section import MemoryText
-from swecli.core.context_management.prompts import LEAN_WINDOW, mode_note, note, system_prompt, without_notes
+from swecli.core.context_management.prompts import LEAN_WINDOW, system_prompt
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
-from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import (
     MEMORY,
     PLAYBOOK,
@@ -23,7 +22,6 @@ from swecli.core.protocol.budget import (
     USER_INSTRUCTIONS,
     Budget,
 )
-from swecli.core.protocol.events import Mode
 from swecli.core.protocol.messages import Message
 
 BASE = "base"
@@ -164,48 +162,6 @@ def _line(value: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in value)
 
 
-_MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
-
-
-def tail_text(
-    *,
-    mode: Mode = "default",
-    todos: Iterable[Todo] = (),
-    budget: Budget | None = None,
-    notes: Iterable[str] = (),
-    can_compact: bool = False,
-) -> str:
-    """The tail of one request; may be empty. ``can_compact``: the model has the tool for it.
-
-    ``budget`` is the newest measure, reported to the model from the warning level on. Text from outside can't end the
-    note early.
-    """
-    parts = [
-        mode_note(mode) if mode != "default" else "",
-        _todo_text(todos) if todos else "",
-        usage_note(budget, can_compact) if budget is not None else "",
-        *notes,
-    ]
-    text = "\n\n".join(part for part in parts if part)
-    return note(without_notes(text)) if text else ""
-
-
-def usage_note(budget: Budget | None, can_compact: bool = False) -> str:
-    """Note to the model about a filling context; empty below the warning level."""
-    if budget is None or budget.level == "ok":
-        return ""
-    text = (
-        f"The context window is {percent(budget)}% full. Read narrow ranges, keep output short, and bring your "
-        "work to a state that can be resumed."
-    )
-    return f"{text} Before large work, free space with compact_context." if can_compact else text
-
-
-def _todo_text(todos: Iterable[Todo]) -> str:
-    lines = [f"{_MARKS[todo.status]} {todo.text}" for todo in todos]
-    return "\n".join(["Your todo list:", *lines]) if lines else ""
-
-
 MAX_BREAKPOINTS = 4
 """Most breakpoints of one request; more is an error at Anthropic, the only kind of provider that wants them marked."""
 
@@ -222,13 +178,11 @@ def build_request(
     info: ModelInfo,
     limits: Limits,
     session: str,
-    tail: str = "",
     effort: str | None = None,
     watermarks: Sequence[int] = (),
     added_tools: Sequence[ToolSchema] = (),
 ) -> ModelRequest:
-    """One request. Without its tail, request k is a prefix of request k + 1 as long as the caller's values only grow at
-    the end.
+    """One request. Request k is a prefix of request k + 1 as long as the caller's values only grow at the end.
 
     ``watermarks`` are indexes of the last cleared message, and of the last one before the newest clearing if that has
     just happened, in this order: the next clearing leaves everything up to there unchanged. ``added_tools`` follow the
@@ -240,7 +194,6 @@ def build_request(
         tools=(*sorted(tools, key=lambda tool: tool.name), *added_tools),
         messages=tuple(messages),
         breakpoints=marks,
-        tail=tail,
         max_output_tokens=clamp_output(info, limits, 0),
         effort=effort,
         session=session,
@@ -273,7 +226,8 @@ def message_breakpoints(messages: Sequence[Message], *watermarks: int) -> tuple[
 
 def _before_newest(messages: Sequence[Message], role: str) -> int | None:
     """Index of the message before the newest one of this role."""
-    return next((index - 1 for index in range(len(messages) - 1, -1, -1) if messages[index].role == role), None)
+    places = (at for at in range(len(messages) - 1, -1, -1) if messages[at].role == role and not messages[at].note)
+    return next((at - 1 for at in places), None)
 
 
 def _limited(system: tuple[SystemBlock, ...], most: int) -> tuple[SystemBlock, ...]:

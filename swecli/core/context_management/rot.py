@@ -15,7 +15,7 @@ from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.compaction.clearing import KEPT_TOOLS, kept_whole, target_of
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.package import ANCHORS_LONGEST, SENTENCE
-from swecli.core.context_management.ledger import RESULT, Entry, ItemRecord, Ledger
+from swecli.core.context_management.ledger import RESULT, Entry, ItemRecord, Ledger, is_statement
 from swecli.core.context_management.read_set import Touch
 from swecli.core.context_management.work_log import error_lines
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command, Rewind
@@ -415,7 +415,7 @@ def _recent_names(here: _Here, since: int) -> set[str]:
         entry = here.ledger.entries.get(one.id)
         if entry is not None and entry.turn <= since:
             break
-        if entry is not None and one.kind == "live" and entry.kind != "result":
+        if entry is not None and one.kind == "live" and entry.kind != "result" and not is_statement(entry):
             found |= _names(" ".join(_said(part)[:LOOKED_AT] for part in entry.parts))
     return found
 

@@ -123,12 +123,10 @@ def neutral_body(request: ModelRequest) -> dict[str, Any]:
     messages: list[dict[str, Any]] = []
     for number, message in enumerate(request.messages):
         said = [_part(part) for part in message.parts]
-        shown: dict[str, Any] = {"role": message.role, "content": said}
+        shown: dict[str, Any] = {"role": "note" if message.note else message.role, "content": said}
         if number in marks:
             shown[BREAKPOINT] = True
         messages.append(shown)
-    if request.tail:
-        messages.append({"role": "tail", "content": request.tail})
     system = [{"text": block.text, **({BREAKPOINT: True} if block.breakpoint else {})} for block in request.system]
     tools = [
         {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}

@@ -14,6 +14,7 @@ from msgspec import Struct
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.model_call import Call
+from swecli.core.engine.notes import Notes
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results
@@ -145,7 +146,7 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
     recorder.emit(ItemCheckpointed(item, part))
     try:
         await Scheduler(calls).run([Call(item, part)])
-        await RepeatGuard(recorder, services.tools, requests).check([Call(item, part)])
+        await RepeatGuard(recorder, services.tools, requests, Notes(recorder)).check([Call(item, part)])
     finally:
         await asyncio.to_thread(services.sandbox.close)
     return _result(logs[0].events)

@@ -32,7 +32,7 @@ from swecli.core.context_management.compaction.summary import Summarizer, Summar
 from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job, NotCompacted
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.edits import edited
-from swecli.core.context_management.projection import project
+from swecli.core.context_management.projection import project, thoughts_changed
 from swecli.core.context_management.view_stack import View
 from swecli.core.engine.model_call import gateway_of
 from swecli.core.engine.recorder import Recorder
@@ -211,6 +211,7 @@ class Compactions:
     def measure(self, client: ModelClient) -> None:
         """Publish the current size of the context, for the meter and every other display. It is an estimate while
         servers start whose tools may still join."""
+        self._services.context.bind(self._recorder.ledger, client.info)
         budget = self._services.context.measure(project(self._recorder.ledger), client.info)
         if budget.source == "measured" and self._services.tools.pending:
             budget = replace(budget, source="estimated")
@@ -349,7 +350,8 @@ class Compactions:
         return asked is None or self._services.clock() - asked >= info.cache_seconds
 
     def _clear_if_it_pays(self, prepared: PreparedRequest, client: ModelClient) -> bool:
-        """Clear results and apply the user's rules in one batch between turns. True if the view changed."""
+        """Clear results and apply the user's rules in one batch between turns, unless the model would lose thoughts by
+        it. True if the view changed."""
         if is_small(prepared.budget):
             return False
         ledger, turn = self._recorder.ledger, self._recorder.turn
@@ -358,9 +360,10 @@ class Compactions:
         found = worth_clearing(
             ledger, prepared.budget, sizes, self._services.compaction, running=running, cold=self._is_cold(client.info)
         )
-        if found is not None:
-            self._take_cleared(prepared, client, found.view)
-        return found is not None
+        if found is None or thoughts_changed(ledger, found.view, client.info)[0]:
+            return False
+        self._take_cleared(prepared, client, found.view)
+        return True
 
     def _warn_of_budget(self, client: ModelClient) -> None:
         """Warn once for each model if the configured budget exceeds the model's window."""

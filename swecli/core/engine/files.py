@@ -19,9 +19,11 @@ from swecli.core.checkpoints.generated import GeneratedFiles, GeneratedFolders
 from swecli.core.checkpoints.git_changes import GitChanges, GitRefused, against, still_staged
 from swecli.core.checkpoints.history import Difference, RunChanges
 from swecli.core.checkpoints.restore import Recent, Target
+from swecli.core.context_management.note_topics import CHANGED_FILES
 from swecli.core.context_management.prompts import ATTACHED_NOTE
 from swecli.core.engine.consent import NOT_ALLOWED
 from swecli.core.engine.model_call import Call
+from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.plan import read_plan
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
@@ -157,21 +159,21 @@ class _Stamp(Struct, frozen=True):
 
 
 class ChangedFiles:
-    """Finds files that someone else changed after the model saw them, and a proposed plan that the user edited.
-    ``note`` is the text about them for the next request; empty if there are none."""
+    """Finds files that someone else changed after the model saw them, and a proposed plan that the user edited."""
 
-    def __init__(self, recorder: Recorder, services: Services) -> None:
+    def __init__(self, recorder: Recorder, services: Services, notes: Notes) -> None:
         self._recorder = recorder
         self._services = services
+        self._notes = notes
         self._stamps: dict[str, _Stamp] = {}
-        self.note = ""
 
     async def check(self) -> None:
-        """Check the files, off the event loop, and update the note."""
+        """Check the files, off the event loop, and tell the model."""
         plan = self._recorder.state.plan
         edited = await self._edited(plan) if plan is not None and plan.path and not plan.accepted else ()
         changed = await self._changed() if self._recorder.ledger.files.touches else ()
-        self.note = _note([*edited, *changed]) if edited or changed else ""
+        text = _note([*edited, *changed]) if edited or changed else ""
+        self._notes.state(Statement(CHANGED_FILES, "Changed files", text))
 
     async def _edited(self, known: PlanChanged) -> Sequence[tuple[str, str]]:
         """The file of the proposed plan if the user edited it and the model has not read it since."""

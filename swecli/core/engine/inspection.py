@@ -33,8 +33,9 @@ from swecli.core.llm.json_values import compact
 from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
 from swecli.core.llm.types import ModelClient
-from swecli.core.protocol.budget import TOOLS, Budget, is_tools, tools_of
+from swecli.core.protocol.budget import Budget, is_tools, tools_of
 from swecli.core.protocol.events import ContextChange, ViewEntry
+from swecli.core.protocol.messages import Message
 
 
 class Picture(Struct, frozen=True):
@@ -50,9 +51,9 @@ class Inspection:
     """Read-only view of one session's context."""
 
     def __init__(
-        self, services: Services, recorder: Recorder, connection: Connection, notes: Callable[[], Sequence[str]]
+        self, services: Services, recorder: Recorder, connection: Connection, notes: Callable[[], Sequence[Message]]
     ) -> None:
-        """``notes`` are the notes in the tail of the next request."""
+        """``notes`` are the notes that the next request adds to the conversation."""
         self._services = services
         self._recorder = recorder
         self._connection = connection
@@ -155,15 +156,12 @@ class Inspection:
             return None
         ledger, context, state = self._recorder.ledger, self._services.context, self._recorder.state
         said = (ViewEntry("summary", "draft", without_notes(draft)),) if draft else ()
-        messages = project(ledger, (*ledger.view, *said))
+        messages = (*project(ledger, (*ledger.view, *said)), *self._notes())
         prepared = context.prepare(
             messages,
             info=client.info,
-            mode=state.mode,
-            todos=state.todos,
             effort=state.effort,
             session=self._recorder.session,
-            notes=self._notes(),
             watermarks=watermarks(ledger, messages, changed=False),
         )
         request = with_room_for_answer(prepared.request, prepared.budget, client.info)
@@ -200,11 +198,11 @@ class Inspection:
         if component == ENVIRONMENT:
             return self._recorder.ledger.environment
         context = self._services.context
-        prepared = context.prepare((), info=client.info, mode=self._recorder.state.mode)
+        prepared = context.prepare((), info=client.info)
         request = prepared.request
         if is_tools(component):
             tools = (tool for tool in request.tools if tools_of(tool.source) == component)
             return "\n\n".join(f"{tool.name}\n{tool.description}\n{compact(dict(tool.parameters))}" for tool in tools)
         names = context.component_names(client.info)
         texts = [block.text for block in request.system if names.get(block.text, "system prompt") == component]
-        return "\n\n".join(texts) or (request.tail if component != TOOLS else "")
+        return "\n\n".join(texts)

@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from swecli.core.context_management.note_topics import JOBS
 from swecli.core.context_management.prompts import harmless
+from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results
 from swecli.core.engine.services import Services
@@ -24,7 +26,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import TextPart
 from swecli.core.tools.base import ToolOutcome
 from swecli.core.workspace.command_output import as_read
-from swecli.core.workspace.jobs import JobInfo, Jobs, JobsError, RunOptions, shown_age
+from swecli.core.workspace.jobs import JobInfo, Jobs, JobsError, RunOptions
 from swecli.core.workspace.process import CommandSpec, LaunchError, user_shell
 
 _SHOWN = 120
@@ -38,7 +40,6 @@ class JobWatch:
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._clock = services.clock
         known = recorder.state.jobs
         self.jobs = Jobs(self._changed, services.output_folder, len(known) + 1, services.process_limit)
         self._lost = [job for job in known.values() if job.status == "running"]
@@ -52,27 +53,29 @@ class JobWatch:
             JobChanged(info.id, info.command, info.status, info.exit_status, size=info.size, note=info.note)
         )
 
-    def note(self) -> str:
-        """Note for the next request: running jobs, and those that ended since the last one. Empty without jobs."""
+    def tell(self, notes: Notes) -> None:
+        """Tell the model of jobs that ended, and of running ones whose start it no longer sees."""
         if not self._recorder.state.jobs:
-            return ""
+            return
         turn = self._recorder.turn
-        lines = [
-            f"{job.job} `{_short(job.command)}` ended when swecli stopped."
-            for job in self._lost
-            if self._reported.setdefault(job.job, turn) == turn
-        ]
+        for job in self._lost:
+            if self._reported.setdefault(job.job, turn) == turn:
+                text = f"The background job {job.job} `{_short(job.command)}` ended when swecli stopped."
+                notes.state(Statement(f"{JOBS} {job.job}", f"{job.job} ended", text))
         for info in self.jobs.all:
-            if info.status == "running":
-                lines.append(self._running(info))
-            elif not info.reported and turn <= self._reported.setdefault(info.id, turn) + 1:
-                lines.append(_ended(info))
-        return "\n".join(["Background jobs (the tool job reads or stops one):", *lines[-_NAMED:]]) if lines else ""
+            if info.status != "running" and not info.reported and turn <= self._reported.setdefault(info.id, turn) + 1:
+                notes.state(Statement(f"{JOBS} {info.id}", f"{info.id} ended", _ended(info)))
+        notes.state(Statement(JOBS, "Background jobs", self._running()))
 
-    def _running(self, info: JobInfo) -> str:
-        age = shown_age(self._clock() - info.started)
-        news = f", {info.unread:,} bytes of unread output" if info.unread else ""
-        return f"{info.id} `{_short(info.command)}` has been running for {age}{news}."
+    def _running(self) -> str:
+        running = [info for info in self.jobs.all if info.status == "running"]
+        if not running:
+            return ""
+        live = self._recorder.ledger.live_items()
+        if all(info.item in live for info in running):
+            return ""
+        lines = [f"{info.id} `{_short(info.command)}` is running." for info in running]
+        return "\n".join(["Background jobs (the tool job reads or stops one):", *lines[-_NAMED:]])
 
     def stop_soon(self, job: str) -> None:
         """Stop a job; an event reports its end."""
@@ -94,7 +97,8 @@ class JobWatch:
 def _ended(info: JobInfo) -> str:
     how = "was stopped" if info.status == "killed" else f"ended with exit status {info.exit_status}"
     why = f" ({info.note})" if info.note else ""
-    return f"{info.id} `{_short(info.command)}` {how}{why}, {info.unread:,} bytes of unread output."
+    unread = f"{info.unread:,} bytes of unread output (the tool job reads it)" if info.unread else "no unread output"
+    return f"The background job {info.id} `{_short(info.command)}` {how}{why}, with {unread}."
 
 
 def _short(command: str) -> str:

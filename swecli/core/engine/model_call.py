@@ -14,6 +14,7 @@ from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.monitor import GrowingBudget
+from swecli.core.context_management.prefix_guard import PrefixGuard
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.llm.errors import says_overloaded
@@ -41,6 +42,7 @@ from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import TableBlock
 from swecli.core.protocol.events import (
     CITED_SOURCES,
+    CacheBreak,
     ContextMeasured,
     ItemCheckpointed,
     ItemCompleted,
@@ -657,10 +659,16 @@ class Asking:
         self._services = services
         self._recorder = recorder
         self._gateway = gateway_of(services, recorder)
+        self._gateway.guard = PrefixGuard(lambda: recorder.ledger.rewrites, self._report_change)
         self.fragment: Fragment | None = None
         """Remains of an interrupted answer."""
         self.trouble = ""
         """Why the newest attempt failed, until something of an answer arrives."""
+
+    def _report_change(self, change: str) -> None:
+        budget = self._recorder.state.budget
+        cause = f"{change} without a cause, which is a defect of swecli"
+        self._recorder.emit(CacheBreak(cause, budget.used if budget is not None else 0, "defect"))
 
     async def ask(
         self, client: ModelClient, prepared: PreparedRequest, others: Callable[[], bool] = lambda: False

@@ -1,5 +1,5 @@
-"""Contributions of extensions to a session, recorded before a request: tools that join the end of the model's list or
-leave it, and notes for the model."""
+"""Tools that extensions contribute to a session, recorded before a request: they join the end of the model's list or
+leave it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.deferral import Candidate, DeferralManager
+from swecli.core.context_management.note_topics import NEW_TOOLS, TOOLS
 from swecli.core.context_management.prompts import harmless, note
+from swecli.core.engine.notes import Notes, Statement, add_note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
-from swecli.core.engine.work import add_note
-from swecli.core.llm.types import ModelInfo, ToolSchema
+from swecli.core.llm.types import Announcement, ModelInfo, ToolSchema
 from swecli.core.protocol.events import Notice, ToolDefinition, ToolsChanged
 from swecli.core.protocol.messages import TextPart
 from swecli.core.tools.registry import AnyTool, schema_of
@@ -23,6 +24,8 @@ from swecli.core.tools.session_tools import ToolSearch
 SEARCH = "tool search"
 """Name of the tool search as a source in the registry."""
 
+JOINED = "More tools are available from here on."
+"""Note with which tools join."""
 NOTICE_AFTER = 1.0
 """Seconds of waiting after which a notice explains the wait."""
 
@@ -59,10 +62,10 @@ class SourceSize(Struct, frozen=True):
 class OfferedTools:
     """Keeps the model's tool list of one session in step with the registry."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
+    def __init__(self, services: Services, recorder: Recorder, notes: Notes) -> None:
         self._services = services
         self._recorder = recorder
-        self._notes: list[tuple[str, str]] = []
+        self._notes = notes
         self._instructions: dict[str, str] = {}
         """Instructions of the sources, in their own words."""
         self._instructed = 0
@@ -81,9 +84,9 @@ class OfferedTools:
         """Basis of the newest decision: the registry's revision, the model and its window."""
 
     @property
-    def note(self) -> str:
-        """Note for the model on the number of withheld tools; empty if there are none."""
-        return self._deferral.note if self._deferral.deferred else ""
+    def statement(self) -> Statement:
+        """The fact that tools are withheld, if any are."""
+        return Statement(TOOLS, "Tools to search for", self._deferral.note)
 
     @property
     def deferred(self) -> tuple[ToolSchema, ...]:
@@ -95,10 +98,6 @@ class OfferedTools:
         told = [schema for schema in schemas if schema.name not in withheld]
         tokens = self._services.context.tool_tokens(told, info) if info is not None else None
         return SourceSize(len(schemas), len(schemas) - len(told), tokens)
-
-    def tell_model(self, title: str, text: str) -> None:
-        """Append a note to the conversation before the next request: ``text`` for the model, ``title`` for the user."""
-        self._notes.append((title, text))
 
     def instruct(self, source: str, text: str) -> None:
         """Keep the instructions of a source in the conversation; empty for none."""
@@ -135,6 +134,12 @@ class OfferedTools:
         self._measure_with(self._recorder.state.offered.values())
 
     def _measure_with(self, offered: Iterable[ToolDefinition]) -> None:
+        places: dict[str, list[str]] = {}
+        for name, place in self._recorder.state.announced.items():
+            if place:
+                places.setdefault(place, []).append(name)
+        announced = tuple(Announcement(place, tuple(names)) for place, names in places.items())
+        self._services.context.announced = announced
         self._services.context.added_tools = tuple(
             ToolSchema(tool.name, tool.description, tool.parameters, tool.source) for tool in offered
         )
@@ -161,14 +166,17 @@ class OfferedTools:
             self._previewed = False
             self.adopt()
         self._tell_instructions()
-        for title, text in self._notes:
-            add_note(self._recorder, title, text)
-        self._notes.clear()
-        registry, context = self._services.tools, self._services.context
-        effective = window_of(info, context.limits).effective
+        registry = self._services.tools
+        effective = window_of(info, self._services.context.limits).effective
         state = (registry.revision, info.ref, effective, self._services.tool_deferral)
-        if state == self._state and not self._promoted:
-            return
+        if state != self._state or self._promoted:
+            self._update(info, effective, state)
+        self._announce_again(info)
+        self._notes.state(self.statement)
+
+    def _update(self, info: ModelInfo, effective: int, state: tuple[int, str, int, float]) -> None:
+        """Decide anew and record what has changed."""
+        registry = self._services.tools
         smaller = self._state is not None and effective < self._state[2]
         self._state = state
         tools = self._of_sources()
@@ -177,9 +185,32 @@ class OfferedTools:
             return
         wanted = self._selected(tools, info, effective, anew=smaller)
         change = change_of(self._recorder.state.offered, wanted, registry.pending)
+        if self._appends(info):  # what is gone or has changed stays as it is, until a compaction begins anew
+            known = self._recorder.state.offered
+            change = ToolChange(tuple(tool for tool in change.added if tool.name not in known))
         if change:
-            self._recorder.emit(ToolsChanged(change.added, change.removed))
-            self.adopt()
+            self._announce(change, info)
+
+    def _appends(self, info: ModelInfo) -> bool:
+        """Whether tools join in the middle of the conversation: a change of its beginning costs the model's thoughts
+        and the cache."""
+        return info.capabilities.tool_changes and bool(self._recorder.ledger.responses)
+
+    def _announce(self, change: ToolChange, info: ModelInfo) -> None:
+        announcement = ""
+        if change.added and self._appends(info):
+            names = ", ".join(tool.name for tool in change.added[:5])
+            more = f" and {len(change.added) - 5} more" if len(change.added) > 5 else ""
+            announcement = add_note(self._recorder, f"New tools: {names}{more}", JOINED, NEW_TOOLS)
+        self._recorder.emit(ToolsChanged(change.added, change.removed, note=announcement))
+        self.adopt()
+
+    def _announce_again(self, info: ModelInfo) -> None:
+        """Announce tools anew whose announcement a rewind took back."""
+        state, rewound = self._recorder.state, self._recorder.ledger.rewound
+        lost = [name for name, place in state.announced.items() if place in rewound] if rewound else []
+        if lost and self._appends(info):
+            self._announce(ToolChange(tuple(state.offered[name] for name in lost)), info)
 
     def _selected(
         self, tools: Sequence[AnyTool], info: ModelInfo, effective: int, *, anew: bool

@@ -82,7 +82,7 @@ def proposed(messages: Sequence[Message]) -> ProposedPlan | None:
     named = re.search(r"\bplan\b(?!\s+mode)", "\n".join(text.split("\n")[:3]), re.IGNORECASE) is not None
     if len(steps) <= 1 and not named:
         return None
-    turn = takewhile(lambda message: message.role != "user", reversed(messages))
+    turn = takewhile(lambda message: message.role != "user" or bool(message.note), reversed(messages))
     listed = any(own_name(call.name) == UpdateTodos.name for message in turn for call in message.tool_calls)
     return ProposedPlan(steps, text, listed=listed)
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from msgspec import Struct
 
 from swecli.core.context_management.prompts import harmless
+from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
-from swecli.core.engine.work import add_note
 from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.protocol.events import (
     BulletLearned,

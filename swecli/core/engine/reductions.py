@@ -18,6 +18,7 @@ from swecli.core.context_management import (
     entry_bodies,
     forecast,
     ledger,
+    thoughts,
     view_stack,
     work_log,
 )
@@ -26,6 +27,7 @@ from swecli.core.context_management.entry_bodies import EntryBody, stubbed
 from swecli.core.context_management.forecast import CompactionRecord, Mark, RequestTrend, Timeline, TurnPoint
 from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger, OpenItem
 from swecli.core.context_management.read_set import ReadSet, Touch
+from swecli.core.context_management.thoughts import Thoughts
 from swecli.core.context_management.view_stack import Views, ViewStack
 from swecli.core.context_management.work_log import WorkLog
 from swecli.core.engine import state
@@ -49,6 +51,7 @@ _CODE: Final = (
     ledger,
     entry_bodies,
     view_stack,
+    thoughts,
     state,
     cache,
     forecast,
@@ -133,6 +136,7 @@ class _LedgerFields(msgspec.Struct):
     _edits: list[ViewEntry]
     _edits_in: dict[str, int]
     _response_of: dict[str, str]
+    thoughts: Thoughts
 
 
 class _CacheFields(msgspec.Struct):
@@ -161,7 +165,6 @@ class _TimelineFields(msgspec.Struct):
 
 class _TrendFields(msgspec.Struct):
     model: str
-    tail: int
     prefix: int | None
     asked_at: float | None
     keeps: bool
@@ -195,7 +198,7 @@ class _Written(msgspec.Struct):
 T = TypeVar("T")
 
 UNWRITTEN: Final = {
-    Ledger: {"_frozen", "projected", "_left", "_bodies", "_seen"},
+    Ledger: {"_frozen", "projected", "_left", "_bodies", "_seen", "_bound", "_numbers", "_dead"},
     CacheHistory: set[str](),
     Timeline: set[str](),
     RequestTrend: set[str](),

@@ -14,7 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import target_of
+from swecli.core.context_management.note_topics import LOOP
 from swecli.core.engine.model_call import Call
+from swecli.core.engine.notes import Notes
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import is_pointer
 from swecli.core.engine.work import enqueue
@@ -202,9 +204,9 @@ Verdict = Literal["continue", "stopped by the user", "no user"]
 
 
 class RepeatGuard:
-    """Watches the calls of one turn. ``note`` is the text about a loop for the next request; empty if there is none."""
+    """Watches the calls of one turn, and tells the model about a loop before the next request."""
 
-    def __init__(self, recorder: Recorder, tools: ToolRegistry, asker: Asker) -> None:
+    def __init__(self, recorder: Recorder, tools: ToolRegistry, asker: Asker, notes: Notes) -> None:
         self._recorder = recorder
         self._tools = tools
         self._asker = asker
@@ -212,7 +214,7 @@ class RepeatGuard:
         self._shown: dict[str, str] = {}
         self._changes = len(recorder.ledger.changes)
         self._reported: tuple[str, ...] = ()
-        self.note = ""
+        self._notes = notes
         self.reason = ""
         """Why the turn should end, for people."""
 
@@ -223,16 +225,17 @@ class RepeatGuard:
     def user_spoke(self) -> None:
         """Start again after a user message, because the model now acts on the user's request."""
         self._detector.reset()
-        self.note = ""
+        self._notes.withdraw(LOOP)
 
     async def check(self, calls: Sequence[Call]) -> Verdict:
         """Check the finished calls of a step; note a loop for the model, or ask the user whether to continue."""
         return await self._judge(self._observe(calls))
 
     async def _judge(self, found: Repetition | None) -> Verdict:
-        self.note = _note(found) if found else ""
+        self._notes.withdraw(LOOP)
         if found is None:
             return "continue"
+        self._notes.add("Repetition", _note(found), LOOP)
         if not found.asks:
             self._tell(found)
             return "continue"

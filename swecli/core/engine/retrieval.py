@@ -12,10 +12,10 @@ from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.counter import texts_of
 from swecli.core.context_management.prompts import LEAN_WINDOW, POINTERS, read_prompt
 from swecli.core.engine.files import Passage, attach_passages
+from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.engine.tool_calls import Scheduler
-from swecli.core.engine.work import add_note
 from swecli.core.llm.types import ModelInfo
 from swecli.core.permissions.rules import read_rules
 from swecli.core.protocol.events import ContextRetrieved

@@ -13,9 +13,10 @@ from swecli.core.context_management.compaction.package import branch_note
 from swecli.core.context_management.projection import project
 from swecli.core.engine.compaction import session_facts
 from swecli.core.engine.files import OFF
+from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
-from swecli.core.engine.work import Work, add_note
+from swecli.core.engine.work import Work
 from swecli.core.protocol.commands import Rewind
 from swecli.core.protocol.events import (
     FilesRestored,
@@ -190,7 +191,7 @@ class Rewinds:
         after: dict[str, int] = {}
         total = sum(sizes)
         for message, size in zip(messages, sizes, strict=True):
-            if message.role == "user":
+            if message.role == "user" and not message.note:
                 after[message.id] = total
             total -= size
         return after

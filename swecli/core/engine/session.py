@@ -25,6 +25,7 @@ from swecli.core.engine.jobs import JobWatch, run_shell
 from swecli.core.engine.model_call import Asking
 from swecli.core.engine.model_offers import ModelOffers
 from swecli.core.engine.models import READY_SECONDS, ModelChoice
+from swecli.core.engine.notes import Notes, add_note, standing_facts
 from swecli.core.engine.offered_tools import OfferedTools, SourceSize
 from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
 from swecli.core.engine.playbook import SessionPlaybook
@@ -43,7 +44,7 @@ from swecli.core.engine.spending_limits import SpendingGate
 from swecli.core.engine.subagents import Inner, InnerParts, Relay, Subagents, close_interrupted, transcript_of
 from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
 from swecli.core.engine.turn import Turn
-from swecli.core.engine.work import Work, add_note, add_user_message, edit_queue, enqueue, take_first
+from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
 from swecli.core.llm.types import AnswerFormat
 from swecli.core.ports import Asker
 from swecli.core.protocol.blocks import DisplayBlock, Todo
@@ -94,6 +95,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
     UntrustedContent,
 )
+from swecli.core.protocol.messages import Message
 from swecli.core.tools.registry import ToolRegistry, lean_schemas
 from swecli.core.workspace.jobs import JobInfo
 
@@ -190,9 +192,10 @@ class Session:
         self.questions = SideQuestions(services, recorder, self._connection, self._models)
         self._sandbox = SandboxWatch(services, recorder)
         self._jobs = JobWatch(services, recorder)
-        self._offered = OfferedTools(services, recorder)
+        self._notes = Notes(recorder)
+        self._offered = OfferedTools(services, recorder, self._notes)
         self._counting: asyncio.Task[None] | None = None
-        self._changed = ChangedFiles(recorder, services)
+        self._changed = ChangedFiles(recorder, services, self._notes)
         self._asking = Asking(services, recorder)
         self._spending = SpendingGate(services.limits.spending, recorder, self._requests, services.price)
         self.playbook = SessionPlaybook(services, recorder, self.questions.ask, inner=outer is not None)
@@ -203,14 +206,17 @@ class Session:
         self._retrieval = (
             None if outer else PromptRetrieval(services, recorder, self._scheduler, self.questions.ask_briefly)
         )
-        self._news = ExtensionNews(services, recorder, self._offered.tell_model, inner=outer is not None)
-        self.memory = SessionMemory(services, recorder, self._offered.tell_model, inner=outer is not None)
+        self._news = ExtensionNews(services, recorder, self._notes.add, inner=outer is not None)
+        self.memory = SessionMemory(services, recorder, self._notes.add, inner=outer is not None)
         self.files = SessionFiles(services, recorder, self._work)
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
         self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
-        self.inspection = Inspection(
-            services, recorder, self._connection, lambda: (self._jobs.note(), self._offered.note)
-        )
+        self.inspection = Inspection(services, recorder, self._connection, self._next_notes)
+
+    def _next_notes(self) -> Sequence[Message]:
+        """Notes that the next request would have in addition."""
+        facts = standing_facts(self._recorder, unattended=self._services.context.unattended)
+        return self._notes.preview((*facts, self._offered.statement))
 
     def _tool_calls(self, services: Services, recorder: Recorder) -> ToolCalls:
         agents, outer = self._agents, self._outer
@@ -358,7 +364,7 @@ class Session:
         if self._closed:
             return
         if self._work.busy:
-            self._offered.tell_model(title, text)
+            self._notes.add(title, text)
         else:
             add_note(self._recorder, title, text)
             self._models.measure()
@@ -580,6 +586,7 @@ class Session:
             words_of(message) if isinstance(message, Submit | Queued) else (),
             invoking=None if invocation is None else Invoking(self._services, self._recorder, self._scheduler),
             news=self._news,
+            notes=self._notes,
             memory=self.memory,
             playbook=self.playbook,
             invocation=invocation,

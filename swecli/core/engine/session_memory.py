@@ -295,12 +295,6 @@ class SessionMemory:
         self._todos = self._recorder.state.todos
         self._written = self._lines()
 
-    @property
-    def note(self) -> str:
-        """Scratchpad for the tail of a request; empty if it is unused."""
-        text = self._recorder.state.scratchpad
-        return f"Your scratchpad:\n{text}" if text else ""
-
     async def keep(self) -> None:
         """Update the session notes after a step with noteworthy work."""
         if not self._keeps:

@@ -274,6 +274,8 @@ class SessionState(Struct):
     last_used: dict[str, int] = field(default_factory=dict[str, int])
     """Sequence number of the newest call of each tool."""
     offered: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
+    announced: dict[str, str] = field(default_factory=dict[str, str])
+    """The note that announced each offered tool in the conversation, if one did."""
     """Tools that the model sees besides swecli's own, in the order of its list. Not to be changed."""
     spending: Spending = field(default_factory=Spending)
     """Spending of the session and its subagents."""
@@ -360,9 +362,11 @@ class SessionState(Struct):
                 self.jobs[job] = changed
             case SandboxChanged() as sandbox:
                 self.sandbox = sandbox
-            case ToolsChanged(added=added, removed=removed):
+            case ToolsChanged(added=added, removed=removed, note=note):
                 kept = {name: tool for name, tool in self.offered.items() if name not in removed}
                 self.offered = kept | {tool.name: tool for tool in added}
+                places = {name: place for name, place in self.announced.items() if name in self.offered}
+                self.announced = places | {tool.name: note for tool in added}
             case PermissionResolved(by="user", choice="once" | "always") as resolved:
                 self._resolve(resolved, event)
                 self.untrusted = ()

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.model_call import cap_reached, tokens_left
+from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import AgentProfile, ModelUnavailable, OuterLimits, Services, TurnLimits
 from swecli.core.engine.state import AgentRecord
-from swecli.core.engine.work import add_note
 from swecli.core.extensions.profiles import NEVER
 from swecli.core.git import git_facts
 from swecli.core.llm.types import ModelClient

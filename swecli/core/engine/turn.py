@@ -7,9 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import REQUEST_NOT_SENT, over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
+from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.compaction import FILLING, Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles, attach, words_of
@@ -30,6 +33,7 @@ from swecli.core.engine.model_call import (
     why_not_again,
 )
 from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.notes import Notes, standing_facts
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.recorder import Recorder
@@ -67,8 +71,6 @@ GO_ON_LATER = "Your message is kept; “continue” (or swecli -c -p continue) t
 NOT_SENT = "the message was not sent"
 EMPTY_LIMIT = 2
 """Consecutive empty answers that end the turn."""
-EMPTY_NOTE = "Your last answer had neither text nor a call. Make your next call, or give your answer as text."
-"""With it, a model without chance in its choices does not give the same empty answer again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class Turn:
         *,
         invoking: Invoking | None = None,
         news: ExtensionNews,
+        notes: Notes,
         memory: SessionMemory,
         playbook: SessionPlaybook,
         invocation: Invocation | None = None,
@@ -142,20 +145,21 @@ class Turn:
         self._mentions = mentions if invocation is None else invocation.mentions
         self._invoking = invoking
         self._news = news
+        self._notes = notes
         self._memory = memory
         self._playbook = playbook
         self._invocation = invocation
         self._mentionables = mentionables
         self._account = StepAccount(services, recorder)
         self._changed = changed
-        self._repeats = RepeatGuard(recorder, services.tools, asker)
+        self._repeats = RepeatGuard(recorder, services.tools, asker, notes)
         self._step = 0
         self._cuts = 0
         self._tried: set[Literal["rebuilt", "compacted"]] = set()
         """Remedies tried since the newest answer for requests that the provider refused as too long."""
         self._empty = 0
         self._unmeasured = False
-        """Whether the newest measure is a request's, which includes a tail; the step's end measures without it."""
+        """Whether the conversation has changed since its newest measure."""
 
     async def run(self) -> None:
         """Loop over steps; emits TurnEnded last."""
@@ -246,6 +250,7 @@ class Turn:
                 self._end_loop(await self._repeats.compacted())
                 prepared = self._prepare(changed=True)
                 await self._check_budgets(prepared)
+            prepared = self._with_warning(prepared)
             self._check_caps()  # freeing space may have requested a summary
             self._step += 1
             self._recorder.emit(StepStarted(self._step, prepared.budget))
@@ -360,23 +365,31 @@ class Turn:
             raise TurnStopped("limit", reason, "max_tokens")
 
     def _prepare(self, *, changed: bool = False) -> PreparedRequest:
-        """The next request; ``changed``: the view has just been cleared or compacted."""
+        """The next request, with all that the model must be told; ``changed``: the view has just been cleared or
+        compacted."""
+        context, notes = self._services.context, self._notes
+        for statement in standing_facts(self._recorder, unattended=context.unattended):
+            notes.state(statement)
+        self._jobs.tell(notes)
+        notes.state(self._offered.statement)
+        notes.flush()
+        return self._built(changed=changed)
+
+    def _with_warning(self, prepared: PreparedRequest) -> PreparedRequest:
+        """The request; one that passes the warning level for the first time tells the model so."""
+        if not self._notes.state_usage(prepared):
+            return prepared
+        self._notes.flush()
+        return replace(self._built(), warning=prepared.warning)
+
+    def _built(self, *, changed: bool = False) -> PreparedRequest:
+        self._services.context.bind(self._recorder.ledger, self._client.info)
         messages = project(self._recorder.ledger)
         prepared = self._services.context.prepare(
             messages,
             info=self._client.info,
-            mode=self._recorder.state.mode,
-            todos=self._recorder.state.todos,
             effort=self._recorder.state.effort,
             session=self._recorder.session,
-            notes=(
-                EMPTY_NOTE if self._empty else "",
-                self._changed.note,
-                self._repeats.note,
-                self._jobs.note(),
-                self._offered.note,
-                self._memory.note,
-            ),
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
         used = self._account.usage
@@ -488,6 +501,7 @@ class Turn:
         if self._empty >= EMPTY_LIMIT:
             advice = f"Try again, or switch models. {hint(self._client.info)}".strip()
             raise TurnStopped("error", f"the model gave two empty answers in a row. {advice}", "empty")
+        self._notes.add("Empty answer", EMPTY_ANSWER, EMPTY)
         self._recorder.emit(Notice("The model gave an empty answer; asking again.", "warning", "model"))
         return True
 

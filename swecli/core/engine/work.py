@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 
 from msgspec.structs import replace
 
-from swecli.core.context_management.prompts import note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.protocol.commands import Invoke, Steer, Submit
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, QueueChanged, Queued
@@ -62,13 +61,6 @@ def add_user_message(recorder: Recorder, item: str, message: Submit | Queued) ->
     """Add a user message to the conversation as this item."""
     recorder.emit(ItemStarted(item, "user"))
     recorder.emit(ItemCompleted(item, "ok", (TextPart(message.text), *message.images)))
-
-
-def add_note(recorder: Recorder, title: str, text: str) -> None:
-    """Add a note from swecli for the model to the conversation; ``title`` is for the user."""
-    item = recorder.new_item("n")
-    recorder.emit(ItemStarted(item, "note", title=title))
-    recorder.emit(ItemCompleted(item, "ok", (TextPart(note(text)),)))
 
 
 class Work:

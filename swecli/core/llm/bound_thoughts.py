@@ -93,7 +93,7 @@ def _message_at(place: Place, request: ModelRequest, build: Build) -> int:
     exist at all."""
 
     def there(count: int) -> bool:
-        items = _items(build(replace(request, messages=request.messages[:count], tail="", breakpoints=())))
+        items = _items(build(replace(request, messages=request.messages[:count], breakpoints=())))
         if len(items) <= place.item:
             return False
         return place.index is None or len(as_list(as_object(items[place.item]).get(place.key))) > place.index

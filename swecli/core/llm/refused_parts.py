@@ -74,13 +74,13 @@ def parts_at(place: Place, request: ModelRequest, build: Build) -> list[Part]:
         def there(number: int) -> bool:
             at, end = spots[number]
             last = structs.replace(request.messages[at], parts=request.messages[at].parts[:end])
-            body = build(replace(request, messages=(*request.messages[:at], last), tail="", breakpoints=()))
+            body = build(replace(request, messages=(*request.messages[:at], last), breakpoints=()))
             items = next((as_list(body[name]) for name in LISTS if name in body), ())
             return len(items) > item and (index is None or len(as_list(as_object(items[item]).get(key))) > index)
 
         return bisect_left(range(len(spots)), True, key=there)
 
-    empty = build(replace(request, messages=(), tail="", breakpoints=()))
+    empty = build(replace(request, messages=(), breakpoints=()))
     if any(len(as_list(empty.get(name))) > place.item for name in LISTS):
         return []  # the system prompt
     begin = first(place.item, place.key, place.index)

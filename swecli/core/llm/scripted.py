@@ -310,11 +310,11 @@ def facts_of(request: ModelRequest, *, whole: bool = True) -> RequestFacts:
     messages = request.messages
     newest = next((at for at in range(len(messages), 0, -1) if messages[at - 1].role == "assistant"), 0)
     results = tuple(result for message in messages[newest:] for result in message.tool_results)
-    texts = (*_system_texts(request), *map(_message_text, messages), request.tail) if whole else ()
+    texts = (*_system_texts(request), *map(_message_text, messages)) if whole else ()
     return RequestFacts(
         results=tuple(result.text for result in results),
         failed=any(result.is_error for result in results) if results else None,
-        last_user=next((message.text for message in reversed(messages) if message.role == "user"), ""),
+        last_user=next((said.text for said in reversed(messages) if said.role == "user" and not said.note), ""),
         text="\n".join(texts),
         tools=bool(request.tools),
         calls=sum(isinstance(part, ToolCallPart) for message in messages for part in message.parts),
@@ -446,22 +446,21 @@ class UsageEstimate:
 
     def of(self, request: ModelRequest, step: Step) -> Usage | None:
         """Usage of a neutral request, overridden by the step's own numbers."""
-        return self.measure((*request.system, *request.tools, *request.messages), request.tail, step)
+        return self.measure((*request.system, *request.tools, *request.messages), step)
 
-    def measure(self, prefix: Sequence[object], tail: str, step: Step) -> Usage | None:
-        """Usage of a request given as a sequence of values (each with a stable ``repr`` or JSON text) and a tail.
-
+    def measure(self, values: Sequence[object], step: Step) -> Usage | None:
+        """Usage of a request given as a sequence of values (each with a stable ``repr`` or JSON text);
         None if the step reports nothing.
         """
         if step.usage.silent:
             return None
         current: list[tuple[object, str]] = []
-        for at, value in enumerate(prefix):
+        for at, value in enumerate(values):
             known = self._previous[at] if at < len(self._previous) else None
             current.append((value, known[1] if known is not None and known[0] == value else _canonical(value)))
         shared = _shared_bytes([text for _, text in self._previous], [text for _, text in current])
         self._previous = current
-        total = sum(len(text) for _, text in current) + len(_canonical(tail))
+        total = sum(len(text) for _, text in current)
         return _reported(step, int(total / BYTES_PER_TOKEN) + 1, int(shared / BYTES_PER_TOKEN))
 
 

@@ -122,23 +122,38 @@ class AnswerFormat(Struct, frozen=True):
     last: bool = False
 
 
-class ModelRequest(Struct, frozen=True):
-    """One request. Everything before ``tail`` is the stable prefix.
+class Announcement(Struct, frozen=True):
+    """Tools that join where a note of the conversation says so, by the note's id and by their names."""
 
-    ``breakpoints`` are indexes into ``messages`` after which a cache breakpoint is requested. ``tail`` is ephemeral
-    text after the newest message; it is not part of the history. ``session`` routes provider caches.
+    note: str
+    tools: tuple[str, ...]
+
+
+class ModelRequest(Struct, frozen=True):
+    """One request.
+
+    ``breakpoints`` are indexes into ``messages`` after which a cache breakpoint is requested. ``session`` routes
+    provider caches.
     """
 
     system: tuple[SystemBlock, ...]
     tools: tuple[ToolSchema, ...]
     messages: tuple[Message, ...]
     breakpoints: tuple[int, ...] = ()
-    tail: str = ""
     max_output_tokens: int | None = None
     effort: str | None = None
     session: str = ""
     server_clearing: ServerClearing | None = None
     """For protocols that support it; others omit it."""
+    announced: tuple[Announcement, ...] = ()
+    """Those of ``tools`` that are not part of the request's beginning, for models that read them elsewhere."""
+
+    @property
+    def first_tools(self) -> tuple[ToolSchema, ...]:
+        """The tools at the beginning of the request."""
+        later = {name for one in self.announced for name in one.tools}
+        return tuple(tool for tool in self.tools if tool.name not in later) if later else self.tools
+
     web_search: WebSearch | None = None
     """For models that have one; others omit it."""
     answer_format: AnswerFormat | None = None

@@ -23,7 +23,9 @@ RETRIEVED: Final = "retrieved pointers"
 REASONING: Final = "reasoning"
 CALLS: Final = "tool calls"
 RESULTS: Final = "tool results"
+NOTES: Final = "notes of swecli"
 TAIL: Final = "tail"
+"""What requests of earlier versions told the model behind the newest message, and took away again."""
 
 
 def tools_of(source: str) -> str:

@@ -868,11 +868,13 @@ class ToolDefinition(Struct, frozen=True):
 
 class ToolsChanged(Tagged, frozen=True, tag="tools_changed"):
     """The external tools change from the next request on. ``added`` are appended in this order; one with a name already
-    in the list replaces that entry. ``reason`` is a clause for the user, or empty if obvious."""
+    in the list replaces that entry. ``reason`` is a clause for the user, or empty if obvious. ``note`` is the item that
+    announces ``added`` to a model that reads new tools in the middle of a conversation, else empty."""
 
     added: tuple[ToolDefinition, ...] = ()
     removed: tuple[str, ...] = ()
     reason: str = ""
+    note: str = ""
 
 
 PROTOCOL_VERSION = 1

@@ -97,6 +97,10 @@ def usage_words(usage: Usage | None, *, estimated: bool = False) -> str:
 
 Role = Literal["user", "assistant", "tool"]
 
+NoteForm = Literal["", "stays", "this turn", "quoted"]
+"""Form of a note from swecli to the model: it holds until a later one, or for the step that begins with it; ``quoted``
+includes text that others can edit, so it must not get the rank of a system message. Empty for other messages."""
+
 StopKind = Literal[
     "end", "tool_use", "length", "stop_sequence", "content_filter", "refusal", "pause", "context_full", "other"
 ]
@@ -239,13 +243,15 @@ class Message(Struct, frozen=True):
     """One entry of the conversation. Finished messages are immutable.
 
     ``id`` is the ledger id. ``response`` is set on assistant messages only. A ``tool`` message holds one
-    ``ToolResultPart`` for each call of the assistant message before it, in call order.
+    ``ToolResultPart`` for each call of the assistant message before it, in call order. A ``user`` message with a
+    ``note`` comes from swecli; each protocol has its own place for it.
     """
 
     role: Role
     parts: tuple[Part, ...]
     id: str = ""
     response: Response | None = None
+    note: NoteForm = ""
 
     @property
     def text(self) -> str:

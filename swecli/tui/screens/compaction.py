@@ -331,6 +331,8 @@ class PlanBoard(Board):
             (f" ({change:+}%)" if change else "", palette.success if change < 0 else palette.warning),
         )
         parts = [f"{short(result.rewritten)} leave the cache"]
+        if result.thoughts:
+            parts.append(f"{plural(result.thoughts, 'thought')} {'is' if result.thoughts == 1 else 'are'} lost")
         if result.saved is not None:
             parts.insert(0, f"saves {dollars(Decimal(result.saved))} a request")
         parts.insert(0, f"costs {dollars(Decimal(result.cost))} once" if result.cost is not None else "price unknown")

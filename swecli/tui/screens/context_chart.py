@@ -14,6 +14,7 @@ from swecli.core.protocol.budget import (
     ATTACHED,
     CALLS,
     MEMORY,
+    NOTES,
     PLAYBOOK,
     PROJECT_INSTRUCTIONS,
     REASONING,
@@ -22,7 +23,6 @@ from swecli.core.protocol.budget import (
     SKILLS,
     SUMMARIES,
     SYSTEM,
-    TAIL,
     TOOLS,
     USER,
     USER_INSTRUCTIONS,
@@ -71,7 +71,7 @@ def colours(palette: Palette, names: tuple[str, ...]) -> Mapping[str, Style]:
     found: dict[str, Style] = {}
     for name, style in zip(usual, hues, strict=True):
         found[name] = next(left, style) if style in found.values() else style
-    for name in dict.fromkeys((MEMORY, PLAYBOOK, SKILLS, RETRIEVED, TAIL, *names)):
+    for name in dict.fromkeys((MEMORY, PLAYBOOK, SKILLS, RETRIEVED, NOTES, *names)):
         if name not in found:
             found[name] = next(left, hues[len(found) % len(hues)])
     return found

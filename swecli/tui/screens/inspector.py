@@ -513,6 +513,11 @@ class Inspector(Board):
         )
         if effect.over:
             line = text_line((f"Too much: {plural(effect.over, 'token')} more than fit. ", palette.error)) + line
+        if effect.thoughts or effect.regained:
+            verb = "is" if effect.thoughts == 1 else "are"
+            lost = (f" · {plural(effect.thoughts, 'thought')} {verb} lost", palette.warning)
+            back = (f" · {plural(effect.regained, 'thought')} back", palette.success)
+            line += text_line(lost if effect.thoughts else back)
         room = width - sum(cells(piece.text) for piece in line)
         sizes = f" ({short(effect.before)} → {short(effect.after)})"
         cached, cost = f" · {short(effect.rewritten)} leave the cache", f" · {cost}"

@@ -304,7 +304,7 @@ def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
             reducer.put(ReasoningBlock(body.item))
         case "tool" | "attachment":
             reducer.put(ToolBlock(body.item, own_name(body.name), body.title))
-        case "note":
+        case "note" if not body.name:  # those on a topic repeat what the user sees elsewhere
             reducer.put(NoticeBlock(body.item, body.title))
         case "compaction":
             if body.item not in reducer.ids:

@@ -63,7 +63,7 @@ class Talk:
         base = SystemBlock(BASE)
         rules = SystemBlock(self.rules, breakpoint=True)
         messages = tuple(self.messages)
-        request = ModelRequest((base, rules), self.tools, messages, message_breakpoints(messages), tail="note")
+        request = ModelRequest((base, rules), self.tools, messages, message_breakpoints(messages))
         charge = self.cache.charge(request, self.model)
         usage = Usage(charge.total, charge.read if self.caches else None, charge.written, 30, cleared=self.cleared)
         watched = WatchedRequest(self.model, request, tuple(self.view), self.now, {self.rules: "project instructions"})

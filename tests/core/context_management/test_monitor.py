@@ -11,7 +11,7 @@ from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.calibration import family_ratio
 from swecli.core.context_management.monitor import GUARD_TOKENS, TokenMonitor
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
-from swecli.core.protocol.budget import ATTACHED, CALLS, REASONING, RESULTS, SUMMARIES, SYSTEM, TAIL, TOOLS, USER
+from swecli.core.protocol.budget import ATTACHED, CALLS, REASONING, RESULTS, SUMMARIES, SYSTEM, TOOLS, USER
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
@@ -52,9 +52,9 @@ def result(name: str, count: int = 200) -> Message:
     return Message("tool", (ToolResultPart("c", "read_file", words(count)),), name)
 
 
-def request(*messages: Message, tail: str = "", tools: tuple[ToolSchema, ...] = (TOOL,)) -> ModelRequest:
+def request(*messages: Message, tools: tuple[ToolSchema, ...] = (TOOL,)) -> ModelRequest:
     system = (SystemBlock("You are a coding agent. " * 30), SystemBlock(RULES, breakpoint=True))
-    return ModelRequest(system, tools, messages, tail=tail)
+    return ModelRequest(system, tools, messages)
 
 
 class Tokenizer:
@@ -67,8 +67,8 @@ class Tokenizer:
         self._counted: dict[Message, int] = {}
 
     def tokens(self, sent: ModelRequest) -> int:
-        fixed = replace(sent, messages=(), tail="")
-        estimate = self._estimates.measure(fixed, LIMITS, GPT).used + self._estimates.count_tokens(sent.tail)
+        fixed = replace(sent, messages=())
+        estimate = self._estimates.measure(fixed, LIMITS, GPT).used
         estimate += sum(self._count(message) for message in sent.messages)
         return round(self.factor * estimate) + self.overhead
 
@@ -82,10 +82,10 @@ class Tokenizer:
 
 
 def test_before_the_first_report_everything_is_estimated_by_component() -> None:
-    sent = request(user("u1"), answer("a1", reasoning=30), result("r1"), tail=words(10))
+    sent = request(user("u1"), answer("a1", reasoning=30), result("r1"))
     budget = TokenMonitor().measure(sent, LIMITS, GPT, {RULES: "project instructions"})
     names = [component.name for component in budget.components]
-    assert {SYSTEM, "project instructions", TOOLS, USER, REASONING, CALLS, RESULTS, TAIL} <= set(names)
+    assert {SYSTEM, "project instructions", TOOLS, USER, REASONING, CALLS, RESULTS} <= set(names)
     assert len(set(names)) == len(names)
     assert sum(component.tokens for component in budget.components) == budget.used
     tokens = {part.name: part.tokens for part in budget.components}
@@ -127,7 +127,7 @@ def test_a_model_family_has_its_own_measure_from_the_start() -> None:
 
 def test_the_reported_size_is_taken_over_exactly() -> None:
     monitor = TokenMonitor()
-    sent = request(user("u1"), tail="note")
+    sent = request(user("u1"))
     monitor.observe(sent, Usage(input_total=1_234, output_total=80), GPT)
     budget = monitor.measure(sent, LIMITS, GPT)
     assert budget.used == 1_234
@@ -274,7 +274,7 @@ def test_each_content_is_counted_once() -> None:
     before = counter.calls
     copies = tuple(user(f"u{number}") for number in range(50))
     monitor.measure(request(*copies, user("new")), LIMITS, GPT)
-    assert counter.calls - before == 2  # the new message and the tail
+    assert counter.calls - before == 1  # the new message
 
 
 STEP = st.tuples(st.integers(0, 900), st.integers(0, 900), st.integers(0, 900))
@@ -296,7 +296,7 @@ def test_the_upper_edge_is_never_below_the_truth_once_anchored(
         history = (*history, reply, result(f"r{number}", output))
         if question > 600:
             history = (*history, user(f"q{number}", question - 600))
-        sent = request(*history, tail=words(call % 50))
+        sent = request(*history)
         budget = monitor.measure(sent, LIMITS, GPT)
         assert budget.source == "measured"
         assert budget.upper >= truth.tokens(sent)

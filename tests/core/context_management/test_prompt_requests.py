@@ -44,10 +44,8 @@ def step(number: int, calls: int) -> tuple[Message, ...]:
     return (text, Message("tool", results, f"a{number}.results"))
 
 
-def build(messages: tuple[Message, ...], tail: str = "", watermarks: tuple[int, ...] = ()) -> ModelRequest:
-    return build_request(
-        PROMPT, TOOLS, messages, info=INFO, limits=LIMITS, session="s", tail=tail, watermarks=watermarks
-    )
+def build(messages: tuple[Message, ...], watermarks: tuple[int, ...] = ()) -> ModelRequest:
+    return build_request(PROMPT, TOOLS, messages, info=INFO, limits=LIMITS, session="s", watermarks=watermarks)
 
 
 def prefix(request: ModelRequest) -> list[str]:
@@ -57,28 +55,25 @@ def prefix(request: ModelRequest) -> list[str]:
 
 
 def test_a_request_is_a_function_of_its_values() -> None:
-    request = build((user(1),), tail="todo")
+    request = build((user(1),))
     assert [tool.name for tool in request.tools] == ["ask", "read", "write"]
     assert [block.text for block in request.system] == ["base", "rules", "memory"]
-    assert request.tail == "todo"
     assert request.max_output_tokens == 4_000
     assert request.session == "s"
-    assert build((user(1),), tail="todo") == request
-    shuffled = build_request(
-        PROMPT, reversed(TOOLS), [user(1)], info=INFO, limits=LIMITS, session="s", tail="todo", effort="high"
-    )
+    assert build((user(1),)) == request
+    shuffled = build_request(PROMPT, reversed(TOOLS), [user(1)], info=INFO, limits=LIMITS, session="s", effort="high")
     assert shuffled == replace(request, effort="high")
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(-1, 4), min_size=1, max_size=15), st.text(max_size=5))
-def test_each_request_begins_with_the_one_before(turns: list[int], tail: str) -> None:
+@given(st.lists(st.integers(-1, 4), min_size=1, max_size=15))
+def test_each_request_begins_with_the_one_before(turns: list[int]) -> None:
     history: tuple[Message, ...] = (user(0),)
     before = prefix(build(history))
     marked_before: set[int] = set()
     for number, calls in enumerate(turns, 1):
         history = (*history, user(number)) if calls < 0 else (*history, *step(number, calls))
-        request = build(history, tail=f"{tail}{number}")
+        request = build(history)
         assert prefix(request)[: len(before)] == before
         before = prefix(request)
         marks = set(request.breakpoints)
@@ -126,6 +121,6 @@ def test_the_answer_is_limited_to_what_is_left(words: int, limit: int | None) ->
 
 
 def test_the_measure_attributes_the_sections() -> None:
-    budget = TokenMonitor().measure(build((user(1),), tail="note"), LIMITS, INFO, PROMPT.components)
+    budget = TokenMonitor().measure(build((user(1),)), LIMITS, INFO, PROMPT.components)
     names = {component.name for component in budget.components}
-    assert {"system prompt", PROJECT_INSTRUCTIONS, MEMORY, "tool descriptions", "user messages", "tail"} <= names
+    assert {"system prompt", PROJECT_INSTRUCTIONS, MEMORY, "tool descriptions", "user messages"} <= names

@@ -15,15 +15,27 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.services import Services, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.llm.scripted import ScriptedModel, parse_script
+from swecli.core.llm.types import ModelRequest
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Effects, Policy
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Command, ReplyPermission, Submit
-from swecli.core.protocol.events import MAIN, Body, Event, PermissionRequested, TurnEnded, is_fact
+from swecli.core.protocol.events import MAIN, Body, CacheBreak, Event, PermissionRequested, TurnEnded, is_fact
 from swecli.core.tools.base import AnyTool, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.registry import ToolRegistry
 from tests.support import waiting
 from tests.support.waiting import Condition
+
+
+def notes_in(request: ModelRequest) -> str:
+    """All notes of a request on a topic."""
+    return "\n".join(message.text for message in request.messages if message.note)
+
+
+def new_notes(request: ModelRequest) -> str:
+    """The notes of a request behind the newest answer."""
+    newest = next((at for at in range(len(request.messages), 0, -1) if request.messages[at - 1].role == "assistant"), 0)
+    return "\n".join(message.text for message in request.messages[newest:] if message.note)
 
 
 async def until(condition: Condition, what: str = "condition") -> None:
@@ -248,6 +260,8 @@ async def bench(
     finally:
         await session.close()
         await asyncio.wait_for(follower, waiting.PATIENCE)
+    broken = [body.cause for body in made.bodies(CacheBreak) if body.kind == "defect"]
+    assert not broken, "a request did not begin with the one before"
 
 
 def kinds(events: Sequence[Event]) -> list[str]:

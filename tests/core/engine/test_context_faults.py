@@ -29,7 +29,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ImagePart
 from tests.core.context_management.test_projection import check_valid
-from tests.core.engine.support import Bench, bench, call, until
+from tests.core.engine.support import Bench, bench, call, notes_in, until
 from tests.core.engine.test_results import blobs
 
 LINES = "\n".join(f"line {number} of a file with some words in it" for number in range(120))
@@ -351,4 +351,4 @@ async def test_a_model_that_reads_again_what_each_compaction_removed(tmp_path: P
         (asked,) = b.bodies(QuestionAsked)
         assert "The model is in a loop: read_file gave the same result" in asked.questions[0].text
         assert len(model.requests) < 400
-        assert any("You are in a loop" in request.tail for request in model.requests)
+        assert any("You are in a loop" in notes_in(request) for request in model.requests)

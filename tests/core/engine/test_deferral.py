@@ -18,7 +18,7 @@ from swecli.core.protocol.events import ToolsChanged
 from swecli.core.tools.base import ToolContext, ToolOutcome
 from swecli.core.tools.dynamic import DynamicTool, RawParams
 from tests.core.context_management.test_tool_index import TOOLS
-from tests.core.engine.support import bench
+from tests.core.engine.support import bench, new_notes, notes_in
 from tests.core.engine.test_offered_tools import Source
 
 WANTED = "mcp__zoom__delete_user"
@@ -78,9 +78,8 @@ async def test_tool_473_is_found_and_called(tmp_path: Path) -> None:
         assert called == f"{wanted} was called"
         requests = made.model.requests
         assert [tool.name for tool in requests[0].tools if tool.source or tool.name == "tool_search"] == ["tool_search"]
-        assert "[500 tools of " in requests[0].tail
-        assert "Use tool_search to find them.]" in requests[0].tail
-        assert "[495 tools of " in requests[1].tail
+        assert "tool_search finds those of " in new_notes(requests[0])
+        assert not new_notes(requests[1])
         # What was found comes at the end and stays; nothing before it changes.
         assert requests[1].tools[: len(requests[0].tools)] == requests[0].tools
         assert wanted in [tool.name for tool in requests[1].tools[len(requests[0].tools) :]]
@@ -121,7 +120,7 @@ async def test_few_tools_are_not_withheld(tmp_path: Path) -> None:
         await made.say("go")
         assert "tool_search" not in {tool.name for tool in made.model.requests[0].tools}
         assert len(made.model.requests[0].tools) == 10
-        assert "deferred" not in made.model.requests[0].tail
+        assert "tool_search" not in notes_in(made.model.requests[0])
 
 
 async def test_a_search_without_a_hit_says_so(tmp_path: Path) -> None:

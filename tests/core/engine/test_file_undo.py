@@ -34,7 +34,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.sessions.database import open_database
 from swecli.core.tools.registry import builtin_tools
-from tests.core.engine.support import bench, until
+from tests.core.engine.support import bench, new_notes, until
 from tests.support.trees import tree
 from tests.support.waiting import PATIENCE
 
@@ -352,12 +352,12 @@ async def test_the_model_is_told_what_was_taken_back(work: Path) -> None:
         await b.say("go")
         await b.session.files.undo(Target("turn"))
         await b.say("more")
-        tail = b.model.requests[-1].tail
-        assert "a.txt (the user undid your change)" in tail
-        assert "n.txt (deleted, the user undid your change)" in tail
+        told = new_notes(b.model.requests[-2])
+        assert "a.txt (the user undid your change)" in told
+        assert "n.txt (deleted, the user undid your change)" in told
         await b.session.files.redo()
         await b.say("and more")
-        assert "undid your change" not in b.model.requests[-1].tail
+        assert "undid your change" not in new_notes(b.model.requests[-1])
 
 
 @pytest.mark.parametrize(("command", "waits"), [("pwd", False), ("rm b.txt", True)])

@@ -18,7 +18,7 @@ from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.commands import CarryOut
 from swecli.core.protocol.events import ItemStarted, Notice, PlanChanged, TodosChanged
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart
-from tests.core.engine.support import bench, call, until
+from tests.core.engine.support import bench, call, new_notes, notes_in, until
 
 
 def written(folder: Path | None) -> dict[str, Any]:
@@ -181,15 +181,16 @@ async def test_the_model_learns_that_the_user_edited_a_plan_that_is_to_be_revise
         await b.say("plan it")
         plan = b.session.view.plan
         assert plan is not None
-        assert "Changed on disk" not in str(b.model.requests[-1].tail)
+        assert "Changed on disk" not in new_notes(b.model.requests[-1])
         (tmp_path / plan.path).write_text("1. mine\n2. and yours\n")
         note = f"Changed on disk since you last saw them: {plan.path} (the user edited your plan)"
         await b.say("Change the plan: add a test")
-        assert note in str(b.model.requests[-1].tail)
+        assert note in new_notes(b.model.requests[-1])
         await b.say("again")
-        assert note in str(b.model.requests[-1].tail), "until the model has read it or made another plan"
+        assert note in notes_in(b.model.requests[-1]), "the note stays"
+        assert note not in new_notes(b.model.requests[-1]), "it is said once"
         await b.say("what now?")
-        assert "Changed on disk" not in str(b.model.requests[-1].tail)
+        assert "Changed on disk" not in new_notes(b.model.requests[-1])
 
 
 async def test_a_folder_that_is_trusted_meanwhile_gets_the_plan(tmp_path: Path) -> None:

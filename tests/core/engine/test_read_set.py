@@ -18,7 +18,7 @@ from swecli.core.engine import files
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Compact, Rewind
 from swecli.core.protocol.events import CompactionCompleted, FileRead, ItemCompleted
-from swecli.core.protocol.messages import ToolResultPart
+from swecli.core.protocol.messages import Message, ToolResultPart
 from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import Bench, bench, until
 from tests.support.thorough import examples
@@ -48,8 +48,14 @@ def texts(b: Bench) -> list[str]:
     return [part.text for body in b.bodies(ItemCompleted) for part in body.parts if isinstance(part, ToolResultPart)]
 
 
-def tail(b: Bench) -> str:
-    return b.model.requests[-1].tail
+def told(b: Bench) -> str:
+    """What the newest turn told the model."""
+    newest = max(at for at, message in enumerate(b.model.requests[-1].messages) if is_said(message))
+    return "\n".join(message.text for message in b.model.requests[-1].messages[newest:] if message.note)
+
+
+def is_said(message: Message) -> bool:
+    return message.role == "user" and not message.note
 
 
 def put(path: Path, text: str) -> None:
@@ -109,15 +115,14 @@ async def test_the_pointer_names_a_result_that_has_the_text(tmp_path: Path, file
 async def test_a_changed_file_is_read_again_in_full_and_the_model_is_told(tmp_path: Path, file: Path) -> None:
     async with open_bench(script(read(), step("list_files"), read(), step("list_files")), tmp_path) as b:
         await b.say("read")
-        assert "Changed on disk" not in tail(b)
+        assert "Changed on disk" not in told(b)
         put(file, LINES.replace("value_7 = 7", "value_7 = 8"))
         await b.say("list")
-        assert "Changed on disk since you last saw them: a.py. Read them again" in tail(b)
-        assert "Changed on disk" in b.model.requests[-2].tail
+        assert "Changed on disk since you last saw them: a.py. Read them again" in told(b)
         await b.say("read")
         assert "value_7 = 8" in texts(b)[-1]
         await b.say("list")
-        assert "Changed on disk" not in tail(b)
+        assert "Changed on disk" not in told(b)
 
 
 async def test_a_change_with_the_same_time_as_the_one_before_is_found(
@@ -126,13 +131,13 @@ async def test_a_change_with_the_same_time_as_the_one_before_is_found(
     monkeypatch.setattr(files, "_SETTLED", 1e9)
     async with open_bench(script(read(), step("list_files")), tmp_path) as b:
         await b.say("read")
-        assert "Changed on disk" not in tail(b)
+        assert "Changed on disk" not in told(b)
         times = os.stat(file)
         put(file, LINES.replace("value_7 = 7", "value_7 = 8"))
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
         monkeypatch.setattr(files, "_SETTLED", 0.0)  # more time has passed
         await b.say("list")
-        assert "Changed on disk since you last saw them: a.py." in tail(b)
+        assert "Changed on disk since you last saw them: a.py." in told(b)
 
 
 async def test_a_file_that_got_its_earlier_form_back_is_read_in_full_and_can_be_edited(
@@ -154,10 +159,10 @@ async def test_a_deleted_file_and_one_that_comes_back(tmp_path: Path, file: Path
         await b.say("read")
         gone(file)
         await b.say("list")
-        assert "a.py (deleted)" in tail(b)
+        assert "a.py (deleted)" in told(b)
         put(file, LINES)
         await b.say("list")
-        assert "Changed on disk" not in tail(b)
+        assert "Changed on disk" not in told(b)
 
 
 async def test_an_edit_of_a_file_that_changed_is_refused_with_its_text_and_then_made(
@@ -218,7 +223,7 @@ async def test_own_edits_and_commands_of_the_model(tmp_path: Path, file: Path) -
         assert "value_1 = 'a'\nvalue_2 = 'b'\n" in get(file)
         assert texts(b)[-1].startswith("    1\tvalue_0")
         await b.say("sed")
-        assert "Changed on disk since you last saw them: a.py" in tail(b)
+        assert "Changed on disk since you last saw them: a.py" in told(b)
         await b.say("edit")
         assert "name_3 = 3" in texts(b)[-1]
         await b.say("edit")
@@ -245,7 +250,7 @@ async def test_what_was_rewound_counts_as_not_seen(tmp_path: Path, file: Path) -
     async with open_bench(script(read(), change, read(), edit("value_9 = 9", "value_9 = 8")), tmp_path) as b:
         for _ in range(3):
             await b.say("go")
-        second = [entry.id for entry in b.session.view.messages if entry.role == "user"][1]
+        second = [entry.id for entry in b.session.view.messages if is_said(entry)][1]
         b.send(Rewind(second))
         await b.say("edit")
         assert "changed on disk since you last saw it" in texts(b)[-1]
@@ -265,7 +270,7 @@ async def test_resumed_sessions_know_what_was_read(tmp_path: Path, file: Path) -
     )
     async with again as b:
         await b.say("list")
-        assert "a.py" in tail(b)
+        assert "a.py" in told(b)
 
 
 # --- random sessions ---------------------------------------------------------------------------------------------

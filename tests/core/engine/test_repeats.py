@@ -14,7 +14,7 @@ from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Answer, Interrupt, Steer
 from swecli.core.protocol.events import Notice, QuestionAnswered, QuestionAsked, TurnEnded
 from swecli.core.tools.registry import builtin_tools
-from tests.core.engine.support import Bench, bench, call, until
+from tests.core.engine.support import Bench, bench, call, new_notes, until
 
 DONE = '[[step]]\ntext = "done"'
 
@@ -184,7 +184,7 @@ def steps(tool: str, targets: str) -> list[str]:
 
 
 def told(b: Bench) -> list[bool]:
-    return ["You are in a loop" in request.tail for request in b.model.requests]
+    return ["You are in a loop" in new_notes(request) for request in b.model.requests]
 
 
 async def question(b: Bench, number: int = 1) -> QuestionAsked:
@@ -196,9 +196,9 @@ async def test_the_model_is_told_after_the_third_failure(tmp_path: Path) -> None
     async with bench(script(*steps("read_file", "broken a broken broken b")), tmp_path) as b:
         assert (await b.say("go")).outcome == "done"
         assert told(b) == [False, False, False, False, True, False]
-        tail = b.model.requests[4].tail
-        assert "read_file" in tail
-        assert "failed the same way 3 times" in tail
+        text = new_notes(b.model.requests[4])
+        assert "read_file" in text
+        assert "failed the same way 3 times" in text
         assert [body.topic for body in b.bodies(Notice)] == ["loop"]
         assert b.bodies(QuestionAsked) == []
 
@@ -319,7 +319,7 @@ async def test_reading_two_files_in_turn_is_noted_although_re_reads_are_short(tm
     async with bench(script(*reads), tmp_path, tools=builtin_tools(), policy=Policy(mode="auto")) as b:
         assert (await b.say("go")).outcome == "done"
         assert told(b) == [False] * 6 + [True]
-        assert "read_file a, then read_file b gave the same result 3 times" in b.model.requests[-1].tail
+        assert "read_file a, then read_file b gave the same result 3 times" in new_notes(b.model.requests[-1])
 
 
 async def test_an_interrupt_while_the_user_is_asked(tmp_path: Path) -> None:

@@ -24,10 +24,12 @@ from swecli.core.engine.services import InstructionFiles, MemoryOptions
 from swecli.core.memory.places import MemoryPlaces
 from swecli.core.memory.session_notes import NotesDocument
 from swecli.core.permissions.types import Policy
-from swecli.core.protocol.commands import Compact, Rewind
+from swecli.core.protocol.commands import ChangeContext, Compact, Rewind
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
+    ContextChange,
+    ContextEdited,
     Event,
     ItemCheckpointed,
     ItemCompleted,
@@ -42,7 +44,7 @@ from swecli.core.tools.memory import MemoryTool
 from swecli.core.tools.read_file import ReadFile
 from swecli.core.tools.run_command import RunCommand
 from swecli.core.tools.session_tools import Scratchpad, UpdateTodos
-from tests.core.engine.support import Bench, bench, until
+from tests.core.engine.support import Bench, bench, new_notes, notes_in, until
 
 TOOLS = (ReadFile(), WriteFile(), EditFile(), RunCommand(), UpdateTodos(), Scratchpad())
 AUTO = Policy(mode="accept-edits", trust="trusted")
@@ -218,15 +220,20 @@ async def test_an_unwritable_folder_is_told_once(work: Path) -> None:
         assert len([body for body in one.bodies(Notice) if body.topic == "memory"]) == 1
 
 
-async def test_the_scratchpad_is_in_the_tail_and_outlives_a_resumption(work: Path) -> None:
+async def test_the_scratchpad_outlives_what_removes_its_call(work: Path) -> None:
     script = step("scratchpad", 'text = "port is 8123"') + DONE
     async with bench(script, work, tools=TOOLS, policy=AUTO) as one:
         await one.say("Note the port")
-        assert "port is 8123" in one.model.requests[-1].tail
+        assert "scratchpad" not in notes_in(one.model.requests[-1]), "the model sees its own call"
+        call = next(body.item for body in one.bodies(ItemStarted) if body.name == "scratchpad")
         facts = list(one.facts)
-    async with bench(DONE, work, tools=TOOLS, policy=AUTO, history=facts) as one:
+    async with bench(DONE + DONE, work, tools=TOOLS, policy=AUTO, history=facts) as one:
         await one.say("Which port?")
-        assert "Your scratchpad:\nport is 8123" in one.model.requests[-1].tail
+        assert "scratchpad" not in notes_in(one.model.requests[-1])
+        one.send(ChangeContext((ContextChange("drop", call),)))
+        await until(lambda: bool(one.bodies(ContextEdited)))
+        await one.say("And now?")
+        assert "Your scratchpad:\nport is 8123" in new_notes(one.model.requests[-1])
         assert all("8123" not in block.text for block in one.model.requests[-1].system)
 
 

@@ -30,7 +30,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Message
 from tests.core.context_management.test_projection import check_valid
-from tests.core.engine.support import Bench, bench, until
+from tests.core.engine.support import Bench, bench, new_notes, until
 from tests.core.engine.test_compaction import BIG, fill, fill_and_compact, script
 
 MORE = BIG + '\n[[step]]\ntext = "Still here."'
@@ -264,7 +264,7 @@ async def test_a_store_that_fails_is_told_once_and_the_session_goes_on(tmp_path:
 
 
 async def test_looking_at_a_session_does_not_make_it_larger(tmp_path: Path) -> None:
-    """Each process tells the model that nobody watches; the meter shows what stays."""
+    """A session tells the model once that nobody watches."""
     kept, facts, shown = Kept(), list[Event](), list[int]()
     for look in range(7):
         headless = ContextManager((), PromptTexts(headless=True))
@@ -272,7 +272,7 @@ async def test_looking_at_a_session_does_not_make_it_larger(tmp_path: Path) -> N
             if not look:
                 fill(b, 12)
                 await b.say(LONG)
-                assert "Nobody can answer" in b.model.requests[0].tail
+                assert "Nobody can answer" in new_notes(b.model.requests[0])
             shown.append(await measured(b))
             await until(lambda: bool(b.bodies(ContextMeasured)))
             assert b.bodies(ContextMeasured)[-1].budget == b.session.view.budget

@@ -25,7 +25,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolResultPart
-from tests.core.engine.support import bench, call, kinds, until
+from tests.core.engine.support import bench, call, kinds, new_notes, until
 
 TWO_STEPS = f"""
 [[step]]
@@ -314,7 +314,7 @@ async def test_an_empty_answer_is_named_to_the_model_and_counts_only_in_a_row(tm
     look = f"[[step]]\ncall = [{call('read_file', 'a')}]\n"
     async with bench(f'{empty}{look}{empty}[[step]]\ntext = "here"', tmp_path) as b:
         assert (await b.say("hi")).outcome == "done"
-        told = ["Your last answer had neither" in request.tail for request in b.model.requests]
+        told = ["Your last answer had neither" in new_notes(request) for request in b.model.requests]
         assert told == [False, True, False, True]
 
 

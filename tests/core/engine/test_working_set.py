@@ -12,7 +12,7 @@ from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompactio
 from swecli.core.protocol.events import CompactionCompleted, FileRead
 from swecli.core.tools.registry import builtin_tools
 from tests.core.engine.support import Bench, bench, until
-from tests.core.engine.test_read_set import LINES, edit, get, gone, open_bench, put, read, real, step, tail, texts
+from tests.core.engine.test_read_set import LINES, edit, get, gone, open_bench, put, read, real, step, texts, told
 
 SUMMARY = '[[step]]\ntext = "## Goal\\nChange a.py.\\n## Done\\nIt was read with the other files, nothing else."\n'
 DONE = '[[step]]\ntext = "done"\n'
@@ -63,7 +63,7 @@ async def test_what_changed_before_the_compaction_is_attached_as_it_is_and_may_b
         await compacted(b)
         assert "value_7 = 'new'" in conversation(b)
         await b.say("Edit.")
-        assert "Changed on disk" not in tail(b)
+        assert "Changed on disk" not in told(b)
         assert "value_50 = 51" in get(file)
         assert "value_7 = 'new'" in get(file)
 
@@ -93,7 +93,7 @@ async def test_what_changed_after_the_compaction_is_refused_with_its_text(tmp_pa
         now = LINES.replace("value_52 = 52", "value_52 = 'by the user'")
         put(file, now)
         await b.say("Edit.")
-        assert "Changed on disk since you last saw them: a.py" in b.model.requests[-2].tail
+        assert "Changed on disk since you last saw them: a.py" in told(b)
         assert "Nothing was edited." in texts(b)[-1]
         assert "   53\tvalue_52 = 'by the user'" in texts(b)[-1]
         assert get(file) == now

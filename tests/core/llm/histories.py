@@ -17,6 +17,7 @@ from swecli.core.llm.types import Finished, ModelRequest, SystemBlock, ToolSchem
 from swecli.core.protocol.messages import (
     ImagePart,
     Message,
+    NoteForm,
     Origin,
     Part,
     Response,
@@ -42,6 +43,10 @@ def plain_target(protocol: str, **quirks: Any) -> Target:
 
 def user(*texts: str | Part) -> Message:
     return Message("user", tuple(TextPart(part) if isinstance(part, str) else part for part in texts))
+
+
+def note(text: str, form: NoteForm = "stays") -> Message:
+    return Message("user", (TextPart(text),), note=form)
 
 
 def assistant(*parts: str | Part, origin: Origin | None = None, complete: bool = True) -> Message:

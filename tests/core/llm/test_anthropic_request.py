@@ -3,14 +3,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from msgspec import structs
 from msgspec.structs import replace
 
+from swecli.core.llm.capabilities import Capabilities
 from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.anthropic import AnthropicDecoder
 from swecli.core.llm.protocols.registry import request_builder
 from swecli.core.llm.types import ServerClearing, SystemBlock, ToolSchema
-from swecli.core.protocol.messages import Message, ReasoningPart, Response, Stop, ToolResultPart, Usage
-from tests.core.llm.histories import IMAGE, TOOL, assistant, build, call, decoded, request, result, target, user
+from swecli.core.protocol.messages import Message, ReasoningPart, ToolResultPart, Usage
+from tests.core.llm.histories import IMAGE, TOOL, assistant, build, call, decoded, note, request, result, target, user
 
 MESSAGES = "anthropic-messages"
 CLAUDE = target(MESSAGES, "api.anthropic.com", "claude-sonnet-5-5")
@@ -120,8 +122,8 @@ class TestBreakpoints:
         )
         assert self.marked(build(history, CLAUDE)) == ["b", "c", "5", "8"]
 
-    def test_after_merged_messages_and_before_the_tail(self) -> None:
-        history = request(assistant(call("a")), result("a"), user("u"), breakpoints=(1,), tail="now")
+    def test_after_merged_messages_and_before_a_note(self) -> None:
+        history = request(assistant(call("a")), result("a"), user("u"), note("now"), breakpoints=(1,))
         body = build(history, CLAUDE)
         assert self.marked(body) == ["tool_result"]
         assert body["messages"][-1]["content"][-1] == {"type": "text", "text": "now"}
@@ -158,7 +160,7 @@ class TestEcho:
     def test_messages_stay_as_they_are(self) -> None:
         for case in ("pause-turn", "redacted-thinking", "thinking-text-tool"):
             message, fresh = decoded(CLAUDE, case), decoded(CLAUDE, case)
-            build(request(user("x"), message, breakpoints=(1,), tail="now"), CLAUDE)
+            build(request(user("x"), message, note("now"), breakpoints=(1,)), CLAUDE)
             assert message == fresh
 
     def test_blocks_that_were_not_understood_are_not_sent(self) -> None:
@@ -175,11 +177,42 @@ class TestEcho:
     def test_thinking_without_signature_is_not_sent(self) -> None:
         assert len(messages(user("x"), assistant(ReasoningPart("half"), "text"))[1]["content"]) == 1
 
-    def test_a_paused_turn_is_resent_as_it_is(self) -> None:
-        message = decoded(CLAUDE, "pause-turn")
-        assert messages(user("x"), message, tail="now")[-1]["role"] == "assistant"
-        ended = Message("assistant", message.parts, response=Response(CLAUDE.origin, Stop("end")))
-        assert messages(user("x"), ended, tail="now")[-1]["content"] == [{"type": "text", "text": "now"}]
+
+class TestNotes:
+    """Where a model reads system messages in mid-conversation, they follow a message of the user, and precede one of
+    the assistant or end the list."""
+
+    to = structs.replace(CLAUDE, capabilities=Capabilities(system_messages=True, clear_at=True))
+    cleared = {"role": "system", "content": [{"type": "text", "text": "again"}], "clear_at": "next_user_message"}
+
+    def roles(self, *history: Message) -> list[str]:
+        return [message["role"] for message in build(request(*history), self.to)["messages"]]
+
+    def test_a_note_is_a_system_message(self) -> None:
+        sent = build(request(user("u"), note("now")), self.to)["messages"]
+        assert sent[1:] == [{"role": "system", "content": [{"type": "text", "text": "now"}]}]
+
+    def test_it_waits_for_its_place(self) -> None:
+        history = (user("u"), note("now"), user("v"), assistant(call("a")), note("late"), result("a"), note("later"))
+        assert self.roles(*history) == ["user", "system", "assistant", "user", "system"]
+        assert self.roles(note("first"), user("u"), assistant("done"), note("idle"), user("v")) == [
+            *("user", "system", "assistant", "user", "system")
+        ]
+
+    def test_one_for_this_turn_is_cleared_by_the_provider(self) -> None:
+        wire = request_builder(MESSAGES)(request(user("u"), note("again", "this turn")), self.to)
+        assert wire.body["messages"][-1] == self.cleared
+        assert wire.headers["anthropic-beta"] == "mid-conversation-system-clear-at-2026-08-21"
+        both = build(request(user("u"), note("again", "this turn"), note("now")), self.to)["messages"][-1]
+        assert "clear_at" not in both
+        assert len(both["content"]) == 2
+
+    def test_text_of_others_never_gets_the_rank_of_a_system_message(self) -> None:
+        assert self.roles(user("u"), note("job `rm x` ended", "quoted")) == ["user"]
+
+    def test_a_breakpoint_on_a_note_marks_what_precedes_it(self) -> None:
+        body = build(request(user("u"), note("now"), breakpoints=(1,)), self.to)
+        assert body["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
 
 
 class TestEffort:

@@ -13,6 +13,7 @@ from tests.core.llm.histories import (
     build,
     call,
     decoded,
+    note,
     request,
     result,
     target,
@@ -72,13 +73,13 @@ def test_arguments_go_back_as_the_model_wrote_them(raw: str) -> None:
     assert sent[1]["tool_calls"][0]["function"]["arguments"] == raw
 
 
-def test_tail_follows_the_newest_message() -> None:
-    assert messages(user("hi"), tail="now") == [{"role": "user", "content": "hi\n\nnow"}]
-    sent = messages(user("hi"), assistant(call("c")), result("c", "text"), tail="now")
+def test_a_note_joins_the_newest_message() -> None:
+    assert messages(user("hi"), note("now")) == [{"role": "user", "content": "hi\n\nnow"}]
+    sent = messages(user("hi"), assistant(call("c")), result("c", "text"), note("now"))
     assert sent[-1] == {"role": "tool", "tool_call_id": "c", "content": "text\n\nnow"}
-    with_image = messages(user("see", IMAGE), tail="now")
+    with_image = messages(user("see", IMAGE), note("now"))
     assert with_image[-1]["content"][-1] == {"type": "text", "text": "now"}
-    assert messages(user("a"), assistant("b"), tail="now")[-1] == {"role": "user", "content": "now"}
+    assert messages(user("a"), assistant("b"), note("now"))[-1] == {"role": "user", "content": "now"}
 
 
 def test_images_of_results_follow_the_results() -> None:
@@ -190,7 +191,7 @@ class TestDialects:
             result("1"),
             result("2"),
         )
-        history = request(*turn, assistant(call("3")), result("3", "found"), breakpoints=(1, 5, 7), tail="now")
+        history = request(*turn, assistant(call("3")), result("3", "found"), note("now"), breakpoints=(1, 5, 7))
         sent = build(history, target(CHAT, "openrouter.ai", "anthropic/claude-x"))["messages"]
         assert [item["content"] for item in sent] == [
             *("a", [{**marked, "text": "done"}], "b", "look", "ok", [{**marked, "text": "ok"}], None),

@@ -10,14 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from swecli.core.llm.capabilities import Capabilities
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.protocols.arguments import IdAlphabet, rewrite_id
 from swecli.core.llm.protocols.base import Target
 from swecli.core.llm.protocols.registry import PROTOCOLS, request_builder
 from swecli.core.llm.text import clean
 from swecli.core.llm.types import SystemBlock
-from swecli.core.protocol.messages import Message, Opaque, ReasoningPart, TextPart, ToolCallPart
-from tests.core.llm.histories import IMAGE, TOOL, assistant, build, call, decoded, request, result, target, user
+from swecli.core.protocol.messages import Message, NoteForm, Opaque, ReasoningPart, TextPart, ToolCallPart
+from tests.core.llm.histories import IMAGE, TOOL, assistant, build, call, decoded, note, request, result, target, user
 
 
 class TestResponses:
@@ -32,12 +33,12 @@ class TestResponses:
                 user("fix", IMAGE),
                 assistant("look", call("call_1", '{"path" :"a"}')),
                 result("call_1", "text"),
+                note("now"),
                 system=[SystemBlock("one"), SystemBlock("two")],
                 tools=(TOOL,),
                 max_output_tokens=9,
                 effort="low",
                 session="s1",
-                tail="now",
             ),
             self.to,
         )
@@ -74,8 +75,7 @@ class TestResponses:
                     "content": [{"type": "output_text", "text": "look", "annotations": []}],
                 },
                 {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": '{"path" :"a"}'},
-                {"type": "function_call_output", "call_id": "call_1", "output": "text"},
-                {"role": "user", "content": [{"type": "input_text", "text": "now"}]},
+                {"type": "function_call_output", "call_id": "call_1", "output": "text\n\nnow"},
             ],
         }
 
@@ -135,11 +135,11 @@ class TestGemini:
             assistant("look", call("c1", '{"path":"a"}'), call("c2", "no json"), origin=self.to.origin),
             result("c1", "text", IMAGE),
             result("c2", "bad", error=True),
+            note("now"),
             system=[SystemBlock("one")],
             tools=(TOOL,),
             max_output_tokens=9,
             effort="low",
-            tail="now",
         )
         wire = request_builder("gemini-generate")(history, self.to)
         assert wire.path == "/models/gemini-3.8-flash:streamGenerateContent?alt=sse"
@@ -218,11 +218,11 @@ class TestOllama:
             user("fix", IMAGE),
             assistant("look", call("c1", '{"path":"a"}')),
             result("c1", "text"),
+            note("now"),
             system=[SystemBlock("one")],
             tools=(TOOL,),
             max_output_tokens=9,
             effort="high",
-            tail="now",
         )
         body = build(history, to)
         assert body.pop("tools")[0]["function"]["name"] == "read"
@@ -277,16 +277,26 @@ def test_bytes_of_a_request_begin_the_next_one(protocol: str) -> None:
     assert again == bodies[-1]
 
 
+@pytest.mark.parametrize("reads", [False, True], ids=["", "reads system messages"])
+@pytest.mark.parametrize("form", ["stays", "this turn", "quoted"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_the_tail_changes_nothing_before_it(protocol: str) -> None:
-    to = target(protocol, model="m")
+def test_notes_change_nothing_before_them(protocol: str, form: NoteForm, reads: bool) -> None:
+    """Each request, sent where the model is to answer, begins with the one before, notes included."""
+    to = replace(
+        target(protocol, model="m", cache_control=False),
+        capabilities=Capabilities(system_messages=reads, clear_at=reads),
+    )
     builder = request_builder(protocol)
-    for end in (1, 4, 6, 8):
-        history = GROWING[:end]
-        without = compact(builder(request(*history, breakpoints=(end - 1,)), to).body)
-        with_tail = compact(builder(request(*history, breakpoints=(end - 1,), tail="TAIL"), to).body)
-        assert with_tail.startswith(without.rstrip('"]}'))
-        assert "TAIL" in with_tail[len(without.rstrip('"]}')) :]
+    noted: list[Message] = []
+    bodies: list[str] = []
+    for message, following in zip(GROWING, (*GROWING[1:], None), strict=True):
+        noted.append(message)
+        if message.role != "assistant" and (following is None or following.role == "assistant"):
+            noted += [note(f"one {len(noted)}", form), note(f"two {len(noted)}", form)]
+            bodies.append(compact(builder(request(*noted), to).body))
+    assert bodies[-1].count("two ") == 4
+    for shorter, longer in pairwise(bodies):
+        assert longer.startswith(shorter.rstrip(']}"'))
 
 
 @given(st.text(), st.sampled_from(["alnum9", "token40", "token64"]))

@@ -39,8 +39,8 @@ def result(text: str, *, error: bool = False) -> Message:
     return Message("tool", (ToolResultPart("call_1", "read_file", text, is_error=error),))
 
 
-def request(*messages: Message, tools: bool = True, tail: str = "") -> ModelRequest:
-    return ModelRequest((SYSTEM,), TOOLS if tools else (), messages or (user("hello"),), tail=tail)
+def request(*messages: Message, tools: bool = True) -> ModelRequest:
+    return ModelRequest((SYSTEM,), TOOLS if tools else (), messages or (user("hello"),))
 
 
 async def answer(model: ScriptedModel, of: ModelRequest | None = None) -> list[StreamEvent]:
@@ -102,7 +102,7 @@ async def test_usage_grows_and_the_shared_prefix_is_read_from_the_cache() -> Non
     history: list[Message] = [user("first")]
     usages: list[Usage] = []
     for text in ("x" * 400, "y" * 400, "z"):
-        events = await answer(model, request(*history, tail=f"tail {len(history)}"))
+        events = await answer(model, request(*history))
         usages.extend(event.usage for event in events if isinstance(event, UsageUpdate))
         response = finished(events).response
         assert response is not None

@@ -771,7 +771,7 @@ def test_each_component_has_its_own_colour_in_the_bar_and_in_the_list() -> None:
         "reasoning",
         "tool calls",
         "tool results",
-        "tail",
+        "notes of swecli",
     )
     names = (*own[:7], "tool descriptions of maps", *own[7:])
     for palette in (DARK, LIGHT, *map(palette_of, known())):

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from swecli.core.context_management.compaction.clearing import NEWLINE, arguments_of
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
-from swecli.core.context_management.ledger import ItemRecord, Ledger
+from swecli.core.context_management.ledger import ItemRecord, Ledger, is_statement
 from swecli.core.context_management.prompts import harmless, is_pointers, is_report, unmarked
 from swecli.core.context_management.work_log import TouchedFile, WorkLog, user_texts
 from swecli.core.protocol.blocks import Todo
@@ -99,10 +99,13 @@ def _attached(file: Attachment) -> str:
 
 
 def _notes(ledger: Ledger, removed: set[str], sizes: EntrySizes, allowances: Allowances) -> str:
-    """swecli's notes to the model: nothing else in the conversation repeats them. All are word for word, except that of
-    the subagents' reports, which can be any number, only the newest are, and the older ones by their first lines."""
+    """swecli's notes to the model: nothing else in the conversation repeats them. Those on a topic are left out: what
+    still holds is said again. All others are word for word, except that of the subagents' reports, which can be any
+    number, only the newest are, and the older ones by their first lines."""
     notes = [
-        entry for entry in ledger.entries.values() if entry.kind == "note" and entry.id in removed - ledger.dropped
+        entry
+        for entry in ledger.entries.values()
+        if entry.kind == "note" and not is_statement(entry) and entry.id in removed - ledger.dropped
     ]
     told: list[str] = []
     left, earlier = allowances.reports, 0

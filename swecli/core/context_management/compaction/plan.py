@@ -18,6 +18,7 @@ from swecli.core.context_management.compaction.selection import covered, current
 from swecli.core.context_management.compaction.transaction import Compaction
 from swecli.core.context_management.edits import THOUGHT, led_by, thoughts_before, unit
 from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.projection import thoughts_changed
 from swecli.core.context_management.view_stack import View
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import Usage
@@ -58,6 +59,8 @@ class CompactionPlan(Struct, frozen=True):
     rewritten_tokens: int = 0
     cost: str | None = None
     saved_per_request: str | None = None
+    thoughts: int = 0
+    """Thoughts of the model that are lost, because what precedes them changes."""
 
     @property
     def worthwhile(self) -> bool:
@@ -100,6 +103,7 @@ def plan_compaction(
         rewritten,
         _cost(price, info.ref, summary_model, before.used, after, written, rewritten),
         _difference(price, info.ref, before.used, after),
+        thoughts_changed(ledger, view, info)[0],
     )
 
 
@@ -173,6 +177,8 @@ class Arranged(Struct, frozen=True):
     cost: str | None
     saved: str | None
     quality: Quality
+    thoughts: int = 0
+    """Thoughts of the model that are lost."""
 
 
 class PlanDraft:
@@ -311,7 +317,8 @@ class PlanDraft:
         info = compaction.job.client.info
         cost, saved = change_costs(self._price, info.ref, self.before.used, after, rewritten)
         quality = graded(anchors_of(ledger, sources, compaction.job.facts), text, summary) if gone else Quality(0, 0, 0)
-        return Arranged(made, self.before.used, after, rewritten, cost, saved, quality)
+        lost, _ = thoughts_changed(ledger, made, info)
+        return Arranged(made, self.before.used, after, rewritten, cost, saved, quality, lost)
 
     def lines(self, summary: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Each line of a summary with the ids of its sources."""

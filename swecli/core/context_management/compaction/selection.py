@@ -11,7 +11,7 @@ from swecli.core.context_management.compaction.options import (
     EntrySizes,
     ImportanceStrategy,
 )
-from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.ledger import Ledger, is_statement
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import TextPart
 
@@ -31,11 +31,14 @@ def tail_allowance(options: CompactionOptions, allowances: Allowances, used: int
 
 
 def message_starts(ledger: Ledger, view: Sequence[ViewEntry]) -> list[int]:
-    """Indexes of the view where a message begins, without cutting a pair of call and result."""
+    """Indexes of the view where a message begins, without cutting a pair of call and result. A note on a topic counts
+    with the message before it: it was added to be read with that one."""
     starts: list[int] = []
     current: str | None = None
     for index, entry in enumerate(view):
         known = ledger.entries.get(entry.id)
+        if known is not None and is_statement(known) and starts:
+            continue
         owner = known.message if known else entry.id
         if owner != current:
             starts.append(index)
@@ -124,7 +127,7 @@ def important(
 
 
 def _score(ledger: Ledger, group: Sequence[ViewEntry], recent_text: str, options: ImportanceStrategy) -> float:
-    known = [ledger.entries[entry.id] for entry in group if entry.id in ledger.entries]
+    known = [one for entry in group if (one := ledger.entries.get(entry.id)) is not None and not is_statement(one)]
     if not known or any(entry.kind in ("user", "note") for entry in known):
         return options.user_message_score
     if any(entry.kind in ("call", "result", "attachment") for entry in known):

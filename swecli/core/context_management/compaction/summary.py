@@ -24,9 +24,7 @@ SHORTEST_SUMMARY = 40
 def suffix_request(request: ModelRequest, focus: str, max_tokens: int) -> ModelRequest:
     """The agent's own request with the instruction as one more user message: byte for byte the live prefix."""
     instruction = Message("user", (TextPart(_instruction(focus, max_tokens)),), "compaction-instruction")
-    return replace(
-        request, messages=(*request.messages, instruction), tail="", max_output_tokens=max_tokens, effort=None
-    )
+    return replace(request, messages=(*request.messages, instruction), max_output_tokens=max_tokens, effort=None)
 
 
 def chunked(messages: Sequence[Message], size: int, characters: int, most: int) -> list[str]:

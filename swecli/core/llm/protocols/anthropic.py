@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from swecli.core.llm.answer_formats import closed, wanted_schema
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_object, parse_object
@@ -26,7 +26,7 @@ from swecli.core.llm.protocols.base import (
     plain,
     read_cost,
 )
-from swecli.core.llm.types import WEB_SEARCH, ModelRequest, ServerClearing
+from swecli.core.llm.types import WEB_SEARCH, ModelRequest, ServerClearing, ToolSchema
 from swecli.core.llm.web_searches import anthropic_result, anthropic_tool, possible_search, sources_of
 from swecli.core.protocol.messages import (
     PDF,
@@ -50,6 +50,8 @@ EFFORT_BETA = "mid-conversation-output-config-2026-07-01"
 DIAGNOSIS_BETA = "cache-diagnosis-2026-04-07"
 DEFAULT_TTL = "5m"
 """Lifetime of the cache if a breakpoint does not name one."""
+TOOL_CHANGE_BETAS = ("mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15")
+CLEAR_AT_BETA = "mid-conversation-system-clear-at-2026-08-21"
 MAX_BREAKPOINTS = 4
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32768}
 """Thinking budgets in tokens for models that accept a number instead of a word."""
@@ -66,7 +68,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         or USUAL_OUTPUT["anthropic-messages"]
     )
     system = [_text(block.text) for block in request.system if block.text]
-    found = found_tools(request) if dialect.tool_references else {}
+    found = found_tools(request) if dialect.tool_references and not target.capabilities.tool_changes else {}
     effort, changes = effort_changes(request, target)
     messages, ends = _messages(request, target, found, changes)
     body: JsonObject = {"model": target.origin.model, "max_tokens": limit, "stream": True}
@@ -94,15 +96,10 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         betas.append(DIAGNOSIS_BETA)
         optional.append("diagnostics")
     referenced = {name for names in found.values() for name in names}
-    if request.tools:
+    if request.first_tools:
         body["tools"] = [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "input_schema": plain(tool.parameters),
-                **({"defer_loading": True} if tool.name in referenced else {}),
-            }
-            for tool in request.tools
+            {**_tool(tool), **({"defer_loading": True} if tool.name in referenced else {})}
+            for tool in request.first_tools
         ]
     if search is not None:
         body["tools"] = [*as_list(body.get("tools")), anthropic_tool(search)]
@@ -116,8 +113,10 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if system:
         body["system"] = system
     body["messages"] = messages
-    if request.tail:
-        _append_tail(messages, request)
+    if any("clear_at" in message for message in messages):
+        betas.append(CLEAR_AT_BETA)
+    if request.announced:
+        betas += TOOL_CHANGE_BETAS
     headers = {"anthropic-version": API_VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
     return WireRequest("/v1/messages", body, headers, tuple(optional))
 
@@ -166,11 +165,23 @@ def _messages(
     request: ModelRequest, target: Target, found: Mapping[str, tuple[str, ...]], changes: Mapping[int, str]
 ) -> tuple[list[JsonObject], dict[int, JsonObject]]:
     """Messages with adjacent ones of the same role merged and changes of the effort before their messages, and for each
-    message of the request the last block that may carry a breakpoint."""
+    message of the request the last block that may carry a breakpoint.
+
+    Notes are system messages where the model reads them in mid-conversation: one has to follow a message of the user
+    and to precede one of the assistant or end the list, so they wait for that place. Elsewhere, and if others can edit
+    their text, they are blocks of the user's message.
+    """
     out: list[JsonObject] = []
     ends: dict[int, JsonObject] = {}
     broken_off: set[str] = set()
+    waiting: list[Message] = []
+    newest: JsonObject | None = None
     for index, message in enumerate(request.messages):
+        if message.note and message.note != "quoted" and target.capabilities.system_messages:
+            waiting.append(message)
+            if newest is not None:
+                ends[index] = newest
+            continue
         blocks = _blocks(message, target, found)
         if not blocks:
             continue
@@ -178,6 +189,9 @@ def _messages(
         if _is_broken_off(message, goes_on=not following or following[0].role == "assistant"):
             broken_off.update(as_text(block["id"]) for block in blocks if block.get("type") == "server_tool_use")
         role = "assistant" if message.role == "assistant" else "user"
+        if role == "assistant" and waiting:
+            out.append(_system_message(waiting, target, request))
+            waiting.clear()
         if index in changes:
             word = target.dialect.efforts.get(changes[index], changes[index])
             out.append({"role": "system", "content": list[object](), "output_config": {"effort": word}})
@@ -186,11 +200,35 @@ def _messages(
         else:
             out.append({"role": role, "content": list[object](blocks)})
         if markable := [block for block in blocks if block.get("type") not in _UNMARKABLE]:
-            ends[index] = markable[-1]
+            newest = ends[index] = markable[-1]
+    if waiting:
+        out.append(_system_message(waiting, target, request))
     for message in out:
         if message["role"] == "assistant":
             message["content"] = _paired(as_list(message["content"]), broken_off)
     return [message for message in out if message["content"] or message["role"] == "system"], ends
+
+
+def _tool(tool: ToolSchema) -> JsonObject:
+    return {"name": tool.name, "description": tool.description, "input_schema": plain(tool.parameters)}
+
+
+def _system_message(notes: Sequence[Message], target: Target, request: ModelRequest) -> JsonObject:
+    """Notes as one system message, with the tools that they announce; for one step only, if all are, where the model
+    knows how to forget it."""
+    content = [block for note in notes for block in (*_additions(note, request), _text(note.text))]
+    message: JsonObject = {"role": "system", "content": content}
+    if target.capabilities.clear_at and all(note.note == "this turn" for note in notes):
+        message["clear_at"] = "next_user_message"
+    return message
+
+
+def _additions(note: Message, request: ModelRequest) -> Iterator[JsonObject]:
+    """Definitions of the tools that a note announces."""
+    names = next((one.tools for one in request.announced if one.note == note.id), ())
+    for tool in request.tools if names else ():
+        if tool.name in names:
+            yield {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": _tool(tool)}}
 
 
 def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:
@@ -329,17 +367,6 @@ def _document(document: DocumentPart) -> JsonObject:
     """https://platform.claude.com/docs/en/build-with-claude/pdf-support"""
     source = {"type": "base64", "media_type": PDF, "data": document.data}
     return {"type": "document", "source": source, **({"title": document.name} if document.name else {})}
-
-
-def _append_tail(messages: list[JsonObject], request: ModelRequest) -> None:
-    """Add the tail as a last text block without breakpoint. A paused turn is resent unchanged, so nothing may follow
-    it."""
-    if messages and messages[-1]["role"] == "user":
-        messages[-1]["content"] = [*as_list(messages[-1]["content"]), _text(request.tail)]
-        return
-    newest = request.messages[-1] if request.messages else None
-    if newest is None or newest.response is None or newest.response.stop.kind != "pause":
-        messages.append({"role": "user", "content": [_text(request.tail)]})
 
 
 NAME = "anthropic-messages"

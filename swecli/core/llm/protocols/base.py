@@ -739,7 +739,8 @@ def effort_changes(request: ModelRequest, target: Target) -> tuple[str | None, d
     current, changes, before = efforts[unset][1], dict[int, str](), efforts[unset][0]
     top = current
     for index, effort in efforts[unset + 1 :]:
-        spoken = (at for at in range(before, index) if request.messages[at].role == "user")
+        said = request.messages[before:index]
+        spoken = (at for at, message in enumerate(said, before) if message.role == "user" and not message.note)
         if effort is not None and effort != current and (start := next(spoken, None)) is not None:
             changes[start] = current = effort
         before = index

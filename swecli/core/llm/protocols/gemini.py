@@ -76,11 +76,6 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     contents = _contents(request, target)
     if system and target.dialect.system_role == "user":
         contents[:1] = [{"role": "user", "parts": [*system, *as_list(contents[0]["parts"] if contents else ())]}]
-    if request.tail:
-        if contents and contents[-1]["role"] == "user":
-            contents[-1]["parts"] = [*as_list(contents[-1]["parts"]), {"text": request.tail}]
-        else:
-            contents.append({"role": "user", "parts": [{"text": request.tail}]})
     body["contents"] = contents
     model = quote(target.origin.model.removeprefix("models/"), safe="")
     return WireRequest(f"/models/{model}:streamGenerateContent?alt=sse", body)

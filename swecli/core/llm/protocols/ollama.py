@@ -51,12 +51,12 @@ def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
     for message in request.messages:
         if message.role == "tool":
             out.extend(_results(message))
+        elif message.note:
+            _append_note(out, message.text)
         elif message.role == "user":
             out.append(_with_images({"role": "user", "content": message.text}, _images(message)))
         elif assistant := _assistant(message, target):
             out.append(assistant)
-    if request.tail:
-        _append_tail(out, request.tail)
     return out
 
 
@@ -96,13 +96,14 @@ def _with_images(out: JsonObject, images: list[str]) -> JsonObject:
     return {**out, "images": images} if images else out
 
 
-def _append_tail(out: list[JsonObject], tail: str) -> None:
+def _append_note(out: list[JsonObject], text: str) -> None:
+    """Append a note to the newest message of the user or a tool, so that roles still alternate."""
     last = out[-1] if out else {}
     content = last.get("content")
     if last.get("role") in ("user", "tool") and isinstance(content, str):
-        last["content"] = f"{content}\n\n{tail}" if content else tail
+        last["content"] = f"{content}\n\n{text}" if content else text
     else:
-        out.append({"role": "user", "content": tail})
+        out.append({"role": "user", "content": text})
 
 
 NAME = "ollama-chat"

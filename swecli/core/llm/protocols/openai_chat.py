@@ -113,7 +113,9 @@ def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
                 out.append({"role": "assistant", "content": "Continuing."})
             continue
         marked = target.dialect.cache_control and index in request.breakpoints
-        if message.role == "user":
+        if message.note:
+            _append_note(out, message.text, marked, target)
+        elif message.role == "user":
             out.append({"role": "user", "content": _user_content(message, marked)})
         elif (assistant := _assistant(message, target)) is not None:
             if marked and target.dialect.cache_results and message.text:
@@ -122,8 +124,6 @@ def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
         index += 1
     if target.dialect.merge_roles or target.dialect.system_role == "user":
         out = _merged(out)
-    if request.tail:
-        _append_tail(out, request.tail)
     return out
 
 
@@ -300,17 +300,20 @@ def _detail(detail: JsonObject, text: str) -> JsonObject:
     return {**detail, key: text}
 
 
-def _append_tail(out: list[JsonObject], tail: str) -> None:
-    """Append the tail to the newest user or tool message, so that all earlier bytes stay the same and roles still
-    alternate."""
+def _append_note(out: list[JsonObject], text: str, marked: bool, target: Target) -> None:
+    """Append a note to the newest message of the user or a tool: some templates demand alternating roles, and others
+    drop the reasoning before a new message of the user."""
     last = out[-1] if out else {}
-    content = last.get("content")
-    if last.get("role") in ("user", "tool") and is_list(content):
-        last["content"] = [*content, _text_part(tail)]
-    elif last.get("role") in ("user", "tool") and isinstance(content, str):
-        last["content"] = f"{content}\n\n{tail}" if content else tail
+    role, content = last.get("role"), last.get("content")
+    if role not in ("user", "tool"):
+        out.append({"role": "user", "content": [_text_part(text, True)] if marked else text})
+        return
+    marked = marked and (role == "user" or target.dialect.cache_results)
+    if is_list(content) or marked:
+        parts = content if is_list(content) else [_text_part(as_text(content))] if content else []
+        last["content"] = [*parts, _text_part(text, marked)]
     else:
-        out.append({"role": "user", "content": tail})
+        last["content"] = f"{as_text(content)}\n\n{text}" if content else text
 
 
 NAME = "openai-chat"

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from swecli.core.llm.answer_formats import openai_format, wanted_schema
 from swecli.core.llm.errors import read_error
-from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text
+from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_list
 from swecli.core.llm.protocols.arguments import arguments_object, arguments_text, rewrite_id
 from swecli.core.llm.protocols.base import (
     OTHER_ANSWER,
@@ -57,10 +57,10 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         body["instructions"] = instructions
     found = found_tools(request) if dialect.tool_references else {}
     later = {name for names in found.values() for name in names}
-    if request.tools:
+    if request.first_tools:
         body["tools"] = [
             _search(tool) if dialect.tool_references and tool.name == SEARCH else _function(tool)
-            for tool in request.tools
+            for tool in request.first_tools
             if tool.name not in later
         ]
     search = possible_search(request, target)
@@ -162,6 +162,7 @@ def _input(
 ) -> list[JsonObject]:
     out: list[JsonObject] = []
     tools = {tool.name: tool for tool in request.tools}
+    later = {name for names in found.values() for name in names}
     for index, message in enumerate(request.messages):
         if message.role == "assistant":
             out.extend(_assistant(message, target))
@@ -172,19 +173,35 @@ def _input(
                 else _result(result, target)
                 for result in message.tool_results
             )
+        elif message.note:
+            names = next((one.tools for one in request.announced if one.note == message.id), ())
+            joined = [_function(tools[name]) for name in names if name in tools and name not in later]
+            if joined:
+                out.append({"type": "additional_tools", "role": "developer", "tools": joined})
+            _append_note(out, message, target)
         elif content := _content(message):
             if index in changes:
                 word = target.dialect.efforts.get(changes[index], changes[index])
                 out.append({"type": "configuration_update", "reasoning": {"effort": word}})
             out.append({"role": "user", "content": content})
-    out = _once_each(out)
-    if request.tail:
-        last = out[-1] if out else {}
-        if last.get("role") == "user":
-            last["content"] = [*as_list(last["content"]), _text(request.tail)]
-        else:
-            out.append({"role": "user", "content": [_text(request.tail)]})
-    return out
+    return _once_each(out)
+
+
+def _append_note(out: list[JsonObject], message: Message, target: Target) -> None:
+    """Append a note: as a message of the developer where the model reads one in the middle of a conversation, else to
+    the newest message of the user or result of a call. A message of the user in between would end the turn, and with
+    it the use of its reasoning."""
+    last = out[-1] if out else {}
+    if target.capabilities.system_messages and message.note != "quoted":
+        out.append({"role": "developer", "content": [_text(message.text)]})
+    elif last.get("role") == "user":
+        last["content"] = [*as_list(last["content"]), _text(message.text)]
+    elif last.get("type") == "function_call_output":
+        output = last["output"]
+        text = f"{output}\n\n{message.text}" if output else message.text
+        last["output"] = [*output, _text(message.text)] if is_list(output) else text
+    else:
+        out.append({"role": "user", "content": [_text(message.text)]})
 
 
 def _once_each(items: Sequence[JsonObject]) -> list[JsonObject]:

@@ -1,0 +1,60 @@
+"""The invariant of a conversation's requests: each begins with the one before, and only something was appended.
+
+The newest models sign their reasoning over everything before it, and every provider's cache is a prefix. A change of
+what was sent needs a cause that the user can see: another model, or an event that rewrote the conversation (a
+compaction, a clearing, an edit, a rewind, and the undo of each), all of which count as a rewrite of the ledger.
+Anything else is a defect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from swecli.core.context_management.cache import first_difference
+from swecli.core.llm.types import ModelRequest
+
+
+class _Answered(Struct, frozen=True):
+    request: ModelRequest
+    model: str
+    rewrites: int
+
+
+class PrefixGuard:
+    """Compares each request of one conversation with the newest answered one. ``rewrites`` counts the named changes;
+    ``report`` gets the description of a change without a cause, as a clause."""
+
+    def __init__(self, rewrites: Callable[[], int], report: Callable[[str], None]) -> None:
+        self._rewrites = rewrites
+        self._report = report
+        self._newest: _Answered | None = None
+
+    def check(self, request: ModelRequest, model: str) -> None:
+        """Report a change without a cause. Compares what is the same object in no time."""
+        newest = self._newest
+        if newest is None or (newest.model, newest.rewrites) != (model, self._rewrites()):
+            return
+        change = unexplained(newest.request, request)
+        if change:
+            self._report(change)
+
+    def answered(self, request: ModelRequest, model: str) -> None:
+        self._newest = _Answered(request, model, self._rewrites())
+
+
+def unexplained(before: ModelRequest, now: ModelRequest) -> str:
+    """The first change of what an earlier request sent, as a clause; empty if there was only an addition. Tools may
+    join the end of their list and leave it: servers come and go."""
+    if [block.text for block in before.system] != [block.text for block in now.system]:
+        return "the system prompt changed"
+    names = {tool.name for tool in now.tools}
+    kept = [tool for tool in before.tools if tool.name in names]
+    if [tool.name for tool in kept] != [tool.name for tool in now.tools[: len(kept)]]:
+        return "the order of the tools changed"
+    place = first_difference(before.messages, now.messages)
+    if place is None:
+        return ""
+    message = before.messages[place[0]]
+    return f"a message that was sent before changed ({message.role} {message.id})"
