@@ -241,6 +241,7 @@ def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping
         own_dirs=tuple(str(path) for path in startup.paths.all),
         own_code=tuple(own_code()),
         key=workspace_key(options.cwd),
+        own_names=startup.loaded.settings.approval.secret_names,
     )
     folders = Folders(startup.paths.state, startup.paths.cache if options.store else None)
     return Sandbox(sandbox_options(startup.loaded.settings.sandbox, home, ask=not options.headless), workspace, folders)

@@ -74,7 +74,9 @@ def sandbox_text(state: SandboxChanged | None) -> str:
         return "not checked yet"
     why = f": {state.reason}" if state.reason else ""
     open_ = f"; not protected: {', '.join(state.uncovered)}" if state.uncovered else ""
-    return f"off{why}" if state.level == "off" else f"{state.level} ({state.layer}){why}{open_}"
+    more = f" and {state.masked_count - len(state.masked)} more" if state.masked_count > len(state.masked) else ""
+    masked = f"; commands can't read {', '.join(state.masked)}{more}" if state.masked else ""
+    return f"off{why}" if state.level == "off" else f"{state.level} ({state.layer}){why}{open_}{masked}"
 
 
 def rules_text(rules: Sequence[RuleFile]) -> str:

@@ -155,11 +155,17 @@ class SecretNames:
                 return True
         return False
 
-    def below_home(self) -> Iterator[tuple[str, bool]]:
-        """Places relative to the home directory that only sandboxed commands must not see, and whether each is a
-        folder; a question mark stands for one character."""
+    def cover_folder(self, path: str) -> bool:
+        """Whether everything in the folder of this path may be secret."""
+        parts = path.casefold().rstrip("/").split("/")
+        if not self._folders.isdisjoint(parts):
+            return True
+        return not self._path_folders.isdisjoint(parts) and self._paths.search("/".join(parts) + "/") is not None
+
+    def below_home(self) -> Iterator[str]:
+        """Places relative to the home directory that sandboxed commands must not see."""
         for pattern in self._below_home:
-            yield pattern.rstrip("/"), pattern.endswith("/")
+            yield pattern.rstrip("/").replace("?", " ")
 
     @functools.cached_property
     def examples(self) -> tuple[str, ...]:

@@ -366,6 +366,8 @@ def _word(note: str) -> str:
 
 MOST_NAMED = 8
 """Paths that a notice names."""
+MOST_MASKED = 12
+"""Masked paths that the state names."""
 
 
 class SandboxWatch:
@@ -373,6 +375,7 @@ class SandboxWatch:
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._sandbox = services.sandbox
+        self._roots, self._home = services.workspace.roots, services.policy.home
         self._recorder = recorder
         self._task: asyncio.Task[None] | None = None
         self._accepting: set[asyncio.Task[None]] = set()
@@ -418,7 +421,15 @@ class SandboxWatch:
         """Record the state if it is known and new."""
         state = self._sandbox.state
         if state.checked:
-            body = SandboxChanged(state.level, state.layer, state.reason, state.uncovered, state.label, state.contains)
+            body = SandboxChanged(
+                state.level,
+                state.layer,
+                state.reason,
+                state.uncovered,
+                state.label,
+                state.contains,
+                *self._masked(),
+            )
             if body != self._recorder.state.sandbox:
                 self._recorder.emit(body)
         settled, self._sandbox.settled = self._sandbox.settled, ()
@@ -432,6 +443,19 @@ class SandboxWatch:
                     "warning",
                 )
             )
+
+    def _masked(self) -> tuple[tuple[str, ...], int]:
+        """Some of what commands can't read, as shown, and the number of all."""
+        paths = self._sandbox.masked if self._sandbox.state.level != "off" else ()
+        roots = sorted(map(str, self._roots), key=len, reverse=True)
+
+        def shown(path: str) -> tuple[bool, str]:
+            for root in roots:
+                if path.startswith(f"{root}/"):
+                    return False, path[len(root) + 1 :]
+            return True, f"~{path[len(self._home) :]}" if self._home and path.startswith(f"{self._home}/") else path
+
+        return tuple(text for _, text in sorted(map(shown, paths))[:MOST_MASKED]), len(paths)
 
     def context(self, ctx: ToolContext, effects: Effects, decision: Decision) -> ToolContext:
         """Context for this call's command: in the sandbox if only that lets it run unasked, or if the user wants every

@@ -761,6 +761,11 @@ class SandboxChanged(Tagged, frozen=True, tag="sandbox_changed"):
     """The state in one or two words."""
     contains: bool = False
     """Whether auto mode runs commands in it without approval; always true for level "full"."""
+    masked: tuple[str, ...] = ()
+    """Some of the files and folders that commands can't read because of what they may hold; those of the workspace
+    first and relative to it, those of the home directory with a tilde."""
+    masked_count: int = 0
+    """How many there are."""
 
 
 class JobChanged(Tagged, frozen=True, tag="job_changed"):

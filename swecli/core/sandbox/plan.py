@@ -19,6 +19,7 @@ from swecli.core.permissions.paths import inside
 from swecli.core.permissions.protected import PROTECTED_NAMES, held_in_sandbox
 from swecli.core.permissions.types import Sandbox as Level
 from swecli.core.sandbox.survey import Survey
+from swecli.core.secret_names import SecretNames, secret_names
 from swecli.lazy_pattern import lazy_pattern
 
 Kind = Literal["file", "directory", "link", "other", "missing"]
@@ -75,19 +76,6 @@ HELD_NAMES = (".swecli", *(name.parts[0] for name in PROTECTED_NAMES if name.hel
 """Names at the top of a workspace that must not appear while a command runs, beside ``.git``: other programs obey
 them."""
 
-_HOME_SECRETS = (
-    *(".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker", ".password-store", ".terraform.d", ".colima/default"),
-    *(".config/gcloud", ".config/gh", ".config/hub", ".config/containers", ".config/op", ".local/share/keyrings"),
-    *(".netrc", "_netrc", ".git-credentials", ".config/git/credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass"),
-    *(".my.cnf", ".vault-token", ".terraformrc", ".s3cfg", ".boto", ".htpasswd", ".dockercfg"),
-    *(".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml"),
-    *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
-    *(".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history"),
-    *(".claude", ".claude.json", ".codex", ".gemini", ".config/github-copilot", ".local/share/opencode", ".orbstack"),
-    *("Library/Keychains", "Library/Cookies", "Library/Application Support/Google/Chrome"),
-)
-"""Keys, passwords, private histories and the state of other agents, below the home directory."""
-
 _SOCKET_DIRECTORIES = (
     *("/run", "/var/run", "/var/lib/lxd", "/var/lib/incus", "/var/snap/lxd/common/lxd", "/var/lib/libvirt"),
     *("/var/lib/mysql", "/var/lib/docker", "/var/spool/cron"),
@@ -109,18 +97,10 @@ _CACHES = (
 )
 """Package caches: variables that name one, a variable plus a folder below it, the default below home."""
 
-_DOTENV = lazy_pattern(r"\.env(\..*)?")
-_DOTENV_FREE = lazy_pattern(r"\.env\.(example|sample|template|dist|defaults?)")
 
-
-def is_dotenv(name: str) -> bool:
-    """Whether a file of this name holds a project's secrets, as opposed to a sample of them."""
-    folded = name.casefold()
-    return _DOTENV.fullmatch(folded) is not None and _DOTENV_FREE.fullmatch(folded) is None
-
-
-def home_secrets(home: str) -> tuple[str, ...]:
-    return tuple(posixpath.join(home, name) for name in _HOME_SECRETS) if home else ()
+def home_secrets(home: str, names: SecretNames) -> tuple[str, ...]:
+    """Keys, passwords, private histories and the state of other agents, below the home directory."""
+    return tuple(posixpath.join(home, name) for name in names.below_home()) if home else ()
 
 
 def socket_places(environment: Mapping[str, str], home: str) -> tuple[str, ...]:
@@ -298,6 +278,8 @@ class Request(Struct, frozen=True):
     options: SandboxOptions = SandboxOptions()
     found: Survey = Survey()
     """Findings on disk beyond the paths."""
+    own_names: tuple[str, ...] = ()
+    """Patterns of the user's for names of files that may hold secrets."""
 
 
 class Mount(Struct, frozen=True):
@@ -386,6 +368,8 @@ def reading(plan: Plan) -> Plan:
 
 
 _TEMPORARY = ("/tmp", "/dev/shm")
+_MAX_SECRETS = 1_000
+"""Files and folders hidden because they may hold secrets. Each is a mount, which takes bubblewrap about 20 us."""
 _MAX_LINKS = 64
 """Single files made read-only because they have another hard link outside."""
 _OBJECTS = "/.git/objects/"
@@ -462,12 +446,12 @@ class _PlanBuilder:
     def _root(self, root: str) -> None:
         """Protect parts of a workspace."""
         disk = self._disk
-        names = disk.names(root)
+        names, names_of_secrets = disk.names(root), secret_names(self._request.own_names)
         for name in names:
             path = posixpath.join(root, name)
             if name != ".git" and name not in HELD_NAMES and held_in_sandbox(name):
                 self._guard(path, root)
-            if is_dotenv(name):
+            if names_of_secrets.matches(f"/{name}") and disk.kind(path) in ("file", "link"):
                 self._deny(path)
         for deeper in PROTECTED_NAMES:
             if deeper.contained and len(deeper.parts) > 1 and deeper.parts[0] in names:
@@ -482,10 +466,6 @@ class _PlanBuilder:
         repositories = [root, *nested(root, disk)]
         for folder in repositories:
             self._repository(git_places(folder, disk), root)
-            if folder != root:
-                for name in disk.names(folder):
-                    if is_dotenv(name):
-                        self._deny(posixpath.join(folder, name))
         if ".git" not in names:
             self._hold(posixpath.join(root, ".git"), None)
 
@@ -566,8 +546,16 @@ class _PlanBuilder:
 
     def _secrets(self) -> None:
         request = self._request
-        for path in home_secrets(request.home):
+        for path in home_secrets(request.home, secret_names(request.own_names)):
             self._hide(path)
+        secrets = request.found.secrets
+        for path in secrets[:_MAX_SECRETS]:
+            if self._disk.kind(path) == "directory":
+                self._hide(path)
+            else:
+                self._deny(path)
+        if len(secrets) > _MAX_SECRETS:
+            self._uncovered.append(f"{len(secrets) - _MAX_SECRETS:,} of {len(secrets):,} files that may hold secrets")
         for path in (*request.own_dirs, *request.options.hide):
             self._hide(path, hold=True)
 

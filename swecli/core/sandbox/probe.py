@@ -262,6 +262,8 @@ class SandboxWorkspace(Struct, frozen=True):
     own_dirs: tuple[str, ...] = ()
     own_code: tuple[str, ...] = ()
     key: str = "workspace"
+    own_names: tuple[str, ...] = ()
+    """Patterns of the user's for names of files that may hold secrets."""
 
 
 class Machine:

@@ -13,12 +13,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
 from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.guard import Guard
 from swecli.core.sandbox.launch import Launch, SandboxError
-from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, SandboxState, reading
+from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, SandboxState, home_secrets, reading
 from swecli.core.sandbox.probe import Folders, Machine, SandboxWorkspace, off, planned
 from swecli.core.sandbox.survey import Abandoned, Surveyor
+from swecli.core.secret_names import secret_names
 from swecli.core.workspace.process_tree import is_running
 from swecli.lazy_pattern import lazy_pattern
 
@@ -86,10 +88,13 @@ class Sandbox:
         self._settling = threading.Lock()
         self._running = 0
         self._tidying: threading.Timer | None = None
-        self._surveyor = Surveyor(workspace.roots, workspace.home)
+        self._surveyor = Surveyor(workspace.roots, workspace.home, secret_names(workspace.own_names))
         self._sockets: tuple[str, ...] = ()
         """Sockets masked last."""
         self._guard = Guard(folders.state / "sandbox" / workspace.key, self._surveyor)
+        self.masked: tuple[str, ...] = ()
+        """Files and folders that may hold secrets or that rules keep from being read, as of the last command or check:
+        contained commands can't read them."""
         self.settled: tuple[str, ...] = ()
         """Planted files that were removed or restored at the start, because swecli was killed while a command ran."""
         self._shared: Plan | None = None
@@ -135,8 +140,9 @@ class Sandbox:
         """End a check that runs in another thread; no command can begin afterwards. Returns at once."""
         self._surveyor.abandon()
 
-    def begin(self, cwd: Path, *, full: bool) -> Launch:
-        """A launch for one command; ``full`` if it may run only with full containment.
+    def begin(self, cwd: Path, *, full: bool, rules: ReadRules = NO_READ_RULES) -> Launch:
+        """A launch for one command; ``full`` if it may run only with full containment. ``rules`` keep files from being
+        read.
 
         Raises:
             SandboxError: there is none.
@@ -144,7 +150,7 @@ class Sandbox:
         state = self.check()
         if state.level == "off":
             raise SandboxError(f"the sandbox is off: {state.reason}")
-        plan = self._enter()
+        plan = self._enter(rules)
         try:
             return self._begun(plan, state, cwd, full)
         except BaseException:
@@ -168,13 +174,13 @@ class Sandbox:
             raise SandboxError("the session has ended") from None
         return self._machine.launch(state.layer, plan, str(cwd), self._placeholders)
 
-    def _enter(self) -> Plan:
+    def _enter(self, rules: ReadRules) -> Plan:
         """The plan for one more command. It stays the same while one runs: that command could swap a file it made for a
         link between the survey and the mount."""
         with self._counting:
             if self._running == 0 or self._shared is None:
                 try:
-                    request = self._request()
+                    request = self._request(rules)
                     self._shared = planned(request, self._placeholders.standing())
                     self._guard.begin(request.found.steering, self._shared.paths("read", "hidden", "denied"))
                 except OSError as error:
@@ -242,10 +248,12 @@ class Sandbox:
 
     # --- one command ----------------------------------------------------------------------------------------------
 
-    def _request(self) -> Request:
+    def _request(self, rules: ReadRules = NO_READ_RULES) -> Request:
         workspace = self._workspace
-        found = self._surveyor.survey()
+        found = self._surveyor.survey(rules)
         self._sockets = found.sockets
+        home = home_secrets(workspace.home, secret_names(workspace.own_names))
+        self.masked = tuple(dict.fromkeys((*found.secrets, *filter(os.path.lexists, home))))
         return Request(
             workspace.roots,
             workspace.home,
@@ -255,6 +263,7 @@ class Sandbox:
             workspace.environment,
             self.options,
             found,
+            workspace.own_names,
         )
 
 

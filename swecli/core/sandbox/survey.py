@@ -17,6 +17,8 @@ from swecli.core.atomic_text import make_private
 from swecli.core.permissions.git_facts import harmful_settings
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.protected import held_in_sandbox
+from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
+from swecli.core.secret_names import SecretNames
 
 MAX_ENTRIES = 200_000
 _MAX_HOME = 20_000
@@ -25,6 +27,12 @@ _MAX_RESTORED = 1_000_000
 """Bytes of one file that can be restored."""
 _PACKAGES = ("node_modules", "site-packages")
 """Package folders: no program takes its settings from there."""
+_BULK = frozenset(
+    (*_PACKAGES, ".cache", ".npm", ".rustup", ".nvm", ".pyenv", ".rbenv", "miniconda3", "anaconda3", "miniforge3")
+)
+"""Folders of a home directory with many files of programs."""
+_TEST_FOLDERS = frozenset(("test", "tests", "testdata", "testing", "fixtures", "__fixtures__", "spec", "examples"))
+_KEY_ENDINGS = (".pem", ".key", ".crt", ".p12", ".pfx", ".jks", ".keystore", ".truststore", ".asc", ".gpg")
 _SOCKETS = "/proc/net/unix"
 _SETTLED = 2_000_000_000
 """Nanoseconds; a later change gets another time on every file system."""
@@ -35,11 +43,13 @@ Content = bytes | None
 
 class Survey(Struct, frozen=True):
     """``sockets`` are outside the workspace. ``links`` are files in it with a hard link outside. ``steering`` has the
-    control files at any depth. ``whole``: the survey is complete."""
+    control files at any depth. ``secrets`` are files and folders, in the workspace and below home, whose names suggest
+    secrets or that a rule keeps from being read. ``whole``: the survey of the workspace is complete."""
 
     sockets: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     steering: Mapping[str, Content] = field(default_factory=lambda: {})
+    secrets: tuple[str, ...] = ()
     whole: bool = True
 
 
@@ -56,6 +66,10 @@ class _Folder(Struct, frozen=True):
     settings: tuple[str, ...] = ()
     sockets: tuple[str, ...] = ()
     linked: tuple[tuple[tuple[int, int], int, str], ...] = ()
+    secrets: tuple[str, ...] = ()
+    """Resolved paths."""
+    others: tuple[str, ...] = ()
+    """Files outside the workspace."""
 
 
 class Abandoned(Exception):
@@ -67,7 +81,12 @@ class Surveyor:
     of which can't be forged; the link counts of files outside packages and the content of control files are read each
     time."""
 
-    def __init__(self, roots: Sequence[str], home: str) -> None:
+    def __init__(self, roots: Sequence[str], home: str, names: SecretNames | None = None) -> None:
+        """``names`` are those of secrets; None looks for none."""
+        self._names = names
+        self._rules = NO_READ_RULES
+        self._ruled: dict[str, tuple[_Folder, tuple[str, ...]]] = {}
+        """What rules keep from being read in each folder, by path."""
         self._roots = tuple(roots)
         self._home = home
         self._known: dict[str, _Folder] = {}
@@ -77,12 +96,15 @@ class Surveyor:
         """End a survey that runs in another thread, and each later one."""
         self._abandoned = True
 
-    def survey(self) -> Survey:
-        """Takes seconds in a large workspace.
+    def survey(self, rules: ReadRules = NO_READ_RULES) -> Survey:
+        """Takes seconds in a large workspace. ``rules`` keep files from being read.
 
         Raises:
             Abandoned: nobody needs it any more.
         """
+        if rules != self._rules:
+            self._rules, self._ruled = rules, {}
+        secrets: set[str] = set()
         visited: dict[str, _Folder] = {}
         steering: dict[str, Content] = {}
         names: dict[tuple[int, int], list[str]] = {}
@@ -98,11 +120,15 @@ class Surveyor:
                 counts[key] = count
             if root:
                 steering |= _steering_in(path, folder)
+                secrets.update(folder.secrets, self._kept_unread(path, folder))
         elsewhere = sorted(path for key, found in names.items() if len(found) < counts[key] for path in found)
-        below_home = list(self._sockets_below_home(visited))
+        found: set[str] = set()
+        for path, folder in self._below_home(visited):
+            found.update(os.path.realpath(f"{path}/{name}") for name in folder.sockets)
+            secrets.update(folder.secrets, self._kept_unread(path, folder))
         self._known = visited
-        sockets = {path for path in (*bound_sockets(), *below_home) if inside(path, self._roots) is None}
-        return Survey(tuple(sorted(sockets)), tuple(elsewhere), steering, seen <= MAX_ENTRIES)
+        sockets = {path for path in (*bound_sockets(), *found) if inside(path, self._roots) is None}
+        return Survey(tuple(sorted(sockets)), tuple(elsewhere), steering, tuple(sorted(secrets)), seen <= MAX_ENTRIES)
 
     def steering(self) -> Mapping[str, Content]:
         found: dict[str, Content] = {}
@@ -127,21 +153,33 @@ class Surveyor:
                 elif inside(below, self._roots) == root:
                     pending.append((below, root))
 
-    def _sockets_below_home(self, visited: dict[str, _Folder]) -> Iterator[str]:
-        """Sockets in the upper folders of the home directory, including those bound by another network namespace."""
+    def _kept_unread(self, path: str, folder: _Folder) -> tuple[str, ...]:
+        """Entries of a folder that a rule keeps from being read."""
+        if not self._rules.rules:
+            return ()
+        known = self._ruled.get(path)
+        if known is None or known[0] is not folder or not folder.stamp:
+            names = (*folder.folders, *(folder.files or folder.others))
+            result = tuple(f"{path}/{name}" for name in names if self._rules.covering(f"{path}/{name}") is not None)
+            known = self._ruled[path] = (folder, result)
+        return known[1]
+
+    def _below_home(self, visited: dict[str, _Folder]) -> Iterator[tuple[str, _Folder]]:
+        """The upper folders of the home directory. Their sockets may be bound by another network namespace."""
         pending, seen = [(self._home, 0)] if self._home else [], 0
         while pending and seen <= _MAX_HOME:
             path, depth = pending.pop(0)
-            if path in self._roots or (folder := self._folder(path, "")) is None:
+            if path in self._roots or (folder := self._folder(path, "", self._home)) is None:
                 continue
             visited.setdefault(path, folder)
             seen += folder.entries
-            yield from (os.path.realpath(f"{path}/{name}") for name in folder.sockets)
+            yield path, folder
             if depth < _HOME_DEPTH:
-                pending += [(f"{path}/{name}", depth + 1) for name in folder.folders if name not in _PACKAGES]
+                pending += [(f"{path}/{name}", depth + 1) for name in folder.folders if name not in _BULK]
 
-    def _folder(self, path: str, root: str) -> _Folder | None:
-        """A folder's entries, cached or listed now; None if it is gone or unreadable."""
+    def _folder(self, path: str, root: str, top: str = "") -> _Folder | None:
+        """A folder's entries, cached or listed now; None if it is gone or unreadable. Names of secrets count below
+        ``root`` and ``top``."""
         try:
             state = os.lstat(path)
             stamp = (state.st_dev, state.st_ino, state.st_mtime_ns, state.st_ctime_ns)
@@ -149,7 +187,7 @@ class Surveyor:
             if known is not None and known.stamp == stamp:
                 return known
             now = time.time_ns()
-            folder = _listed(path, root, stamp) if stat.S_ISDIR(state.st_mode) else None
+            folder = _listed(path, root, stamp, root or top, self._names) if stat.S_ISDIR(state.st_mode) else None
         except OSError:
             return None
         if folder is not None and not 0 < state.st_ctime_ns < now - _SETTLED:
@@ -160,7 +198,7 @@ class Surveyor:
         return folder
 
 
-def _listed(path: str, root: str, stamp: tuple[int, ...]) -> _Folder:
+def _listed(path: str, root: str, stamp: tuple[int, ...], top: str = "", names: SecretNames | None = None) -> _Folder:
     folders, files, sockets = list[str](), list[str](), list[str]()
     steering, settings = list[str](), list[str]()
     below = path[len(root) :].lstrip("/")
@@ -186,7 +224,31 @@ def _listed(path: str, root: str, stamp: tuple[int, ...]) -> _Folder:
         tuple(settings),
         tuple(sockets),
         () if root else tuple(_linked(path, files)),
+        tuple(_secrets_of(entries, path[len(top) :], names)) if top and names is not None else (),
+        () if root else tuple(files),
     )
+
+
+def _secrets_of(entries: Iterable[os.DirEntry[str]], below: str, names: SecretNames) -> Iterator[str]:
+    """Files and folders whose names suggest secrets, by their real paths. ``below`` is their folder's path below the
+    workspace or home."""
+    if names.cover_folder(below):
+        return  # the whole folder is named where it is listed
+    for entry in entries:
+        name = f"{below}/{entry.name}"
+        if entry.is_dir(follow_symlinks=False):
+            if names.cover_folder(name):
+                yield entry.path
+        elif names.matches(name) and not _is_test_key(name):
+            path = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
+            if os.path.isfile(path):
+                yield path
+
+
+def _is_test_key(name: str) -> bool:
+    """Whether a file is a key or certificate among tests, which need it."""
+    folded = name.casefold()
+    return folded.endswith(_KEY_ENDINGS) and not _TEST_FOLDERS.isdisjoint(folded.split("/")[:-1])
 
 
 def _linked(folder: str, names: Iterable[str]) -> Iterator[tuple[tuple[int, int], int, str]]:

@@ -266,7 +266,7 @@ async def _launch(ctx: ToolContext) -> Launch | None:
     if ctx.sandbox is None:
         return None
     try:
-        return await begun(partial(ctx.sandbox.begin, ctx.cwd, full=ctx.contained))
+        return await begun(partial(ctx.sandbox.begin, ctx.cwd, full=ctx.contained, rules=ctx.read_rules()))
     except SandboxError as error:
         raise ToolError(f"Not run: {error}. {_ASK_OUTSIDE}") from error
 

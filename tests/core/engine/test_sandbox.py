@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from swecli.commands.session import sandbox_text
 from swecli.core.engine.consent import APPROVED_OUTSIDE, OUTSIDE
+from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Policy, Rule, Sandbox
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import ItemCompleted, Notice, PermissionRequested, SandboxChanged
@@ -43,6 +45,7 @@ class FakeSandbox:
         self.expected: list[Sequence[str] | None] = []
         self.settled: tuple[str, ...] = ()
         self.left: tuple[str, ...] = ()
+        self.masked: tuple[str, ...] = ()
         self.kept = Path("/state/undone")
 
     def has_leftovers(self) -> bool:
@@ -59,7 +62,7 @@ class FakeSandbox:
         self.state = self.known
         return self.state
 
-    def begin(self, cwd: Path, *, full: bool) -> Launch:
+    def begin(self, cwd: Path, *, full: bool, rules: ReadRules) -> Launch:
         if full and self.check().level != "full":
             raise SandboxError(f"the sandbox is {self.state.text}")
         plan = Plan((str(cwd),), (), (), "/tmp")
@@ -146,6 +149,17 @@ async def test_the_start_says_what_a_killed_command_had_planted(tmp_path: Path) 
         await made.say("go")
         (notice,) = [body.text for body in made.bodies(Notice) if "was killed" in body.text]
         assert "swecli reverted /w/.npmrc, /w/sub/.envrc and kept copies in /state/undone" in notice
+
+
+async def test_the_state_names_what_commands_can_not_read(tmp_path: Path) -> None:
+    sandbox = FakeSandbox()
+    sandbox.masked = (f"{tmp_path}/config/.env", *(f"/home/u/place{number}" for number in range(20)))
+    async with running(tmp_path, sandbox, step(UNPROVEN)) as made:
+        await made.say("go")
+        (state,) = made.bodies(SandboxChanged)
+        assert (state.masked[0], len(state.masked), state.masked_count) == ("config/.env", 12, 21)
+        assert "commands can't read config/.env, " in sandbox_text(state)
+        assert sandbox_text(state).endswith(" and 9 more")
 
 
 async def test_on_runs_every_command_inside(tmp_path: Path) -> None:

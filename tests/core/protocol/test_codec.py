@@ -127,7 +127,7 @@ LATER = {
     "rewind": {"scope", "handoff"},
     "rewound": {"scope", "name"},
     "permission_requested": {"rules", "rule_note", "danger", "acceptable"},
-    "sandbox_changed": {"contains"},
+    "sandbox_changed": {"contains", "masked", "masked_count"},
     "session_started": {"commands"},
     "retry_scheduled": {"unreached"},
     "turn_ended": {"waited", "estimated"},

@@ -10,6 +10,7 @@ from swecli.core.sandbox.bubblewrap import bwrap_argv, version_of
 from swecli.core.sandbox.landlock import MAKE_REG, READ_FILE, WRITE_FILE, handled, ruleset, uncovered
 from swecli.core.sandbox.plan import HELD_NAMES, Access, Plan, Request, SandboxOptions, mount_plan
 from swecli.core.sandbox.seatbelt import profile
+from swecli.core.sandbox.survey import Survey
 from tests.core.sandbox.fake_disk import FakeDisk
 
 REPOSITORY = {"/w/.git/config": "[core]\n", "/w/.git/HEAD": "", "/w/.git/hooks/": "", "/w/src/a.py": ""}
@@ -123,6 +124,8 @@ def test_secrets_and_services_are_out_of_sight() -> None:
         "/w/.env.example": "K=",
         "/w/sub/.env.local": "",
         "/w/sub/.git/config": "",
+        "/w/deep/config/.ssh/id": "",
+        "/home/u/other/.env": "",
         "/home/u/.ssh/id": "",
         "/home/u/.netrc": "",
         "/data/swecli/db": "",
@@ -133,9 +136,12 @@ def test_secrets_and_services_are_out_of_sight() -> None:
         own_dirs=("/data/swecli",),
         environment={"SSH_AUTH_SOCK": "/srv/agent.sock", "XDG_RUNTIME_DIR": "/", "DOCKER_HOST": "tcp://h:1"},
         options=SandboxOptions(hide=("/private",)),
+        found=Survey(secrets=("/home/u/other/.env", "/w/sub/.env.local", "/w/deep/config/.ssh")),
     )
     made = plan(files, wish=wish)
     assert access(made, "/w/.env") == access(made, "/w/sub/.env.local") == "denied"
+    assert access(made, "/home/u/other/.env") == "denied"
+    assert access(made, "/w/deep/config/.ssh") == "hidden"
     assert access(made, "/w/.env.example") is None
     for path in ("/home/u/.ssh", "/home/u/.netrc", "/data/swecli", "/srv/agent.sock", "/private", "/run"):
         assert access(made, path) == "hidden", path

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from swecli.core.permissions.rules import NO_READ_RULES
 from swecli.core.sandbox import survey as module
 from swecli.core.sandbox.launch import SandboxError
 from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, mount_plan
@@ -367,5 +368,5 @@ def test_a_sandbox_that_is_abandoned_knows_nothing_and_begins_nothing(work: Path
     sandbox.abandon()
     assert not sandbox.check().checked
     with pytest.raises(SandboxError, match="the session has ended"):
-        sandbox._enter()
+        sandbox._enter(NO_READ_RULES)
     sandbox.close()
