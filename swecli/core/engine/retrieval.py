@@ -64,8 +64,9 @@ class PromptRetrieval:
         window = window_of(model, self._services.context.limits).total
         if project is None or window <= LEAST_WINDOW or not text.strip():
             return
-        wait = UNATTENDED_WAIT if self._services.context.unattended else FIRST_WAIT
-        found = await project.retrieval(text, first_wait=wait)
+        unattended = self._services.context.unattended
+        wait = UNATTENDED_WAIT if unattended else FIRST_WAIT
+        found = await project.retrieval(text, first_wait=wait, if_ready=unattended)
         if found is None:
             from swecli.core.retrieval.retrieve import Retrieval
 

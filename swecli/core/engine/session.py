@@ -850,7 +850,7 @@ class Session:
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._models.close()
         if self._services.project is not None and self._outer is None:
-            await self._services.project.close()
+            await self._services.project.close(finish=self._services.context.unattended)
         await self._sandbox.stop(last=self._outer is None)
 
     async def _end_programs(self) -> None:

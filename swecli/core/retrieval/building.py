@@ -1,13 +1,14 @@
 """Building and storing an index; also the low-priority process that does so beside a session.
 
 As a process it reads one JSON request from stdin, writes the index, and prints one JSON line. It ends at once when its
-stdin is closed, so that it never outlives the session.
+stdin is closed, so that it never outlives the session, unless it was started to finish the index after a short run.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -166,7 +167,9 @@ def keep(index: Index, place: Path) -> None:
     finally:
         with suppress(OSError):
             temporary.unlink()
-    others = sorted(place.parent.glob(f"*{ENDING}*"), key=_age, reverse=True)
+    others = sorted(
+        (path for path in place.parent.glob(f"*{ENDING}*") if path.suffix != ".lock"), key=_age, reverse=True
+    )
     for old in others[_MAX_INDEXES:]:
         with suppress(OSError):
             old.unlink()
@@ -200,7 +203,13 @@ def kept_index(place: Path) -> Index | None:
 def main() -> int:
     """Serve one request; returns the exit status."""
     request: dict[str, Any] = json.loads(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if request.get("outlives"):
+        signal.alarm(OUTLIVES_SECONDS)
+        lock = _alone(Path(request["place"]))
+        if lock is None:
+            return 0
+    else:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(OSError, AttributeError):
         os.nice(int(request.get("nice", _NICE)))
     started = time.monotonic()
@@ -213,6 +222,20 @@ def main() -> int:
     return 0
 
 
+def _alone(place: Path) -> int | None:
+    """A lock held to the end of the process; None if another one finishes this index."""
+    import fcntl  # such a process is only started where there is a fork
+
+    make_private(place.parent)
+    descriptor = os.open(place.with_name(f"{place.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
 def _end_with_parent() -> None:
     while os.read(0, 1):  # not through the buffer of stdin, which a thread must not hold when the program ends
         pass
@@ -222,6 +245,14 @@ def _end_with_parent() -> None:
 BOOT: Final = "import sys;sys.path[:0]={paths!r};from swecli.core.retrieval.building import main;sys.exit(main())"
 
 
-def command(paths: Sequence[str]) -> list[str]:
-    """Command line of the process: isolated, so that neither its folder nor the environment adds modules."""
-    return [sys.executable, "-I", "-S", "-X", "utf8", "-c", BOOT.format(paths=list(paths))]
+ALONE: Final = "import os;os.fork() and os._exit(0);os.setsid();"
+"""Begins a process that outlives its parent and whoever waits for it."""
+OUTLIVES_SECONDS: Final = 300
+"""Seconds after which such a process ends, whatever it has."""
+
+
+def command(paths: Sequence[str], *, outlives: bool = False) -> list[str]:
+    """Command line of the process: isolated, so that neither its folder nor the environment adds modules. What
+    ``outlives`` the session ends at once for whoever started it."""
+    boot = BOOT.format(paths=list(paths))
+    return [sys.executable, "-I", "-S", "-X", "utf8", "-c", f"{ALONE if outlives else ''}{boot}"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +31,9 @@ SETTLED: Final = 2.0
 FIRST_WAIT: Final = 1.0
 """Seconds that a message waits for the first index of a project; later ones use it."""
 UNATTENDED_WAIT: Final = 5.0
-"""The same for unattended runs, which may get no later message."""
+"""The same for unattended runs, which may get no later message; only if the index can be ready by then."""
+READY_FILES: Final = 500
+"""Most files whose index can be ready by then: some 200 a second on a usual machine."""
 TOOL_WAIT: Final = 15.0
 """The same for a tool call of the model, which has no alternative."""
 FRESH_WAIT: Final = 0.15
@@ -37,6 +41,9 @@ FRESH_WAIT: Final = 0.15
 _LOOK_SECONDS: Final = 1.0
 """Seconds for which a look at the disk is valid."""
 _BUILD_SECONDS: Final = 120.0
+_START_SECONDS: Final = 10.0
+_LOWEST: Final = 19
+"""Niceness of what nobody waits for."""
 _SMALL_PROJECT: Final = 150
 """Most files to index in this process; a process of its own takes longer to start."""
 _STALE_SECONDS: Final = 6 * 3_600
@@ -132,6 +139,8 @@ class ProjectIndex:
         self._made = False
         self._making = False
         self._problem = ""
+        self._asked = False
+        """Whether there was a query."""
         self._closed = False
 
     @property
@@ -162,8 +171,12 @@ class ProjectIndex:
         """Invalidate the last look at the disk after a write."""
         self._looked = 0.0
 
-    async def retrieval(self, text: str, *, first_wait: float = FIRST_WAIT) -> Retrieval | None:
-        """Files that a text names and is about; None while there is no index."""
+    async def retrieval(self, text: str, *, first_wait: float = FIRST_WAIT, if_ready: bool = False) -> Retrieval | None:
+        """Files that a text names and is about; None while there is no index. ``if_ready``: wait for the first one only
+        if the number of files says that it can be ready in time."""
+        self._asked = True
+        if if_ready and self._known is None and not await asyncio.to_thread(self._may_be_ready):
+            first_wait = 0.0
         self.begin()
         if self._task is not None and not self._task.done():
             await asyncio.wait((self._task,), timeout=first_wait if self._known is None else FRESH_WAIT)
@@ -177,8 +190,14 @@ class ProjectIndex:
         files = Files((), str(self.root), partial(is_there, self.root))
         return tuple(await asyncio.to_thread(files.named_by, text))
 
-    async def close(self) -> None:
-        """Stop the process and all tasks."""
+    def _may_be_ready(self) -> bool:
+        from swecli.core.retrieval.indexing import is_small
+
+        return (self._place is not None and self._place.exists()) or is_small(self.root, READY_FILES)
+
+    async def close(self, *, finish: bool = False) -> None:
+        """Stop the process and all tasks. ``finish``: have another process, at low priority, finish the index that
+        queries lacked, so that the next run has it."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -188,6 +207,26 @@ class ProjectIndex:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        if finish and self._asked and self._index is None and self._place is not None and not self._problem:
+            await asyncio.to_thread(self._finish_later, self._place)
+
+    def _finish_later(self, place: Path) -> None:
+        from swecli.core.retrieval.building import command
+
+        if not hasattr(os, "fork"):
+            return
+        request = {"root": str(self.root), "place": str(place), "git": self._git(), "environment": self._environment}
+        with suppress(OSError, subprocess.SubprocessError):  # the next run makes it
+            subprocess.run(
+                command(module_folders(), outlives=True),
+                input=json.dumps({**request, "outlives": True, "nice": _LOWEST}).encode() + b"\n",
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env=self._environment,
+                timeout=_START_SECONDS,
+                check=False,
+            )
 
     async def _work(self) -> None:
         began = self._looked = time.monotonic()

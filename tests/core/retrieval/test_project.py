@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
+from swecli.core.retrieval import project as project_module
 from swecli.core.retrieval.building import command, make_index
 from swecli.core.retrieval.index import build
 from swecli.core.retrieval.indexing import documents, tree_of
@@ -63,6 +64,37 @@ async def test_closing_ends_the_process(tmp_path: Path) -> None:
     await until(lambda: not builders(), "its end")
     assert not (tmp_path / "p.index").exists()
     assert await project.retrieval("revoke a token", first_wait=0) is None
+
+
+async def test_a_short_run_has_its_index_finished_for_the_next(tmp_path: Path) -> None:
+    root, place = made(tmp_path / "p", MANY), tmp_path / "cache" / "p.index"
+    first = index_of(root, place)
+    assert await first.retrieval("revoke a token", first_wait=0) is None
+    await first.close(finish=True)
+    assert not builders()  # it is no child of ours
+    await until(place.exists, "the index")
+    again = index_of(root, place)
+    assert await again.retrieval("revoke a token", first_wait=PATIENCE) is not None
+    await again.close(finish=True)
+
+
+async def test_what_nobody_asked_for_is_not_finished(tmp_path: Path) -> None:
+    place = tmp_path / "p.index"
+    project = index_of(made(tmp_path / "p", MANY), place)
+    await project.close(finish=True)
+    assert os.listdir(tmp_path) == ["p"]
+
+
+async def test_a_run_waits_only_if_the_index_can_be_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root, place = made(tmp_path / "p", MANY), tmp_path / "p.index"
+    monkeypatch.setattr(project_module, "READY_FILES", MANY - 1)
+    project = index_of(root, place)
+    assert await project.retrieval("revoke a token", first_wait=PATIENCE, if_ready=True) is None
+    await project.close()
+    monkeypatch.setattr(project_module, "READY_FILES", 2 * MANY)
+    project = index_of(root, place)
+    assert await project.retrieval("revoke a token", first_wait=PATIENCE, if_ready=True) is not None
+    await project.close()
 
 
 def test_the_process_ends_when_its_session_is_gone(tmp_path: Path) -> None:
