@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from swecli.core.atomic_text import make_private
 from swecli.figures import plural
@@ -23,6 +23,8 @@ MAX_IMAGES = 20
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _PLACEHOLDER = lazy_pattern(r"\[Image #(\d+): [^\]\n]*\]")
 _MAX_TEXT = 8_000
+_SLOW_BYTES = 300_000
+"""A file of this size may have enough pixels to take a tenth of a second."""
 
 
 class Attachments:
@@ -37,33 +39,19 @@ class Attachments:
     def take(self, pasted: str) -> tuple[str, str]:
         """Editor text for a paste of image paths only, and a sentence about images that can't be attached; both empty
         for any other paste."""
-        found = image_paths(pasted)
-        loaded: list[str] = []
-        for path in found:
-            label, refusal = self.add(*_read(path))
-            if refusal:
-                return "", refusal
-            loaded.append(label)
-        return (" ".join(loaded), "")
+        return self.put(loaded_from(pasted))
 
-    def add(self, name: str, data: bytes, failure: str = "") -> tuple[str, str]:
-        """Editor text for an image of these bytes, and a sentence why it can't be attached; one of them is empty."""
-        from swecli.core.images import image_type, prepared, too_large
-        from swecli.core.protocol.messages import ImagePart
-
-        media = image_type(data)
-        if failure:
-            return "", failure
-        if media is None:
-            return "", f"{name} is not a PNG, JPEG, GIF or WebP image"
-        picture = too_large(len(data)) or prepared(data, media)
-        if isinstance(picture, str):
-            return "", f"{name} was not attached: {picture}"
-        number = max(self.images, default=0) + 1
-        self.images[number] = ImagePart(picture.media, picture.data, name)
-        weight = self.weigh("", 1)
-        size = f"{_size(len(data))}{f', {picture.note}' if picture.note else ''}"
-        return f"[Image #{number}: {_label(name)}, {size}{', ' if weight else ''}{weight}]", ""
+    def put(self, loaded: Sequence[Loaded]) -> tuple[str, str]:
+        """Editor text for loaded images, and a sentence why one can't be attached; one of them is empty."""
+        labels: list[str] = []
+        for name, image, words in loaded:
+            if image is None:
+                return "", words
+            number = max(self.images, default=0) + 1
+            self.images[number] = image
+            weight = self.weigh("", 1)
+            labels.append(f"[Image #{number}: {_label(name)}, {words}{', ' if weight else ''}{weight}]")
+        return " ".join(labels), ""
 
     def used(self, text: str) -> tuple[ImagePart, ...]:
         """Images whose placeholders are in the text, in its order."""
@@ -94,6 +82,39 @@ class Attachments:
         images = self.used(text)
         self.images = {number: image for number, image in self.images.items() if image in images}
         return images
+
+
+Loaded: TypeAlias = "tuple[str, ImagePart | None, str]"
+"""Name, image and its size; without an image, the reason."""
+
+
+def load(name: str, data: bytes, failure: str = "") -> Loaded:
+    """An image of these bytes. It may take a second to scale a large one down."""
+    from swecli.core.images import image_type, prepared, too_large
+    from swecli.core.protocol.messages import ImagePart
+
+    media = image_type(data)
+    if failure:
+        return name, None, failure
+    if media is None:
+        return name, None, f"{name} is not a PNG, JPEG, GIF or WebP image"
+    picture = too_large(len(data)) or prepared(data, media)
+    if isinstance(picture, str):
+        return name, None, f"{name} was not attached: {picture}"
+    size = f"{_size(len(data))}{f', {picture.note}' if picture.note else ''}"
+    return name, ImagePart(picture.media, picture.data, name), size
+
+
+def loaded_from(pasted: str) -> list[Loaded]:
+    """The images of a paste of paths."""
+    return [load(*_read(path)) for path in image_paths(pasted)]
+
+
+def takes_time(pasted: str) -> bool:
+    """Whether images of a paste may have to be scaled down, which must not hold up the screen."""
+    with contextlib.suppress(OSError):  # reading it reports the reason
+        return any(path.stat().st_size > _SLOW_BYTES for path in image_paths(pasted))
+    return False
 
 
 def image_paths(text: str) -> list[Path]:

@@ -19,7 +19,7 @@ from swecli.lazy_pattern import lazy_pattern
 from swecli.tui.compat import ShrinkingTextArea
 from swecli.tui.keymap import Keymap
 from swecli.tui.prompt import graphemes
-from swecli.tui.prompt.attachments import Attachments, image_paths
+from swecli.tui.prompt.attachments import Attachments, image_paths, load, loaded_from, takes_time
 
 if TYPE_CHECKING:
     from textual.document._document import EditResult, Location
@@ -377,7 +377,8 @@ class PromptEditor(ShrinkingTextArea):
         self.taken: Callable[[], None] | None = None
         """Called when the draft was taken and the next one begins."""
         self._held: list[events.Key | events.Paste] | None = None
-        """What came behind a slash command that has just been sent; None if nothing waits."""
+        """What came behind a slash command that has just been sent, or behind images that are being scaled down; None
+        if nothing waits."""
         self.kept: list[events.Key | events.Paste] | None = None
         """What the app has not yet given to any widget meanwhile."""
         self._before: PromptEditor.Submitted | None = None
@@ -606,7 +607,22 @@ class PromptEditor(ShrinkingTextArea):
 
     def _take_images(self, pasted: str) -> bool:
         """Attach pasted image paths; returns whether it was such a paste and could be attached."""
-        return bool(image_paths(pasted)) and self._put_images(lambda: self.attachments.take(pasted))
+        if not image_paths(pasted):
+            return False
+        if self._held is None and takes_time(pasted) and not self.blind():
+            self._held = []
+            self.run_worker(self._from_files(pasted, self._held), group="images")
+            return True
+        return self._put_images(lambda: self.attachments.take(pasted))
+
+    async def _from_files(self, pasted: str, held: list[events.Key | events.Paste]) -> None:
+        """Attach large images; what is typed meanwhile is ``held`` and follows them."""
+        try:
+            loaded = await asyncio.to_thread(loaded_from, pasted)
+            if not self._put_images(lambda: self.attachments.put(loaded)):
+                self.add(pasted)
+        finally:
+            self.pass_on(held, self)
 
     def _paste_clipboard(self) -> None:
         self.run_worker(self._from_clipboard(), group="clipboard", exclusive=True)
@@ -618,7 +634,8 @@ class PromptEditor(ShrinkingTextArea):
         found = await asyncio.to_thread(read_clipboard, os.environ)
         text = found.text or self.app.clipboard
         if found.image:
-            self._put_images(lambda: self.attachments.add("clipboard.png", found.image))
+            loaded = await asyncio.to_thread(load, "clipboard.png", found.image)
+            self._put_images(lambda: self.attachments.put([loaded]))
         elif text:
             self.add(text)
         else:

@@ -80,6 +80,21 @@ async def test_a_dropped_image_goes_with_the_message(image: Path) -> None:
         assert sent.images == (ImagePart("image/png", base64.b64encode(PNG).decode(), "a shot.png"),)
 
 
+async def test_what_is_typed_behind_a_large_image_follows_it(tmp_path: Path) -> None:
+    """Scaling it down takes a while, in which the screen goes on and Enter must not send the message without it."""
+    path = tmp_path / "large.png"
+    path.write_bytes(PNG + bytes(400_000))
+    async with running(DONE) as it:
+        await it.type("what is ")
+        it.editor.post_message(events.Paste(str(path)))
+        await it.press("i", "t", "enter")
+        await it.until(lambda: it.session.sent(Submit))
+        (sent,) = it.session.sent(Submit)
+        assert sent.text.startswith("what is [Image #1: large.png, 400 KB")
+        assert sent.text.endswith("] it")
+        assert len(sent.images) == 1
+
+
 async def test_what_is_dropped_on_a_window_in_the_background_is_kept(image: Path) -> None:
     async with running(DONE) as it:
         it.app.post_message(events.AppBlur())
