@@ -595,6 +595,10 @@ MAX_MESSAGE = 2000
 """Characters of a provider's message kept for the user."""
 
 
+COMPLAINTS = (200, 400, 422)
+"""Statuses of complaints about a part of a request; 200: in a stream."""
+
+
 class WireError(Struct, frozen=True):
     """A server's error with its detected kind. ``status`` is the response's."""
 

@@ -8,7 +8,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from swecli.core.llm.bound_thoughts import refused_from
-from swecli.core.llm.errors import WireError
+from swecli.core.llm.errors import COMPLAINTS, WireError
 from swecli.core.llm.refused_fields import IMAGE_REFUSAL
 from swecli.core.llm.refused_parts import (
     ARGUMENTS,
@@ -33,9 +33,6 @@ from swecli.core.llm.sent_images import (
 )
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import ImagePart, Message, Part
-
-COMPLAINTS = (200, 400, 422)
-"""Statuses of complaints about a part of the request; 200: in a stream."""
 
 
 class Quarantine:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from swecli.core.atomic_text import alone_in, make_private, write_whole
 from swecli.core.llm.addresses import host_of
 from swecli.core.llm.capabilities import WITHOUT, is_vendors
-from swecli.core.llm.errors import WireError
+from swecli.core.llm.errors import COMPLAINTS, WireError
 from swecli.core.llm.json_values import JsonObject, as_object, as_text, compact, parse_object
 from swecli.core.llm.protocols.base import Target, WireRequest
 from swecli.lazy_pattern import lazy_pattern
@@ -56,7 +56,7 @@ IMAGE_REFUSAL = "image:"
 
 def refused_field(error: WireError, wire: WireRequest) -> str:
     """The optional field of a capability that the server refuses; empty if the complaint is about something else."""
-    if error.kind != "bad_request" or error.status not in (200, 400, 422):
+    if error.kind != "bad_request" or error.status not in COMPLAINTS:
         return ""
     text = f"{error.parameter} {error.words}"
     if not _REFUSAL.search(text):

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from swecli.core.llm.providers import Overrides
-from swecli.core.protocol.messages import DroppedThoughts, ProviderReport, ReasoningPart, TextPart
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.json_values import compact
+from swecli.core.llm.providers import Overrides, resolve
+from swecli.core.llm.types import ModelRequest
+from swecli.core.protocol.messages import DroppedThoughts, Message, ProviderReport, ReasoningPart, TextPart
 from tests.core.llm.talks import Talk, server_script, thoughts
 from tests.support.strict_anthropic import BINDING, AnthropicRules
 from tests.support.strict_gemini import GeminiRules
@@ -291,3 +294,17 @@ async def test_texts_of_another_model_without_content_are_not_sent() -> None:
         await talk.go_on()
         await talk.client.close()
         assert kinds(server.requests[-1].body) == ["text", "text", "tool_use", "tool_result"]
+
+
+@pytest.mark.parametrize("shown", [True, False])
+async def test_hidden_reasoning_is_asked_for_in_no_protocol(shown: bool) -> None:
+    keys = {"OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+    bodies: dict[str, str] = {}
+    for model in ("openai/gpt-6-sol", "gemini/gemini-3.8-flash", OPUS):
+        client = HttpModelClient(resolve(model, keys, overrides=Overrides(shows_thoughts=shown)))
+        asked = ModelRequest((), (), (Message("user", (TextPart("hi"),)),), effort="high")
+        bodies[model] = compact(client.wire_request(asked).body)
+        await client.close()
+    assert ('"summary"' in bodies["openai/gpt-6-sol"]) is shown
+    assert ('"includeThoughts"' in bodies["gemini/gemini-3.8-flash"]) is shown
+    assert ('"display"' in bodies[OPUS]) is shown

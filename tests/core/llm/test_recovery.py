@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swecli.core.llm.client import Adjustment, adjust, find_adjustment
+from swecli.core.llm.adjustments import Adjustment, adjust, find_adjustment
 from swecli.core.llm.errors import read_body
 from swecli.core.llm.json_values import JsonObject, as_list, as_object
 from swecli.core.llm.protocols.base import WireRequest

@@ -83,7 +83,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
 
 def _thinking(effort: str | None, target: Target) -> JsonObject:
     dialect = target.dialect
-    out: JsonObject = {"includeThoughts": True} if dialect.thoughts else {}
+    out: JsonObject = {"includeThoughts": True} if dialect.thoughts and target.shows_thoughts else {}
     if effort is not None and dialect.effort == "level":
         out["thinkingLevel"] = dialect.efforts.get(effort, effort).upper()
     elif effort in _BUDGETS and dialect.effort == "budget":

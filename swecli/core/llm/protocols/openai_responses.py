@@ -75,7 +75,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if effort is not None and dialect.effort == "reasoning":
         reasoning["effort"] = dialect.efforts.get(effort, effort)
         optional.append("reasoning.effort")
-    if dialect.thoughts:
+    if dialect.thoughts and target.shows_thoughts:
         reasoning["summary"] = "auto"
         optional.append("reasoning.summary")
     if reasoning:
