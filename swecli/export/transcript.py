@@ -35,6 +35,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
     TurnStarted,
+    tag_of,
 )
 from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import (
@@ -201,7 +202,7 @@ class _Reading:
 
     def take(self, event: Event) -> None:
         body = event.body
-        if body.type == "unreadable":
+        if tag_of(body) == "unreadable":
             self.unreadable += 1
         if event.agent != MAIN:
             self._of_agent(event)

@@ -115,3 +115,20 @@ def test_the_review_in_ci_and_before_a_commit(
     assert ended.returncode == status, ended.stderr
     printed = summary.read_text() if where == "actions" else ended.stdout
     assert printed.strip() == "\n".join(defects)
+
+
+def test_a_review_of_nothing_asks_no_model(tmp_path: Path, tools: Path) -> None:
+    (tmp_path / "review.sh").write_text(block("sh", "json-schema"))
+    with LoopbackServer(parse_script('[[step]]\ntext = "There is nothing to review."')) as server:
+        ended = subprocess.run(
+            ["sh", "review.sh"],
+            cwd=tmp_path,
+            env=environment(tmp_path, tools, server),
+            input="",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        assert server.asked == []
+    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr

@@ -6,7 +6,7 @@ and is unsanitised; the front-end sanitises it before drawing.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
@@ -14,11 +14,13 @@ from swecli.core.protocol.messages import Tagged
 
 
 class TextBlock(Tagged, frozen=True, tag="text"):
+    type: ClassVar[Literal["text"]] = "text"
     text: str
     style: Literal["plain", "dim", "warning", "error"] = "plain"
 
 
 class MarkdownBlock(Tagged, frozen=True, tag="markdown"):
+    type: ClassVar[Literal["markdown"]] = "markdown"
     text: str
 
 
@@ -28,6 +30,7 @@ class DiffBlock(Tagged, frozen=True, tag="diff"):
     ``old`` is None for a new file, ``new`` is None for a deleted one. Line ends are as in the file.
     """
 
+    type: ClassVar[Literal["diff"]] = "diff"
     path: str
     old: str | None
     new: str | None
@@ -40,6 +43,7 @@ class DiffBlock(Tagged, frozen=True, tag="diff"):
 class TerminalBlock(Tagged, frozen=True, tag="terminal"):
     """A command and its output (raw bytes decoded, escape sequences still inside)."""
 
+    type: ClassVar[Literal["terminal"]] = "terminal"
     command: str
     output: str
     exit_status: int | None = None
@@ -60,6 +64,7 @@ class FileEntry(Struct, frozen=True):
 class FileListBlock(Tagged, frozen=True, tag="files"):
     """Files, or places in files (``line`` and ``text`` set) such as search matches."""
 
+    type: ClassVar[Literal["files"]] = "files"
     entries: tuple[FileEntry, ...]
     total: int = 0
     """Number of all entries, listed or not."""
@@ -74,10 +79,12 @@ class Todo(Struct, frozen=True):
 
 
 class TodoBlock(Tagged, frozen=True, tag="todos"):
+    type: ClassVar[Literal["todos"]] = "todos"
     todos: tuple[Todo, ...]
 
 
 class TableBlock(Tagged, frozen=True, tag="table"):
+    type: ClassVar[Literal["table"]] = "table"
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
@@ -88,6 +95,7 @@ class TableBlock(Tagged, frozen=True, tag="table"):
 class ImageBlock(Tagged, frozen=True, tag="image"):
     """An image as a placeholder: front-ends show name, type and size."""
 
+    type: ClassVar[Literal["image"]] = "image"
     name: str
     media_type: str
     byte_size: int

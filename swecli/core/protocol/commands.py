@@ -4,7 +4,7 @@ editors, tests and the terminal interface drive the same agent."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from swecli.core.protocol.events import ContextChange, EditedText, GrantSpan, Mode, PermissionChoice, RewindScope
 from swecli.core.protocol.messages import ImagePart, Tagged
@@ -14,6 +14,7 @@ class Submit(Tagged, frozen=True, tag="submit"):
     """Send a user message; during a turn it is queued. ``mentions`` are the files and folders to attach, written as
     after an ``@`` (``src/a.py:10-40``); None attaches those that the text mentions."""
 
+    type: ClassVar[Literal["submit"]] = "submit"
     text: str
     images: tuple[ImagePart, ...] = ()
     mentions: tuple[str, ...] | None = None
@@ -23,6 +24,7 @@ class Invoke(Tagged, frozen=True, tag="invoke"):
     """Call a Markdown command or skill, like ``/name arguments``: its text, with the output of the commands in it,
     becomes the message. During a turn it is queued."""
 
+    type: ClassVar[Literal["invoke"]] = "invoke"
     name: str
     arguments: str = ""
 
@@ -31,6 +33,7 @@ class Steer(Tagged, frozen=True, tag="steer"):
     """Add a message to the running turn at the next tool boundary; without a turn it acts as Submit. ``mentions`` as
     in Submit."""
 
+    type: ClassVar[Literal["steer"]] = "steer"
     text: str
     mentions: tuple[str, ...] | None = None
 
@@ -38,6 +41,7 @@ class Steer(Tagged, frozen=True, tag="steer"):
 class EditQueue(Tagged, frozen=True, tag="edit_queue"):
     """Change or remove (``text`` None) a waiting message."""
 
+    type: ClassVar[Literal["edit_queue"]] = "edit_queue"
     id: str
     text: str | None
 
@@ -46,24 +50,28 @@ class Interrupt(Tagged, frozen=True, tag="interrupt"):
     """Stop the running turn and commit the partial answer. With ``skip``, a turn that waits for something optional only
     stops waiting."""
 
+    type: ClassVar[Literal["interrupt"]] = "interrupt"
     skip: bool = False
 
 
 class CancelItem(Tagged, frozen=True, tag="cancel_item"):
     """Stop one running tool call; the turn continues."""
 
+    type: ClassVar[Literal["cancel_item"]] = "cancel_item"
     item: str
 
 
 class Background(Tagged, frozen=True, tag="background"):
     """Turn a running command into a background job."""
 
+    type: ClassVar[Literal["background"]] = "background"
     item: str
 
 
 class StopJob(Tagged, frozen=True, tag="stop_job"):
     """End all processes of a job. JobChanged reports the end."""
 
+    type: ClassVar[Literal["stop_job"]] = "stop_job"
     job: str
 
 
@@ -76,6 +84,7 @@ class ReplyPermission(Tagged, frozen=True, tag="reply_permission"):
     again and asks again if needed; "once" and "always" approve the changed call, unless it must always ask.
     """
 
+    type: ClassVar[Literal["reply_permission"]] = "reply_permission"
     request: str
     choice: PermissionChoice
     note: str = ""
@@ -89,18 +98,21 @@ class ReplyPermission(Tagged, frozen=True, tag="reply_permission"):
 class RevokeRule(Tagged, frozen=True, tag="revoke_rule"):
     """Revoke a rule that "always" added for this session or turn; calls that it covered ask again."""
 
+    type: ClassVar[Literal["revoke_rule"]] = "revoke_rule"
     rule: str
 
 
 class Answer(Tagged, frozen=True, tag="answer"):
     """Answer questions: one tuple of chosen labels or free text per question; empty to dismiss them."""
 
+    type: ClassVar[Literal["answer"]] = "answer"
     request: str
     answers: tuple[tuple[str, ...], ...]
     by: Literal["user", "headless"] = "user"
 
 
 class SetMode(Tagged, frozen=True, tag="set_mode"):
+    type: ClassVar[Literal["set_mode"]] = "set_mode"
     mode: Mode
 
 
@@ -108,16 +120,19 @@ class CarryOut(Tagged, frozen=True, tag="carry_out"):
     """Carry out the plan in the newest answer: switch to ``mode``, turn the plan's steps into todos, and begin a
     turn."""
 
+    type: ClassVar[Literal["carry_out"]] = "carry_out"
     mode: Literal["default", "accept-edits"] = "default"
 
 
 class SetModel(Tagged, frozen=True, tag="set_model"):
     """``model`` is ``provider/name``, an alias from the settings, or an unambiguous name."""
 
+    type: ClassVar[Literal["set_model"]] = "set_model"
     model: str
 
 
 class SetEffort(Tagged, frozen=True, tag="set_effort"):
+    type: ClassVar[Literal["set_effort"]] = "set_effort"
     effort: str | None
 
 
@@ -125,6 +140,7 @@ class Compact(Tagged, frozen=True, tag="compact"):
     """Compact now. ``focus`` is what the summary should emphasise; ``without_model`` uses only steps without a model
     request."""
 
+    type: ClassVar[Literal["compact"]] = "compact"
     focus: str = ""
     without_model: bool = False
 
@@ -132,12 +148,14 @@ class Compact(Tagged, frozen=True, tag="compact"):
 class UndoCompaction(Tagged, frozen=True, tag="undo_compaction"):
     """Undo compactions back to ``item`` inclusive; empty: only the newest."""
 
+    type: ClassVar[Literal["undo_compaction"]] = "undo_compaction"
     item: str = ""
 
 
 class RedoCompaction(Tagged, frozen=True, tag="redo_compaction"):
     """Redo undone compactions up to ``item`` inclusive; empty: only the last undone."""
 
+    type: ClassVar[Literal["redo_compaction"]] = "redo_compaction"
     item: str = ""
 
 
@@ -145,6 +163,7 @@ class ApplyPlan(Tagged, frozen=True, tag="apply_plan"):
     """Compact by the user's plan: summarise some entries of the view, replace others with references (``offload``).
     ``summary`` is the summary's text; empty keeps only the record, None lets the model write it."""
 
+    type: ClassVar[Literal["apply_plan"]] = "apply_plan"
     summarise: tuple[str, ...]
     offload: tuple[str, ...] = ()
     summary: str | None = None
@@ -153,6 +172,7 @@ class ApplyPlan(Tagged, frozen=True, tag="apply_plan"):
 class ChangeContext(Tagged, frozen=True, tag="change_context"):
     """Pin, drop, offload or restore items of the conversation; all changes apply, or none."""
 
+    type: ClassVar[Literal["change_context"]] = "change_context"
     changes: tuple[ContextChange, ...]
 
 
@@ -161,6 +181,7 @@ class UndoFiles(Tagged, frozen=True, tag="undo_files"):
     ``call``: of the tool call with id ``name``; ``path``: the newest change of the file, or below the folder, at path
     ``name``. Files that have changed since are left alone. FilesRestored reports the result."""
 
+    type: ClassVar[Literal["undo_files"]] = "undo_files"
     scope: Literal["last", "turn", "call", "path"] = "last"
     turn: int = 0
     name: str = ""
@@ -169,11 +190,14 @@ class UndoFiles(Tagged, frozen=True, tag="undo_files"):
 class RedoFiles(Tagged, frozen=True, tag="redo_files"):
     """Redo the newest undone file changes."""
 
+    type: ClassVar[Literal["redo_files"]] = "redo_files"
+
 
 class Rewind(Tagged, frozen=True, tag="rewind"):
     """Continue from before ``item`` (a user item). Files revert unless they have changed since; this requires an item
     that began a turn. With ``handoff`` the model gets a record of the work since then."""
 
+    type: ClassVar[Literal["rewind"]] = "rewind"
     item: str
     scope: RewindScope = "conversation"
     handoff: bool = False
@@ -182,11 +206,14 @@ class Rewind(Tagged, frozen=True, tag="rewind"):
 class UndoRewind(Tagged, frozen=True, tag="undo_rewind"):
     """Undo the newest rewind, within its scope; later messages or file changes are undone with it."""
 
+    type: ClassVar[Literal["undo_rewind"]] = "undo_rewind"
+
 
 class RunShell(Tagged, frozen=True, tag="run_shell"):
     """Run the user's own ``!command`` without asking; its output joins the context. With ``output`` (and
     ``exit_status``, and ``duration`` in seconds) a front-end has already run it in the user's terminal."""
 
+    type: ClassVar[Literal["run_shell"]] = "run_shell"
     command: str
     output: str | None = None
     exit_status: int | None = None
@@ -195,6 +222,8 @@ class RunShell(Tagged, frozen=True, tag="run_shell"):
 
 class Close(Tagged, frozen=True, tag="close"):
     """End the session: interrupt the turn, commit, stop jobs."""
+
+    type: ClassVar[Literal["close"]] = "close"
 
 
 Command = (

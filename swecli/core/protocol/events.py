@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from msgspec import Struct, structs
 
@@ -16,10 +16,12 @@ from swecli.core.protocol.messages import ImagePart, Message, Origin, Part, Prov
 class ContextMeasured(Tagged, frozen=True, tag="context_measured"):
     """The one number that meter, gate, ``/context`` and JSON output share."""
 
+    type: ClassVar[Literal["context_measured"]] = "context_measured"
     budget: Budget
 
 
 class CompactionStarted(Tagged, frozen=True, tag="compaction_started"):
+    type: ClassVar[Literal["compaction_started"]] = "compaction_started"
     item: str
     trigger: Literal["manual", "auto", "overflow", "model"]
     strategy: str
@@ -50,6 +52,7 @@ class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):
     """Commit of a compaction: ``view`` replaces the model's view in one step. ``strategies`` is ("clearing",) for a
     batch that only cleared old results."""
 
+    type: ClassVar[Literal["compaction_completed"]] = "compaction_completed"
     item: str
     view: tuple[ViewEntry, ...]
     tokens_before: int
@@ -77,15 +80,18 @@ class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):
 class CompactionFailed(Tagged, frozen=True, tag="compaction_failed"):
     """A compaction that changed nothing."""
 
+    type: ClassVar[Literal["compaction_failed"]] = "compaction_failed"
     item: str
     reason: str
 
 
 class CompactionUndone(Tagged, frozen=True, tag="compaction_undone"):
+    type: ClassVar[Literal["compaction_undone"]] = "compaction_undone"
     item: str
 
 
 class CompactionRedone(Tagged, frozen=True, tag="compaction_redone"):
+    type: ClassVar[Literal["compaction_redone"]] = "compaction_redone"
     item: str
 
 
@@ -110,6 +116,7 @@ class ContextEdited(Tagged, frozen=True, tag="context_edited"):
     """The user edited the model's view: each of ``entries`` replaces the entry with its id, or returns to its original
     place if it was missing. Tokens measure the whole request."""
 
+    type: ClassVar[Literal["context_edited"]] = "context_edited"
     changes: tuple[ContextChange, ...]
     entries: tuple[ViewEntry, ...] = ()
     pinned: tuple[str, ...] = ()
@@ -130,6 +137,7 @@ class ContextSuggested(Tagged, frozen=True, tag="context_suggested"):
     ``action`` are clauses. Exactly one of the last three fields is set: context changes, the message to branch before
     (with a handoff), or the summaries to replace with the original record."""
 
+    type: ClassVar[Literal["context_suggested"]] = "context_suggested"
     kind: RotKind
     cause: str
     count: int
@@ -148,6 +156,7 @@ class ContextSuggested(Tagged, frozen=True, tag="context_suggested"):
 
 
 class ItemsOffloaded(Tagged, frozen=True, tag="items_offloaded"):
+    type: ClassVar[Literal["items_offloaded"]] = "items_offloaded"
     items: tuple[Offloaded, ...]
 
 
@@ -167,6 +176,7 @@ class ContextRestored(Tagged, frozen=True, tag="context_restored"):
     ``messages`` replace everything up to event ``snapshot`` and the entries of ``later`` follow; ids of entries made
     from them begin with ``item``."""
 
+    type: ClassVar[Literal["context_restored"]] = "context_restored"
     item: str
     messages: tuple[Message, ...]
     later: tuple[ViewEntry, ...]
@@ -187,6 +197,7 @@ class PromptPrefix(Tagged, frozen=True, tag="prompt_prefix"):
     """The newest request's prefix (everything before the conversation), in order. Emitted only when it changes, so that
     a resumed session can detect further changes."""
 
+    type: ClassVar[Literal["prompt_prefix"]] = "prompt_prefix"
     tools: tuple[PromptPart, ...] = ()
     system: tuple[PromptPart, ...] = ()
     effort: str | None = None
@@ -199,6 +210,7 @@ class CacheBreak(Tagged, frozen=True, tag="cache_break"):
     ``component`` and ``part`` name the first change in the prompt: a component of the context, and within it a tool or
     a conversation item. Both are empty if nothing changed. Earlier versions did not record these three fields."""
 
+    type: ClassVar[Literal["cache_break"]] = "cache_break"
     cause: str
     tokens: int
     kind: str = ""
@@ -220,6 +232,7 @@ ItemStatus = Literal["ok", "error", "rejected", "interrupted"]
 class ItemStarted(Tagged, frozen=True, tag="item_started"):
     """An item begins. ``name`` is the tool's name for a tool call, otherwise empty."""
 
+    type: ClassVar[Literal["item_started"]] = "item_started"
     item: str
     kind: ItemKind
     name: str = ""
@@ -237,6 +250,7 @@ class ItemStarted(Tagged, frozen=True, tag="item_started"):
 class ItemDelta(Tagged, frozen=True, tag="item_delta"):
     """A piece of text (of text and reasoning items), of arguments or of live output (of tool items)."""
 
+    type: ClassVar[Literal["item_delta"]] = "item_delta"
     item: str
     text: str
     channel: Literal["text", "arguments", "output"] = "text"
@@ -250,6 +264,7 @@ class ItemCheckpointed(Tagged, frozen=True, tag="item_checkpointed"):
     for waiting.
     """
 
+    type: ClassVar[Literal["item_checkpointed"]] = "item_checkpointed"
     item: str
     part: Part
     title: str = ""
@@ -269,6 +284,7 @@ class ItemCompleted(Tagged, frozen=True, tag="item_completed"):
     never arrived completely, and so has no checkpoint.
     """
 
+    type: ClassVar[Literal["item_completed"]] = "item_completed"
     item: str
     status: ItemStatus
     parts: tuple[Part, ...] = ()
@@ -315,6 +331,7 @@ class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
     """A call waits for approval. An approval covers exactly what is shown: ``binding`` is the SHA-256 of tool,
     arguments, working directory and target, and is recomputed before execution."""
 
+    type: ClassVar[Literal["permission_requested"]] = "permission_requested"
     request: str
     item: str
     tool: str
@@ -358,6 +375,7 @@ only."""
 
 
 class PermissionResolved(Tagged, frozen=True, tag="permission_resolved"):
+    type: ClassVar[Literal["permission_resolved"]] = "permission_resolved"
     request: str
     choice: PermissionChoice | Literal["cancelled"]
     by: Literal["user", "headless", "engine"] = "user"
@@ -376,6 +394,7 @@ class PermissionResolved(Tagged, frozen=True, tag="permission_resolved"):
 class RuleApplied(Tagged, frozen=True, tag="rule_applied"):
     """A rule decided a call: it runs, asks, or is refused."""
 
+    type: ClassVar[Literal["rule_applied"]] = "rule_applied"
     item: str
     effect: Literal["allow", "ask", "deny"]
     rule: str
@@ -386,6 +405,7 @@ class RuleApplied(Tagged, frozen=True, tag="rule_applied"):
 class RuleRevoked(Tagged, frozen=True, tag="rule_revoked"):
     """The user revoked a rule that "always" had added for this session or turn."""
 
+    type: ClassVar[Literal["rule_revoked"]] = "rule_revoked"
     rule: str
 
 
@@ -410,11 +430,13 @@ class UntrustedContent(Tagged, frozen=True, tag="untrusted_content"):
     """The item brought untrusted text into the conversation, from a host or a file outside the workspace. Until the
     user approves a call, calls that would send data out of the workspace without asking now ask."""
 
+    type: ClassVar[Literal["untrusted_content"]] = "untrusted_content"
     item: str
     origin: str
 
 
 class QuestionAsked(Tagged, frozen=True, tag="question_asked"):
+    type: ClassVar[Literal["question_asked"]] = "question_asked"
     request: str
     item: str
     questions: tuple[Question, ...]
@@ -423,6 +445,7 @@ class QuestionAsked(Tagged, frozen=True, tag="question_asked"):
 class QuestionAnswered(Tagged, frozen=True, tag="question_answered"):
     """One tuple of chosen labels or free text per question; ``answers`` is empty if the user dismissed them."""
 
+    type: ClassVar[Literal["question_answered"]] = "question_answered"
     request: str
     answers: tuple[tuple[str, ...], ...]
     by: Literal["user", "headless", "engine"] = "user"
@@ -447,6 +470,7 @@ class ListedCommand(Struct, frozen=True):
 class SessionStarted(Tagged, frozen=True, tag="session_started"):
     """First event of a session, and again at each resume (``resumed`` set)."""
 
+    type: ClassVar[Literal["session_started"]] = "session_started"
     cwd: str
     model: str
     mode: Mode
@@ -464,6 +488,7 @@ class SessionStarted(Tagged, frozen=True, tag="session_started"):
 class TurnStarted(Tagged, frozen=True, tag="turn_started"):
     """Work on a user message begins. ``item`` is the user item that opened the turn."""
 
+    type: ClassVar[Literal["turn_started"]] = "turn_started"
     item: str
     allowed: tuple[str, ...] = ()
     """Allow rules for this turn, from the Markdown command that began it."""
@@ -472,6 +497,7 @@ class TurnStarted(Tagged, frozen=True, tag="turn_started"):
 class StepStarted(Tagged, frozen=True, tag="step_started"):
     """A step begins: one model request and its tool calls. ``step`` counts from 1 within the turn."""
 
+    type: ClassVar[Literal["step_started"]] = "step_started"
     step: int
     budget: Budget
 
@@ -483,6 +509,7 @@ class ModelResponded(Tagged, frozen=True, tag="model_responded"):
     are never executed.
     """
 
+    type: ClassVar[Literal["model_responded"]] = "model_responded"
     message: str
     """Ledger id of the assistant message."""
     items: tuple[str, ...]
@@ -504,6 +531,7 @@ class StepEnded(Tagged, frozen=True, tag="step_ended"):
     ``estimated``: the answer broke off before the provider reported usage, so usage and cost are estimates.
     """
 
+    type: ClassVar[Literal["step_ended"]] = "step_ended"
     step: int
     usage: Usage | None = None
     cost: str | None = None
@@ -514,6 +542,7 @@ class ContextRetrieved(Tagged, frozen=True, tag="context_retrieval"):
     """Retrieval added likely files after the user's message. ``actions`` are phrases such as "read src/a.py" and
     "point to src/b.py:12 login"; ``tokens_added`` is an estimate."""
 
+    type: ClassVar[Literal["context_retrieval"]] = "context_retrieval"
     actions: tuple[str, ...]
     tokens_added: int
 
@@ -521,6 +550,7 @@ class ContextRetrieved(Tagged, frozen=True, tag="context_retrieval"):
 class SideAnswered(Tagged, frozen=True, tag="side_answered"):
     """The model answered a question beside the conversation. ``purpose`` is one word; ``cost`` as in StepEnded."""
 
+    type: ClassVar[Literal["side_answered"]] = "side_answered"
     purpose: str
     model: str
     usage: Usage | None = None
@@ -552,6 +582,7 @@ class PriceSet(Tagged, frozen=True, tag="price_set"):
     """The user set the price of a model (``provider/name``). It applies from now on, and to earlier requests of the
     session with an unknown price."""
 
+    type: ClassVar[Literal["price_set"]] = "price_set"
     model: str
     price: Price
 
@@ -560,6 +591,7 @@ class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
     """A failed request will be retried after ``delay`` seconds; Esc cancels the wait. ``limit`` is 0 if time, not the
     number of attempts, ends it. ``unreached`` is the server's address if it answered before and is unreachable now."""
 
+    type: ClassVar[Literal["retry_scheduled"]] = "retry_scheduled"
     attempt: int
     limit: int
     delay: float
@@ -571,6 +603,7 @@ class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """``reason`` is one sentence for the user; ``error_kind`` classifies the outcome "error"."""
 
+    type: ClassVar[Literal["turn_ended"]] = "turn_ended"
     outcome: TurnOutcome
     reason: str = ""
     error_kind: str = ""
@@ -589,6 +622,7 @@ CHOSEN = "chosen by the user"
 
 
 class ModeChanged(Tagged, frozen=True, tag="mode_changed"):
+    type: ClassVar[Literal["mode_changed"]] = "mode_changed"
     mode: Mode
     reason: str = ""
 
@@ -598,6 +632,7 @@ class ModelChanged(Tagged, frozen=True, tag="model_changed"):
     of the same model became known. ``address`` is the base URL, empty for the provider's own. ``replaces`` is the
     user's model if this one answers in its place for the rest of the turn."""
 
+    type: ClassVar[Literal["model_changed"]] = "model_changed"
     model: str
     effort: str | None = None
     window: int | None = None
@@ -620,6 +655,7 @@ class Queued(Struct, frozen=True):
 
 
 class QueueChanged(Tagged, frozen=True, tag="queue_changed"):
+    type: ClassVar[Literal["queue_changed"]] = "queue_changed"
     queue: tuple[Queued, ...]
 
 
@@ -631,6 +667,7 @@ class Rewound(Tagged, frozen=True, tag="rewound"):
     change and send again. A rewind that the user asked for has a ``name``, by which it can be undone. With the scope
     "files" only files change, not the view."""
 
+    type: ClassVar[Literal["rewound"]] = "rewound"
     item: str
     reason: str = ""
     text: str = ""
@@ -642,6 +679,7 @@ class RewindUndone(Tagged, frozen=True, tag="rewind_undone"):
     """A rewind was undone: the view returns to its state before the rewind. ``reason`` reports the effect on files
     and on compactions made since."""
 
+    type: ClassVar[Literal["rewind_undone"]] = "rewind_undone"
     name: str
     reason: str = ""
 
@@ -656,6 +694,7 @@ class Notice(Tagged, frozen=True, tag="notice"):
     """A line for the user, outside any item. ``topic`` names the subsystem; ``hint`` is the next action. ``about``
     identifies what is told once in a session, however often it is found; empty for what may be told again."""
 
+    type: ClassVar[Literal["notice"]] = "notice"
     text: str
     level: NoticeLevel = "info"
     topic: str = ""
@@ -673,6 +712,7 @@ class Notice(Tagged, frozen=True, tag="notice"):
 class FileChanged(Tagged, frozen=True, tag="file_changed"):
     """swecli changed a file. Hashes are SHA-256 of the bytes; None = no such file before or after."""
 
+    type: ClassVar[Literal["file_changed"]] = "file_changed"
     path: str
     before: str | None
     after: str | None
@@ -704,6 +744,7 @@ class FilesRestored(Tagged, frozen=True, tag="files_restored"):
     """The user undid or redid file changes. ``operations`` are the edits and commands concerned. Files in ``conflicts``
     have changed since; those in ``not_covered`` were never recorded. ``reason`` explains why nothing was done."""
 
+    type: ClassVar[Literal["files_restored"]] = "files_restored"
     direction: Literal["undo", "redo"]
     operations: tuple[str, ...] = ()
     files: tuple[RestoredFile, ...] = ()
@@ -715,6 +756,7 @@ class FilesRestored(Tagged, frozen=True, tag="files_restored"):
 class FileRead(Tagged, frozen=True, tag="file_read"):
     """The model saw lines ``first`` to ``last`` (from 1) of a file; ``sha256`` hashes its bytes."""
 
+    type: ClassVar[Literal["file_read"]] = "file_read"
     path: str
     sha256: str
     first: int
@@ -723,12 +765,14 @@ class FileRead(Tagged, frozen=True, tag="file_read"):
 
 
 class TodosChanged(Tagged, frozen=True, tag="todos_changed"):
+    type: ClassVar[Literal["todos_changed"]] = "todos_changed"
     todos: tuple[Todo, ...]
 
 
 class ScratchpadChanged(Tagged, frozen=True, tag="scratchpad_changed"):
     """The model's complete scratchpad; empty after clearing."""
 
+    type: ClassVar[Literal["scratchpad_changed"]] = "scratchpad_changed"
     text: str
 
 
@@ -736,6 +780,7 @@ class MemoryLoaded(Tagged, frozen=True, tag="memory_loaded"):
     """Memory of earlier sessions in the system prompt, fixed for this session; ``lean`` is the version for small
     windows."""
 
+    type: ClassVar[Literal["memory_loaded"]] = "memory_loaded"
     text: str
     lean: str = ""
 
@@ -744,6 +789,7 @@ class PlanChanged(Tagged, frozen=True, tag="plan_changed"):
     """The model proposed a plan, or the user accepted its current text. ``path`` is the plan's file, relative to the
     working directory; empty if it has none."""
 
+    type: ClassVar[Literal["plan_changed"]] = "plan_changed"
     text: str
     path: str = ""
     accepted: bool = False
@@ -753,6 +799,7 @@ class SandboxChanged(Tagged, frozen=True, tag="sandbox_changed"):
     """State of the sandbox on this machine. ``layer`` is its mechanism ("bwrap", "landlock", "seatbelt", "none"),
     ``reason`` explains a missing or partial sandbox, ``uncovered`` lists what a partial one leaves open."""
 
+    type: ClassVar[Literal["sandbox_changed"]] = "sandbox_changed"
     level: Literal["off", "partial", "full"]
     layer: str
     reason: str = ""
@@ -771,6 +818,7 @@ class SandboxChanged(Tagged, frozen=True, tag="sandbox_changed"):
 class JobChanged(Tagged, frozen=True, tag="job_changed"):
     """State of a background job."""
 
+    type: ClassVar[Literal["job_changed"]] = "job_changed"
     job: str
     command: str
     status: Literal["running", "exited", "killed"]
@@ -789,6 +837,7 @@ class AgentStarted(Tagged, frozen=True, tag="agent_started"):
     """A subagent begins to work for the call ``item``. Its events follow with ``agent`` in their envelope, without text
     deltas; their item ids are unique across agents."""
 
+    type: ClassVar[Literal["agent_started"]] = "agent_started"
     agent: str
     item: str
     title: str
@@ -803,6 +852,7 @@ class AgentStarted(Tagged, frozen=True, tag="agent_started"):
 class AgentEnded(Tagged, frozen=True, tag="agent_ended"):
     """A subagent and everything it started have ended. ``folder`` is its git worktree, if kept."""
 
+    type: ClassVar[Literal["agent_ended"]] = "agent_ended"
     agent: str
     outcome: TurnOutcome
     reason: str = ""
@@ -820,6 +870,7 @@ class HookRan(Tagged, frozen=True, tag="hook_ran"):
     the model; "stopped" if it ended the work; "problem" if it failed, did not start, or timed out; "skipped" by the
     user. ``text`` is its reason, message or problem for the user, or empty."""
 
+    type: ClassVar[Literal["hook_ran"]] = "hook_ran"
     event: str
     command: str
     outcome: Literal["ok", "blocked", "asked", "context", "stopped", "problem", "skipped"]
@@ -838,6 +889,7 @@ class HooksRunning(Tagged, frozen=True, tag="hooks_running"):
     """Work waits for slow hooks of an event. Emitted again, without ``commands``, when they have ended; ``run``
     identifies the wait."""
 
+    type: ClassVar[Literal["hooks_running"]] = "hooks_running"
     run: int
     event: str
     commands: tuple[str, ...] = ()
@@ -846,6 +898,7 @@ class HooksRunning(Tagged, frozen=True, tag="hooks_running"):
 class BulletLearned(Tagged, frozen=True, tag="bullet_learned"):
     """The playbook gained a bullet, supported by ``evidence``: items of this session."""
 
+    type: ClassVar[Literal["bullet_learned"]] = "bullet_learned"
     bullet: str
     section: str
     content: str
@@ -856,6 +909,7 @@ class BulletsTold(Tagged, frozen=True, tag="bullets_told"):
     """The model received playbook bullets: in its prompt, with a user message, or with a failed result (``item``).
     ``withheld`` bullets applied too and were left out to measure their effect."""
 
+    type: ClassVar[Literal["bullets_told"]] = "bullets_told"
     place: Literal["prompt", "message", "result"]
     told: tuple[str, ...]
     withheld: tuple[str, ...] = ()
@@ -876,6 +930,7 @@ class ToolsChanged(Tagged, frozen=True, tag="tools_changed"):
     in the list replaces that entry. ``reason`` is a clause for the user, or empty if obvious. ``note`` is the item that
     announces ``added`` to a model that reads new tools in the middle of a conversation, else empty."""
 
+    type: ClassVar[Literal["tools_changed"]] = "tools_changed"
     added: tuple[ToolDefinition, ...] = ()
     removed: tuple[str, ...] = ()
     reason: str = ""
@@ -886,9 +941,11 @@ PROTOCOL_VERSION = 1
 
 
 class Unknown(Struct, frozen=True):
-    """Body of an event from a later version, kept complete so that a replay loses nothing."""
+    """Body of an event from a later version, kept complete so that a replay loses nothing; ``tag`` is its type
+    there."""
 
-    type: str
+    type: ClassVar[Literal["unknown"]] = "unknown"
+    tag: str
     data: Mapping[str, Any]
 
 
@@ -953,6 +1010,11 @@ Body = (
 
 DELTAS: tuple[type, ...] = (ItemDelta, RetryScheduled, ContextMeasured, HooksRunning)
 """Bodies that are shown but never stored."""
+
+
+def tag_of(body: Body | Unknown) -> str:
+    """The type of an event in its stored form."""
+    return body.tag if isinstance(body, Unknown) else body.type
 
 
 def is_fact(body: Body | Unknown) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
@@ -63,6 +63,7 @@ class RefusedCall(Struct, frozen=True):
 class Result(Struct, frozen=True, tag="result"):
     """The result of a run. ``session`` is empty before there is one; ``kept`` says what of it can be continued."""
 
+    type: ClassVar[Literal["result"]] = "result"
     status: Status
     exit_code: Annotated[int, Meta(ge=0, le=255)]
     text: str

@@ -34,6 +34,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
     Unknown,
     UntrustedContent,
+    tag_of,
 )
 from swecli.core.protocol.messages import Opaque
 from swecli.core.sessions.database import Database
@@ -109,7 +110,7 @@ def portable_document(session: Portable, cover: Callable[[str], str]) -> str:
             "swecli": session.swecli,
         },
     }
-    events = ",\n".join(_event_text(event, cover) for event in session.events if event.body.type != UNREADABLE)
+    events = ",\n".join(_event_text(event, cover) for event in session.events if tag_of(event.body) != UNREADABLE)
     results = ",\n".join(to_text(_result(result, cover)) for result in session.results)
     return visible_json(f'{to_text(head)[:-1]},\n"events":[\n{events}\n],\n"results":[\n{results}\n]}}\n')
 
@@ -121,7 +122,7 @@ def _event_text(event: Event, cover: Callable[[str], str]) -> str:
         body = _without_keys(body, cover)
         text = encode_body(body)
     else:
-        text = encode_body(Unknown(body.type, masked(body.data, cover))) if isinstance(body, Unknown) else text
+        text = encode_body(Unknown(body.tag, masked(body.data, cover))) if isinstance(body, Unknown) else text
     head = {"v": event.v, "seq": event.seq, "ts": event.ts, "turn": event.turn, "agent": event.agent}
     return f'{to_text(head)[:-1]},"body":{text}}}'
 

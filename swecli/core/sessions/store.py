@@ -31,6 +31,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
     Unknown,
     ViewEntry,
+    tag_of,
 )
 from swecli.core.protocol.messages import Part
 from swecli.core.sessions.damage import version_of
@@ -709,7 +710,7 @@ def _unreadable_at(seq: int, session_id: str) -> Event:
 
 def _row(event: Event) -> tuple[Any, ...]:
     body = encode_body(event.body)
-    return (event.session, event.seq, event.ts, event.turn, storable(event.agent), event.v, event.body.type, body)
+    return (event.session, event.seq, event.ts, event.turn, storable(event.agent), event.v, tag_of(event.body), body)
 
 
 def _require_same(connection: sqlite3.Connection, row: tuple[object, ...]) -> None:
