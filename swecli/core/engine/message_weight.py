@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator,
 from swecli.core.engine.files import chosen_part, resolved_mentions
 from swecli.core.engine.results import display_name
 from swecli.core.engine.services import Mentionable
+from swecli.core.images import image_type, too_large
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
 from swecli.core.tools.base import ToolError
@@ -21,6 +23,7 @@ from swecli.core.tools.search import listing_text
 from swecli.core.validation import validated
 from swecli.core.workspace.mentions import MOST, Mention
 from swecli.core.workspace.pdf import PdfError, page_ranges, read_pdf
+from swecli.core.workspace.text_file import open_regular
 from swecli.figures import portion, tokens
 
 BYTES = 4
@@ -159,6 +162,9 @@ async def _weighed_pdf(mention: Mention, model: ModelInfo | None) -> WeighedMent
 
 
 def _page(mention: Mention) -> tuple[str, int]:
+    with open_regular(mention.path) as (descriptor, status):
+        if image_type(os.read(descriptor, 64)) is not None and not too_large(status.st_size):
+            return mention.path.name, 1  # without scaling it down at each key
     outcome = read_page(mention.path, _params(mention))
     return outcome.text, len(outcome.images)
 
