@@ -83,7 +83,7 @@ def test_the_providers_search_is_shown_and_goes_back_as_it_came(tmp_path: Path) 
     tables = [block for body in ended.events if body.get("type") == "item_completed" for block in body["blocks"]]
     assert [row[1] for row in tables[0]["rows"]] == ["https://docs.example.org/a", "https://other.example/"]
     assert [row[0] for row in tables[1]["rows"]] == ["A page"]
-    sent = server.bodies[1]["messages"][1]["content"]
+    sent = next(message["content"] for message in server.bodies[1]["messages"] if message["role"] == "assistant")
     assert sent[1:3] == [{**QUERY, "input": {"query": "what is so"}}, RESULT]
     assert [block.get("citations") is not None for block in sent[3:]] == [False, True, False]
     assert server.bodies[1]["tools"] == server.bodies[0]["tools"]
