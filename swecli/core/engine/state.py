@@ -324,8 +324,7 @@ class SessionState(Struct):
                 self.rules += tuple(Rule("allow", text, "session", FOR_THIS_TURN) for text in allowed)
                 self.waited, self.waits_since = 0.0, None
             case TurnEnded(outcome=outcome):
-                self.turn_open = self.step_open = False
-                self.outcome = outcome
+                self.turn_open, self.step_open, self.outcome = False, False, outcome
                 self.rules = tuple(rule for rule in self.rules if rule.origin != FOR_THIS_TURN)
             case RuleRevoked(rule=text):
                 self.rules = tuple(rule for rule in self.rules if rule.text != text)
