@@ -19,7 +19,7 @@ from swecli.core.permissions.shell.expand import (
     check_tree,
     looks_for_secrets,
 )
-from swecli.core.permissions.shell.history import check_git
+from swecli.core.permissions.shell.history import GitWords, check_git
 from swecli.core.permissions.shell.searched import check_grep, check_ripgrep, check_trees
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import Table
@@ -40,6 +40,8 @@ class _Parsed(Struct):
     files: list[str] = field(default_factory=lambda: list[str]())
     """Files that options name."""
     operands: list[str] = field(default_factory=lambda: list[str]())
+    sequence: list[tuple[str, str]] = field(default_factory=lambda: list[tuple[str, str]]())
+    """Options with their values, or without a name operands, in the order given."""
     paths_from: int | None = None
     """How many operands preceded ``--``."""
 
@@ -74,11 +76,14 @@ def _parse(name: str, table: Table, arguments: Sequence[str]) -> _Parsed:
         if argument == "--":
             parsed.paths_from = len(parsed.operands)
             parsed.operands += rest
+            parsed.sequence += (("", word) for word in rest)
             break
         if argument == "-" or not argument.startswith("-"):
             parsed.operands.append(argument)
+            parsed.sequence.append(("", argument))
         elif argument in table.words or (table.digits and re.fullmatch(r"-[0-9]+", argument)):
             parsed.options.add(argument)
+            parsed.sequence.append((argument, ""))
         elif argument.startswith("--"):
             _long(name, table, argument, rest, parsed)
         else:
@@ -89,6 +94,7 @@ def _parse(name: str, table: Table, arguments: Sequence[str]) -> _Parsed:
 def _long(name: str, table: Table, argument: str, rest: list[str], parsed: _Parsed) -> None:
     option, equals, value = argument[2:].partition("=")
     parsed.options.add(f"--{option}")
+    parsed.sequence.append((f"--{option}", ""))
     takes_value = option in table.long_values or option in table.long_files
     if equals:
         if not takes_value and option not in table.long_optional and option not in table.long_last:
@@ -109,6 +115,7 @@ def _short(name: str, table: Table, argument: str, rest: list[str], parsed: _Par
         raise UnprovenError(f"{name} {argument} may do more than read")
     for index, letter in enumerate(letters):
         parsed.options.add(f"-{letter}")
+        parsed.sequence.append((f"-{letter}", ""))
         attached = letters[index + 1 :]
         if letter in table.flags:
             continue
@@ -119,6 +126,7 @@ def _short(name: str, table: Table, argument: str, rest: list[str], parsed: _Par
                 raise UnprovenError(f"{name} interprets {argument} in its own way")
             _keep(letter in table.files, f"-{letter}", attached or _next(name, f"-{letter}", rest), parsed)
         elif table.digits and letters[index:].isascii() and letters[index:].isdigit():
+            parsed.sequence[-1] = (f"-{letters[index:]}", "")
             return
         else:
             raise UnprovenError(f"{name} -{letter} may do more than read")
@@ -130,6 +138,7 @@ def _keep(is_file: bool, option: str, value: str, parsed: _Parsed) -> None:
         parsed.files.append(value)
     else:
         parsed.texts.append((option.partition("=")[0], value))
+    parsed.sequence[-1] = (option.partition("=")[0], value)
 
 
 def _next(name: str, option: str, rest: list[str]) -> str:
@@ -230,7 +239,8 @@ def _check_searched(name: str, table: Table, parsed: _Parsed, situation: Situati
         else:
             paths = [operand for operand in operands[first:] if _may_be_path(operand, situation)]
             revisions = [operand for operand in operands[first:] if operand not in paths]
-        check_git(name, parsed.options, parsed.texts, (revisions, paths), situation)
+        words = GitWords(parsed.options, parsed.texts, parsed.sequence, revisions, paths)
+        check_git(name, words, situation)
         if name == "git remote get-url" or (name == "git remote" and {"-v", "--verbose"} & parsed.options):
             check_git_settings(name, situation)
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
+
+from msgspec import Struct
 
 from swecli.core.permissions.facts import GitObject, Reach
 from swecli.core.permissions.paths import is_secret, is_secret_in
@@ -40,6 +42,7 @@ _CHOOSING_WORDS = """-g -c -m -n -i -E -F -P -R --cc --all --merges --no-merges 
 _CHOOSING: Final = frozenset(_CHOOSING_WORDS.split())
 """Options that choose revisions or the sides of a comparison. Those that only narrow what is shown of them, and those
 that find renamed files, are left out: without them git lists more names."""
+_WIDENING = frozenset(("--all", "--branches", "--tags", "--remotes", "--glob", "--reflog", "-g", "--walk-reflogs"))
 _ONLY_NAMES = ("--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv", "--name-only", "-z")
 _COPIES = frozenset(("-C", "--find-copies", "--find-copies-harder"))
 _OF_WORK_TREE = frozenset(("git diff", "git diff-files"))
@@ -48,20 +51,24 @@ _RANGE = lazy_pattern(r"\.\.|^\^|\^[!@]$|\^-\d*$")
 _COLON = lazy_pattern(r"\{[^}]*\}|(:)")
 
 
-def check_git(
-    name: str,
-    options: Collection[str],
-    texts: Texts,
-    operands: tuple[Sequence[str], Sequence[str]],
-    situation: Situation,
-) -> None:
+class GitWords(Struct, frozen=True):
+    """The words of a git command behind its name. ``sequence`` has all of them in order, options with their values,
+    operands without a name; ``paths`` limit it, and without any all files count."""
+
+    options: Collection[str] = ()
+    texts: Texts = ()
+    sequence: Texts = ()
+    revisions: Sequence[str] = ()
+    paths: Sequence[str] = ()
+
+
+def check_git(name: str, words: GitWords, situation: Situation) -> None:
     """Raise if a git command shows lines of a file that may hold secrets or that a rule about reading covers.
-    ``operands`` are the revisions and the paths that limit it; without paths, all files count.
 
     Raises:
         UnprovenError: it does, or that is unknown.
     """
-    revisions, paths = operands
+    options, texts, revisions, paths = words.options, words.texts, words.revisions, words.paths
     if situation.effects_only:
         return
     if name == "git cat-file" and {"-p", "-t", "-s", "-e"}.isdisjoint(options) and len(revisions) < 2:
@@ -75,7 +82,8 @@ def check_git(
         _check_tracked(name, (), (), situation, all_of_them=True)
     if name == "git cat-file":
         if "-p" in options or "blob" in revisions:
-            _chosen(name, [word for word in revisions if word not in ("blob", "commit", "tag", "tree")], situation)
+            objects = [word for word in revisions if word not in ("blob", "commit", "tag", "tree")]
+            _chosen(name, options, objects, situation)
     elif name == "git grep":
         _check_grep(options, revisions, paths, limits, situation)
     elif not revisions and name in _OF_WORK_TREE and {"--cached", "--staged", "--merge-base"}.isdisjoint(options):
@@ -86,10 +94,11 @@ def check_git(
                 file = value.rpartition(":")[2]
                 _check_names(name, ("log", "--follow", "--format=", "--name-only", "-z", "--", file), situation)
     else:
-        chosen = _chosen(name, revisions, situation)
+        chosen = _chosen(name, options, revisions, situation)
         if chosen is not None:
             limited = () if name.startswith("git stash") else ("--", *paths)
-            _check_names(name, (*_listing(name, options, texts), *chosen, *limited), situation)
+            listed = (*_listing(name, words, chosen), *limited)
+            _check_names(name, listed, situation, _inner_paths(revisions))
 
 
 def _shows_lines(name: str, given: set[str], texts: Texts) -> bool:
@@ -99,28 +108,31 @@ def _shows_lines(name: str, given: set[str], texts: Texts) -> bool:
         return name in _ONLY_WITH_PATCH | _PATCH_BY_DEFAULT
     if name in _PATCH_BY_DEFAULT:
         return not _NO_CONTENT & given
+    if name == "git stash show":  # any option, or a setting, makes it print changes
+        return not _NO_CONTENT & given
     merges = any(option == "--diff-merges" and value not in ("off", "none") for option, value in texts)
     return name in _ONLY_WITH_PATCH and merges and not _NO_CONTENT & given
 
 
-def _listing(name: str, options: Collection[str], texts: Texts) -> Iterator[str]:
-    """The words of the git command that lists names, with all that chooses revisions."""
-    words = name.removeprefix("git ").split()
-    yield from ["log", "--full-history"] if words == ["whatchanged"] else words
-    if words[0] in ("log", "show", "whatchanged"):
+def _listing(name: str, words: GitWords, chosen: Mapping[str, str]) -> Iterator[str]:
+    """The words of the git command that lists names, with all that chooses revisions in its order: ``--not`` concerns
+    what follows it, and ``-g`` as well. ``chosen`` has the revisions, and how to write them."""
+    command = name.removeprefix("git ").split()
+    yield from ["log", "--full-history"] if command == ["whatchanged"] else command
+    if command[0] in ("log", "show", "whatchanged"):
         yield "--no-show-signature"
-    if words[0] in ("log", "show", "whatchanged", "reflog") or words == ["stash", "list"]:
+    if command[0] in ("log", "show", "whatchanged", "reflog") or command == ["stash", "list"]:
         yield "--format="
-    if words == ["diff-tree"]:
+    if command == ["diff-tree"]:
         yield from ("-r", "--no-commit-id")
-    valued = {option for option, _ in texts}
-    for option in sorted(options):
-        if (option in _CHOOSING and option not in valued) or re.fullmatch(r"-\d+", option):
-            yield option
-    for option, value in texts:
-        if option in _CHOOSING:
+    yield from _ONLY_NAMES[1 if "--follow" in words.options else 0 :]
+    for option, value in words.sequence:
+        if not option and value in chosen:
+            yield chosen[value]
+        elif option in _CHOOSING:
             yield f"{option}{'=' if option.startswith('--') and value else ''}{value}"
-    yield from _ONLY_NAMES[1 if "--follow" in options else 0 :]
+        elif re.fullmatch(r"-\d+", option):
+            yield option
 
 
 # --- revisions -----------------------------------------------------------------------------------------------------
@@ -136,8 +148,11 @@ def path_in_revision(word: str) -> str | None:
     return None if colon is None else word[colon.end() :]
 
 
-def _chosen(name: str, revisions: Sequence[str], situation: Situation) -> list[str] | None:
-    """The revisions whose changes are shown; None if only contents are shown that the words name.
+def _chosen(
+    name: str, options: Collection[str], revisions: Sequence[str], situation: Situation
+) -> dict[str, str] | None:
+    """The words of the revisions whose changes are shown, and how to write them; None if only contents are shown that
+    the words name.
 
     Raises:
         UnprovenError: a content is shown whose name is unknown or may not be shown.
@@ -145,28 +160,33 @@ def _chosen(name: str, revisions: Sequence[str], situation: Situation) -> list[s
     words = list(revisions)
     if name == "git reflog" and words[:1] == ["show"]:
         words.pop(0)
-    paths = [path for word in words if (path := path_in_revision(word)) is not None]
-    for path in paths:
+    named = [word for word in words if path_in_revision(word) is not None]
+    for path in _inner_paths(words):
         _object_to(name, posixpath.join(situation.start, path), situation)
         _object_to(name, posixpath.join(_top(situation), path), situation)
-    rest = [word for word in words if path_in_revision(word) is None]
-    single = [word for word in rest if _RANGE.search(word) is None]
-    if not rest:
-        return None if paths else []
+    by_name = name in ("git show", "git cat-file")  # these print what such a word names, or only the names in it
+    single = [word for word in words if _RANGE.search(word) is None and not (by_name and word in named)]
     kinds = _objects(name, single, situation)
     for word, found in zip(single, kinds, strict=True):
-        if found.kind == "blob":
+        if found.kind == "blob" and word not in named:
             _check_blob(name, word, found, situation)
     if name == "git cat-file":
         return None
+    ranges = [word for word in words if word not in single and not (by_name and word in named)]
+    contents = [found for found in kinds if found.kind in ("blob", "tree")]
     if name == "git show":
-        # Behind a tag git would print its text among the names, and of a tree it shows only names.
-        hashes = {word: found.hash for word, found in zip(single, kinds, strict=True) if found.kind == "commit"}
-        shown = [hashes.get(word, word) for word in rest if word not in single or word in hashes]
-        return shown or None
-    if name == "git diff" and kinds and all(found.kind == "blob" for found in kinds) and len(single) == len(rest):
+        # Behind a tag git would print its text among the names.
+        shown = {word: found.hash for word, found in zip(single, kinds, strict=True) if found.kind == "commit"}
+        shown |= dict(zip(ranges, ranges, strict=True))
+        only_contents = not shown and _WIDENING.isdisjoint(options) and bool(named or contents)
+        return None if only_contents else shown
+    if name == "git diff" and kinds and all(found.kind == "blob" for found in kinds) and not ranges:
         return None
-    return rest
+    return dict(zip(words, words, strict=True))
+
+
+def _inner_paths(words: Sequence[str]) -> list[str]:
+    return [path for word in words if (path := path_in_revision(word))]
 
 
 def _objects(name: str, words: Sequence[str], situation: Situation) -> tuple[GitObject, ...]:
@@ -195,14 +215,16 @@ def _unknown(name: str, situation: Situation) -> UnprovenError:
 # --- names ---------------------------------------------------------------------------------------------------------
 
 
-def _check_names(name: str, arguments: Sequence[str], situation: Situation) -> None:
-    """Raise if one of the names that git lists for these words may not be shown."""
+def _check_names(name: str, arguments: Sequence[str], situation: Situation, below: Sequence[str] = ()) -> None:
+    """Raise if one of the names that git lists for these words may not be shown. They may be those ``below`` some
+    folders, whose trees are compared."""
     names = situation.facts.names_shown(situation.start, arguments)
     if names is None:
         raise _unknown(name, situation)
     top = _top(situation)
     for each in dict.fromkeys(names):
-        _object_to(name, posixpath.join(top, each.lstrip("\n")), situation)
+        for folder in ("", *below):
+            _object_to(name, posixpath.join(top, folder, each.lstrip("\n")), situation)
 
 
 def _object_to(name: str, path: str, situation: Situation) -> None:

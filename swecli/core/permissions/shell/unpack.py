@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import is_secret
 from swecli.core.permissions.shell.expand import Situation, absolute, check_tree, looks_for_secrets
-from swecli.core.permissions.shell.history import check_git
+from swecli.core.permissions.shell.history import GitWords, check_git
 from swecli.core.permissions.shell.searched import check_listed
 from swecli.core.permissions.shell.syntax import Command, Simple, UnprovenError, Word
 from swecli.core.permissions.shell.tables import tables
@@ -155,7 +155,7 @@ def _check_names(
 def _check_listed(words: Sequence[str], name: str, situation: Situation) -> None:
     """Raise if the names that git, grep or ripgrep list for ``name`` may include a secret."""
     if words[0] == "git" and not {"-o", "--others"} & set(words):
-        check_git("git grep", (), (), ((), ()), situation)
+        check_git("git grep", GitWords(), situation)
         return
     wide = any(re.match(r"-(-hidden|-no-ignore|-glob|-iglob|g|\.|[a-zA-Z]*u)", word) for word in words[1:])
     narrow = words[0] == "rg" and not wide

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -9,8 +11,10 @@ import pytest
 
 from swecli.core.permissions.facts import GIT_SECONDS, OsFacts
 from swecli.core.permissions.shell.history import path_in_revision
+from swecli.core.permissions.shell.tables import tables
 from swecli.core.permissions.types import Rule
 from tests.support.shell_workspace import ShellWorkspace
+from tests.support.thorough import examples
 
 CORPUS = Path(__file__).parent / "corpus" / "history.txt"
 LINES = [tuple(line.split("\t")) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
@@ -162,3 +166,91 @@ def test_settings_of_the_user_do_not_change_what_git_lists(removed: ShellWorkspa
 )
 def test_a_path_in_a_revision_is_told_from_a_revision(word: str, path: str | None) -> None:
     assert path_in_revision(word) == path
+
+
+MARK = "S3CRETMARK"
+COMMANDS = """git log|git show|git diff|git diff-tree|git diff-index|git diff-files|git grep|git whatchanged|git reflog
+git stash list|git stash show|git cat-file|git blame|git rev-list|git show-branch""".replace("\n", "|").split("|")
+LIKELY_WORDS = """-p -p -u --cc -c -m --full-diff --follow --first-parent --raw --stat --patch-with-stat --cached --root
+  -g --check --not --all --branches --reflog -C --find-copies-harder --diff-merges=on --diff-merges=cc -S3CRET"""
+REVISION_WORDS = """HEAD HEAD~1 HEAD~2 HEAD~4 old v1 side stash stash@{0} HEAD@{1} HEAD@{3} main@{2} BLOB BLOB^{} TREE
+  old:conf HEAD:conf/a.py old:conf/a.py :README.md :/removed :/second HEAD^{/third} HEAD~3..HEAD old..HEAD old...side
+  ^HEAD~3 old^! HEAD^@ HEAD^- v1^{} v1^{tree} :/conf"""
+LIKELY, REVISIONS = LIKELY_WORDS.split(), REVISION_WORDS.split()
+PATHS = ["conf", "src", "README.md", ".", "conf/a.py", "*.py", ":/conf", ":!conf", "conf/.e", "s.txt"]
+
+
+def with_merge(base: Path) -> ShellWorkspace:
+    """A repository where a secret was committed, changed on two branches, merged and removed."""
+    work = ShellWorkspace(base, secrets=False)
+    root = work.root
+    (root / ".gitignore").write_text("/sub\n/link\n")
+    git(root, "init", "-q", "-b", "main")
+    (root / "conf").mkdir()
+    (root / "conf" / "a.py").write_text("x = 1\n")
+    git(root, "add", ".")
+
+    def commit(message: str, text: str) -> None:
+        (root / "conf" / ".env").write_text(f"X={MARK}\n{text}")
+        git(root, "add", "-A", "-f", "conf")
+        git(root, "commit", "-qm", message)
+
+    commit("first", f"{MARK}  \n")
+    git(root, "tag", "-am", "one", "v1")
+    git(root, "branch", "old")
+    (root / "conf" / ".env").write_text(f"{MARK}2\n")
+    git(root, "stash", "-q")
+    commit("second", "B=2\n")
+    git(root, "checkout", "-q", "-b", "side")
+    (root / "s.txt").write_text("s\n")
+    git(root, "add", "s.txt")
+    commit("side", "B=2\nC=3\n")
+    git(root, "checkout", "-q", "main")
+    commit("third", "A=1\nB=2\n")
+    git(root, "merge", "-q", "--no-edit", "-X", "ours", "side")
+    git(root, "rm", "-q", "conf/.env")
+    git(root, "commit", "-qm", "removed")
+    for text in ("print(22)\n", "print(333)\n"):
+        (root / "src" / "main.py").write_text(text)
+        git(root, "commit", "-qam", "later")
+    (root / "docs" / "guide.md").write_text("changed\n")
+    return work
+
+
+def made_up(chance: random.Random) -> str:
+    """A git command with options from the tables, revisions and paths in any order."""
+    name = chance.choice(COMMANDS)
+    table = tables().commands[name]
+    words: list[str] = []
+    for _ in range(chance.randint(0, 4)):
+        alone = [f"-{letter}" for letter in sorted(table.flags)] + [f"--{word}" for word in sorted(table.long)]
+        valued = sorted(table.long_values | table.long_optional)
+        kind = chance.random()
+        if kind < 0.5:
+            words.append(chance.choice(LIKELY))
+        elif kind < 0.8 and alone:
+            words.append(chance.choice(alone))
+        elif valued:
+            words.append(f"--{chance.choice(valued)}={chance.choice(['1', 'on', 's*', 'v*', 'conf'])}")
+    words += [chance.choice(REVISIONS) for _ in range(chance.choice([0, 1, 1, 2, 3]))]
+    chance.shuffle(words)
+    first = [MARK[:6]] if name == "git grep" else []
+    limit = ["--", *(chance.choice(PATHS) for _ in range(chance.choice([1, 2])))] if chance.random() < 0.4 else []
+    return shlex.join([*name.split(), *first, *words, *limit])
+
+
+def test_no_command_that_runs_prints_what_left_the_tree(tmp_path: Path) -> None:
+    work = with_merge(tmp_path)
+    blob, tree = (git(work.root, "rev-parse", name) for name in ("old:conf/.env", "old:conf"))
+    chance, ran = random.Random(20_261_128), 0
+    environment = {**work.environment, "GIT_PAGER": "cat"}
+    for _ in range(examples(150, 4_000)):
+        command = made_up(chance).replace("BLOB", blob).replace("TREE", tree)
+        if work.decide(command).outcome != "allow":
+            continue
+        ran += 1
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=work.root, env=environment, capture_output=True, stdin=subprocess.DEVNULL
+        )
+        assert MARK.encode() not in done.stdout + done.stderr, command
+    assert ran > 30
