@@ -298,7 +298,8 @@ def first_difference(before: Sequence[Message], now: Sequence[Message]) -> tuple
     """The message and its part at which a conversation first differs; None if it has only grown. The last message may
     have grown, too."""
     last = len(before) - 1
-    for place, old in enumerate(before):
+    same_until = last if last > 0 and before[:last] == now[:last] else 0
+    for place, old in enumerate(before[same_until:], same_until):
         new = now[place] if place < len(now) else None
         if old is new:
             continue

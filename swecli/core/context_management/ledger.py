@@ -7,6 +7,7 @@ compaction stays in the ledger and can be restored.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Literal
 
 from msgspec import Struct, field
@@ -302,6 +303,38 @@ class Projected(Struct, frozen=True):
     settled: Settled
 
 
+class _Shown(Struct):
+    """The items that the first ``entries`` of the view show; a cache of ``live_items`` and ``present_items``."""
+
+    rewrites: int
+    entries: int = 0
+    live: set[str] = field(default_factory=set[str])
+    present: set[str] = field(default_factory=set[str])
+
+
+PASSED = 400
+"""Entries of a view up to which passes over all of it are cheap enough for each turn."""
+GROWN = 0.02
+"""Share by which a longer one has to grow for another pass."""
+
+
+class Passes(Struct):
+    """When a pass over the whole view is due. In a long view few of its entries are new after a turn, so passes become
+    rarer as the view grows, and their cost per turn does not."""
+
+    rewrites: int = -1
+    entries: int = 0
+
+    def due(self, ledger: Ledger) -> bool:
+        """Whether the view is short, was rewritten, or has grown enough since a pass was last due."""
+        entries = len(ledger.view)
+        grown = entries - self.entries >= self.entries * GROWN
+        if entries > PASSED and self.rewrites == ledger.rewrites and not grown:
+            return False
+        self.rewrites, self.entries = ledger.rewrites, entries
+        return True
+
+
 class Ledger:
     """Reduction of events. ``entries`` and ``items`` only grow; ``view`` is the model's view, in order."""
 
@@ -325,6 +358,7 @@ class Ledger:
         """Increases when the view changes other than by growing at its end."""
         self.projected: Projected | None = None
         """The messages of the view; a cache of ``project``."""
+        self._shown = _Shown(-1)
         self._left: tuple[int, frozenset[str]] = (-1, frozenset())
         """Items outside the conversation at a revision; a cache of ``left``."""
         self._undo = ViewStack()
@@ -412,15 +446,33 @@ class Ledger:
         self._numbers = (self.rewrites, numbers)
         return numbers
 
-    def live_items(self) -> set[str]:
+    def live_items(self) -> AbstractSet[str]:
         """Items with some content word for word in the view, files attached to a summary included."""
-        live = {self.entries[one.id].item for one in self._view if one.kind == "live" and one.id in self.entries}
-        return live | self.summary_items()
+        return self._shown_items().live
 
-    def present_items(self) -> set[str]:
+    def present_items(self) -> AbstractSet[str]:
         """Items known to the model: in the view, as a stub, or behind a summary."""
-        shown = (entry for one in self._view for entry in (one.id, *one.sources) if entry not in self.dropped)
-        return {self.entries[entry].item for entry in shown if entry in self.entries} | self.summary_items()
+        return self._shown_items().present
+
+    def _shown_items(self) -> _Shown:
+        """Kept from one call to the next: only what the view has grown by is looked at."""
+        shown = self._shown
+        if shown.rewrites != self.rewrites:
+            shown = self._shown = _Shown(self.rewrites)
+        begin = shown.entries
+        added = self._view[begin:]
+        for one in added:
+            entry = self.entries.get(one.id)
+            if one.kind == "live" and entry is not None:
+                shown.live.add(entry.item)
+            if one.kind == "summary":
+                shown.live.add(one.id)
+                shown.present.add(one.id)
+            for name in (one.id, *one.sources):
+                if name not in self.dropped and name in self.entries:
+                    shown.present.add(self.entries[name].item)
+        shown.entries = begin + len(added)
+        return shown
 
     def summary_items(self) -> set[str]:
         """Compactions with a summary in the view."""

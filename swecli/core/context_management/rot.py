@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from pathlib import PurePath
 from typing import Literal
@@ -84,7 +85,7 @@ class _Here(Struct, frozen=True):
     turn: int
     live: frozenset[str]
     free: frozenset[str]
-    present: frozenset[str]
+    present: AbstractSet[str]
     demands: tuple[_Demand, ...]
 
     @classmethod
@@ -92,7 +93,7 @@ class _Here(Struct, frozen=True):
         live = frozenset(one.id for one in ledger.view if one.kind == "live" and one.id in ledger.entries)
         by_hand = {one.id for one in ledger.view if one.rule == BY_HAND}
         free = live - kept_whole(ledger, ledger.view, rules) - ledger.pinned - by_hand
-        return cls(ledger, turn, live, free, frozenset(ledger.present_items()), tuple(_demands(ledger, live)))
+        return cls(ledger, turn, live, free, ledger.present_items(), tuple(_demands(ledger, live)))
 
     def turn_of(self, item: str) -> int:
         record, entry = self.ledger.items.get(item), self.ledger.entries.get(item)

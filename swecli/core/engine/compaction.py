@@ -32,6 +32,7 @@ from swecli.core.context_management.compaction.summary import Summarizer, Summar
 from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job, NotCompacted
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.edits import edited
+from swecli.core.context_management.ledger import Passes
 from swecli.core.context_management.projection import project, thoughts_changed
 from swecli.core.context_management.view_stack import View
 from swecli.core.engine.model_call import gateway_of
@@ -117,6 +118,7 @@ class Compactions:
         self._declined = -1
         """Turn in which a hook cancelled a compaction: hooks are not asked again in it while requests fit."""
         self._wanted = False
+        self._passes = Passes()
         self._freed_nothing = False
         """Whether a compaction for the newest request was tried and freed no space."""
         self._resumed: tuple[int, str] = (0, "")
@@ -355,11 +357,12 @@ class Compactions:
         if is_small(prepared.budget):
             return False
         ledger, turn = self._recorder.ledger, self._recorder.turn
+        cold = self._is_cold(client.info)
+        if not self._passes.due(ledger) and not cold and not self._services.compaction.retention:
+            return False
         running = [one.id for one in ledger.view if one.id in ledger.entries and ledger.entries[one.id].turn == turn]
         sizes = EntrySizes(self._services.context.monitor, client.info)
-        found = worth_clearing(
-            ledger, prepared.budget, sizes, self._services.compaction, running=running, cold=self._is_cold(client.info)
-        )
+        found = worth_clearing(ledger, prepared.budget, sizes, self._services.compaction, running=running, cold=cold)
         if found is None or thoughts_changed(ledger, found.view, client.info)[0]:
             return False
         self._take_cleared(prepared, client, found.view)

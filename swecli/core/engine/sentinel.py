@@ -9,6 +9,7 @@ from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.package import branch_note
 from swecli.core.context_management.edits import Edited, edited, effect_of
 from swecli.core.context_management.items import items_of
+from swecli.core.context_management.ledger import Passes
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import note
 from swecli.core.context_management.rot import SMALL, Rot, signals
@@ -34,6 +35,9 @@ class Sentinel:
         self._recorder = recorder
         self._connection = connection
         self._compactions = compactions
+        self._passes = Passes()
+        self._vain: dict[tuple[RotKind, str], int] = {}
+        """Signs whose remedy was not worth it, with their count: measuring one costs more than the rest of a turn."""
 
     @property
     def silenced(self) -> Sequence[RotKind]:
@@ -47,6 +51,8 @@ class Sentinel:
     async def look(self) -> None:
         """After a turn, record a new suggestion if there is one."""
         if not self.enabled or self._recorder.state.queue:
+            return
+        if not self._passes.due(self._recorder.ledger):
             return
         found = await self.suggestion(repeat=False)
         if found is not None:
@@ -70,7 +76,8 @@ class Sentinel:
             return None
         for rot in self._signals(client.info):
             known = self._recorder.state.suggested.get(rot.kind, {}).get(rot.cause, 0)
-            if rot.kind in self.silenced or (not repeat and rot.count < WORSE * known):
+            vain = self._vain.get((rot.kind, rot.cause), 0)
+            if rot.kind in self.silenced or (not repeat and rot.count < WORSE * max(known, vain)):
                 continue
             if rot.remedy == "record":
                 found = await asyncio.to_thread(self._by_record, rot)
@@ -80,6 +87,7 @@ class Sentinel:
                 found = self._by_change(rot, client.info)
             if found is not None:
                 return found
+            self._vain[rot.kind, rot.cause] = rot.count
         return None
 
     def _signals(self, info: ModelInfo) -> Iterator[Rot]:

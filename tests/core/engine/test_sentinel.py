@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from swecli.commands.sentinel import SENTINEL
-from swecli.core.context_management.rot import command_of, undo_of
+from swecli.core.context_management.rot import Rot, command_of, undo_of
+from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import Adjustable, SentinelOptions
 from swecli.core.engine.state import SessionState
 from swecli.core.protocol.commands import ChangeContext, Rewind, SetMode, Submit, UndoCompaction, UndoRewind
@@ -275,3 +276,19 @@ async def test_nothing_is_suggested_by_a_turn_that_goes_on_or_before_a_waiting_m
         await until(lambda: b.session.view.totals.turns == 3 and not b.session.view.busy)
         await until(lambda: suggested(b) != [])
         assert [event.turn for event in b.events if isinstance(event.body, ContextSuggested)] == [3]
+
+
+async def test_a_remedy_that_is_not_worth_it_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To measure it costs more than the rest of a turn, and grows with the session."""
+    measured: list[str] = []
+
+    def vain(_: Sentinel, rot: Rot, __: object) -> None:
+        measured.append(rot.cause)
+
+    monkeypatch.setattr(Sentinel, "_by_change", vain)
+    async with bench(SCRIPT, tmp_path, history=reread(3, apart=0).events) as b:
+        for _ in range(3):
+            await b.say("Go on.")
+        assert suggested(b) == []
+        assert measured
+        assert len(measured) == len(set(measured))
