@@ -101,6 +101,24 @@ def test_the_search_counts_in_the_usage(tmp_path: Path) -> None:
     assert "1 ($0.01, part of the cost)" in usage.stdout
 
 
+def test_a_model_whose_provider_caps_only_requests_is_told_once_in_a_turn(tmp_path: Path) -> None:
+    def looks(number: int) -> list[dict[str, Any]]:
+        call = {"type": "tool_use", "id": f"toolu_{number}", "name": "list_files", "input": {"path": "."}}
+        searched = {**QUERY, "id": f"srvtoolu_{number}"}
+        found = {**RESULT, "tool_use_id": f"srvtoolu_{number}"}
+        events = blocks((searched, []), (found, []), (call, []), stop="tool_use")
+        events[-2]["usage"] = {"output_tokens": 9, "server_tool_use": {"web_search_requests": 1}}
+        return events
+
+    with Searching(looks(1), looks(2), looks(3), blocks(text("Done.")), blocks(text("Hi."))) as server:
+        made = program(tmp_path, server, f"{SETTINGS}max_per_turn = 2\n")
+        assert made.run("-p", "Is it so?").code == 0
+        assert made.run("-c", "-p", "And now?").code == 0
+    told = [json.dumps(body["messages"]).count("web searches are used up") for body in server.bodies]
+    assert told == [0, 0, 1, 1, 1]
+    assert all(body["tools"] == server.bodies[0]["tools"] for body in server.bodies)
+
+
 def test_an_export_has_each_search_where_it_was(tmp_path: Path) -> None:
     with Searching(SEARCHED) as server:
         made = program(tmp_path, server)

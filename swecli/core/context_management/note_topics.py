@@ -21,6 +21,7 @@ TOOLS: Final = "tools"
 NEW_TOOLS: Final = "new tools"
 LOOP: Final = "loop"
 EMPTY: Final = "empty answer"
+SEARCHES: Final = "web searches"
 TODOS: Final = "todos"
 SCRATCHPAD: Final = "scratchpad"
 JOBS: Final = "jobs"
@@ -34,6 +35,7 @@ _FORMS: Final[Mapping[str, NoteForm]] = {
     NEW_TOOLS: "stays",
     LOOP: "this turn",
     EMPTY: "this turn",
+    SEARCHES: "this turn",
 }
 
 
@@ -49,6 +51,9 @@ PRESENT: Final = "The user is here again: questions get an answer, and calls tha
 EMPTY_ANSWER: Final = "Your last answer had neither text nor a call. Make your next call, or give your answer as text."
 """With it, a model without chance in its choices does not give the same empty answer again."""
 
+
+SEARCHES_USED: Final = "This turn's web searches are used up. Search no more; work with what you found."
+"""For providers that know no cap for a whole turn."""
 
 _MARKS: Final[Mapping[str, str]] = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import REQUEST_NOT_SENT, over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
-from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER
+from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER, SEARCHES, SEARCHES_USED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.compaction import FILLING, Compactions, report_cache_miss
 from swecli.core.engine.files import ChangedFiles, attach, words_of
@@ -33,7 +33,7 @@ from swecli.core.engine.model_call import (
     why_not_again,
 )
 from swecli.core.engine.models import ModelChoice
-from swecli.core.engine.notes import Notes, standing_facts
+from swecli.core.engine.notes import Notes, Statement, standing_facts
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.recorder import Recorder
@@ -372,6 +372,9 @@ class Turn:
             notes.state(statement)
         self._jobs.tell(notes)
         notes.state(self._offered.statement)
+        if (search := context.web_search) is not None:
+            used_up = self._searches >= search.max_uses
+            notes.state(Statement(SEARCHES, "Web searches", SEARCHES_USED if used_up else ""))
         notes.flush()
         return self._built(changed=changed)
 
@@ -392,8 +395,13 @@ class Turn:
             session=self._recorder.session,
             watermarks=watermarks(self._recorder.ledger, messages, changed=changed),
         )
-        used = self._account.usage
-        return prepared.after_searches((used.web_searches or 0) if used is not None else 0)
+        return prepared.after_searches(self._searches)
+
+    @property
+    def _searches(self) -> int:
+        """Searches of the provider in this turn so far."""
+        usage = self._account.usage
+        return (usage.web_searches or 0) if usage is not None else 0
 
     async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
         """The answer, or None if a new request is needed: to continue a broken-off answer, or to ask a fallback for an
