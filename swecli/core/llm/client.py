@@ -114,16 +114,18 @@ class ClientConfig(Struct, frozen=True):
         return without_password(self.base_url)
 
 
-def _marked(event: Finished | Failed, wire: WireRequest, effort: str | None) -> Finished | Failed:
-    """The event with what later requests have to know of this one in its answer: the effort, and whether it let the
-    provider drop thoughts."""
+def _marked(
+    event: Finished | Failed, wire: WireRequest, effort: str | None, thoughtless: tuple[str, ...]
+) -> Finished | Failed:
+    """The event with what later requests have to know of this one in its answer: the effort, whether it let the
+    provider drop thoughts, and messages that went without theirs for the first time."""
     message = event.message
     dropping = "block_binding" in as_object(wire.body.get("thinking"))
-    if message is None or message.response is None or (not dropping and effort is None):
+    if message is None or message.response is None or not (dropping or thoughtless or effort is not None):
         return event
     report = message.response.report
-    if dropping:
-        report = replace(report or ProviderReport(), dropping=True)
+    if dropping or thoughtless:
+        report = replace(report or ProviderReport(), dropping=dropping, thoughtless=thoughtless)
     answered = structs.replace(message, response=replace(message.response, report=report, effort=effort))
     return Finished(answered) if isinstance(event, Finished) else replace(event, message=answered)
 
@@ -269,7 +271,7 @@ class HttpModelClient:
                         for name in self._quarantine.settle(self._acceptable(request), answered=whole):
                             if trouble := self._learn(name):
                                 yield StreamNotice(trouble)
-                        event = _marked(event, wire, request.effort)
+                        event = _marked(event, wire, request.effort, self._quarantine.to_record(request))
                         if isinstance(event, Finished):
                             self._accepted = wire.body
                             self._documents.settle(self._acceptable(request))

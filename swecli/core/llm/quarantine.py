@@ -54,6 +54,7 @@ class Quarantine:
         self._is_repeated = False
         """Whether the request is already a repetition without some of its images."""
         self._thoughtless: set[str] = set()
+        """Ids of messages whose thoughts the server refused in this run."""
         self._read_arguments = False
         """Whether the server has already complained about arguments."""
 
@@ -141,16 +142,28 @@ class Quarantine:
             request = without_images(
                 request, lambda image: REJECTED if image.data in refused or self.refused_earlier(image) else ""
             )
-        if not self._parts and not self._thoughtless:
+        thoughtless = self._thoughtless | _recorded(request)
+        if not self._parts and not thoughtless:
             return request
-        return replace(request, messages=tuple(self._cleared(message) for message in request.messages))
+        return replace(request, messages=tuple(self._cleared(message, thoughtless) for message in request.messages))
 
-    def _cleared(self, message: Message) -> Message:
+    def to_record(self, request: ModelRequest) -> tuple[str, ...]:
+        """Ids of messages whose thoughts the server refused, as far as no answer in the request says so."""
+        new = self._thoughtless - _recorded(request)
+        return tuple(message.id for message in request.messages if message.id in new) if new else ()
+
+    def _cleared(self, message: Message, thoughtless: Collection[str]) -> Message:
         parts: Sequence[Part] = message.parts
-        if message.id in self._thoughtless:
+        if message.id in thoughtless:
             parts = [bare for part in parts if (bare := without_thoughts(part)) is not None]
         kept = [made for part in parts if (made := replacement(part) if part in self._parts else part) is not None]
         return structs.replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
+
+
+def _recorded(request: ModelRequest) -> set[str]:
+    """Ids of messages whose thoughts were refused, by the answers that came after."""
+    reports = (message.response.report for message in request.messages if message.response is not None)
+    return {name for report in reports if report is not None for name in report.thoughtless}
 
 
 def _unsent(images: Sequence[ImagePart]) -> str:

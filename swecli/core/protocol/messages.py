@@ -226,6 +226,8 @@ class ProviderReport(Struct, frozen=True):
     """The provider's word for why the prompt was not in its cache; empty if it was, or was not asked."""
     missed: int | None = None
     """Tokens of that miss."""
+    thoughtless: tuple[str, ...] = ()
+    """Ids of earlier messages whose thoughts the provider refused to take back: they are sent without from then on."""
 
 
 class Response(Struct, frozen=True):

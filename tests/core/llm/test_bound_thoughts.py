@@ -138,7 +138,7 @@ async def test_a_server_without_any_of_the_fields_refuses_each_once_and_for_all_
 
 async def test_without_the_control_thoughts_go_from_the_invalid_one_to_the_end() -> None:
     rules = AnthropicRules(fields=("display", "diagnostics"))
-    with StrictServer(server_script(6), rules) as server:
+    with StrictServer(server_script(7), rules) as server:
         talk = Talk(server, OPUS)
         for _ in range(4):
             await talk.go_on()
@@ -153,6 +153,12 @@ async def test_without_the_control_thoughts_go_from_the_invalid_one_to_the_end()
         assert kinds(first.body).count("thinking") == 2
         assert kinds(second.body).count("thinking") == 3  # the new one stays
         assert "no longer sends that of the newest 2 of 4 answers" in talk.notices[-1]
+        again = Talk(server, OPUS, learned=["block_binding"])  # as in a later run
+        again.messages = talk.messages
+        await again.go_on()
+        await again.client.close()
+        assert len(server.refused) == 3
+        assert again.notices == []
 
 
 def kinds(body: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from swecli.core.llm.providers import Overrides
 from swecli.core.llm.scripted import parse_script
+from swecli.core.protocol.messages import Message, TextPart
 from tests.core.llm.talks import Talk
 from tests.support.strict_anthropic import AnthropicRules
 from tests.support.strict_responses import ResponsesRules
@@ -86,6 +87,19 @@ text = "Done again."
         assert roles[2] == ["user", "assistant", "user", "assistant", "system", "user"]
         assert server.refused == []
         assert server.rules.lost == []
+
+
+async def test_notes_keep_their_place_behind_the_message() -> None:
+    with StrictServer(SCRIPT, AnthropicRules()) as server:
+        talk = Talk(server, "anthropic/claude-opus-5-5")
+        for number, effort in enumerate(("low", "high", "high")):
+            talk.messages.append(Message("user", (TextPart(f"Note {number}."),), f"n{number}", note="stays"))
+            await talk.go_on(effort=effort)
+        await talk.client.close()
+        assert server.refused == []
+        assert server.rules.lost == []
+        roles = [message["role"] for message in server.requests[1].body["messages"]]
+        assert roles == ["user", "system", "assistant", "system", "user", "system"]
 
 
 async def test_a_server_without_the_form_is_asked_once() -> None:

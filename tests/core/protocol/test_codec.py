@@ -133,6 +133,7 @@ LATER = {
     "turn_ended": {"waited", "estimated"},
     "turn_started": {"allowed"},
     "cache_break": {"kind", "component", "part"},
+    "tools_changed": {"note"},
 }
 """Fields that events have got since; they are written with what says nothing."""
 LATER_INSIDE = {"report", "cache_write_1h", "web_searches"}
@@ -141,8 +142,8 @@ LATER_INSIDE = {"report", "cache_write_1h", "web_searches"}
 
 def without_later(value: Any) -> Any:
     if isinstance(value, dict):
-        later = LATER_INSIDE | ({"effort"} if "origin" in value else set())
-        assert all(value.get(name) is None for name in later)
+        later = LATER_INSIDE | ({"effort"} if "origin" in value else set()) | ({"note"} if "role" in value else set())
+        assert all(value.get(name) in (None, "") for name in later)
         return {name: without_later(entry) for name, entry in value.items() if name not in later}
     return [without_later(entry) for entry in value] if isinstance(value, list) else value
 
