@@ -161,7 +161,7 @@ def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], t
     Empty without a file."""
     try:
         raw = path.read_bytes() if path.stat().st_size <= LARGEST else None
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):  # a folder stands in for it while a sandboxed command runs
         return (), ()
     except OSError as error:
         return (), (f"Cannot read {path}: {error.strerror or error}.",)

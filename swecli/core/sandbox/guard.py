@@ -134,9 +134,9 @@ class Guard:
         """Whether a killed swecli may have left planted files. One look into a folder."""
         return any(_leftovers(self._folder))
 
-    def settle(self) -> tuple[str, ...]:
-        """Undo what commands of killed processes planted; returns the paths. Changes that somebody made after the kill
-        stay. Takes a survey if there is something to settle."""
+    def settle(self, placeholders: Sequence[str] = ()) -> tuple[str, ...]:
+        """Undo what commands of killed processes planted; returns the paths. Placeholders, and changes that somebody
+        made after the kill, stay. Takes a survey if there is something to settle."""
         undone: list[str] = []
         for path in _leftovers(self._folder):
             with _locked(path) as found:
@@ -146,7 +146,7 @@ class Guard:
                 after = {
                     name: content
                     for name, content in self._surveyor.steering().items()
-                    if _changed_before(name, last + _AFTER)
+                    if name not in placeholders and _changed_before(name, last + _AFTER)
                 }
                 if baseline is not None:
                     undone += undo(baseline, after, self.kept)

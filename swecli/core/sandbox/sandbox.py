@@ -134,7 +134,8 @@ class Sandbox:
         """Undo what commands planted whose swecli was killed."""
         with self._settling:
             if self._guard.has_leftovers():
-                self.settled += self._guard.settle()
+                self._placeholders.sweep()
+                self.settled += self._guard.settle(self._placeholders.standing())
 
     def abandon(self) -> None:
         """End a check that runs in another thread; no command can begin afterwards. Returns at once."""

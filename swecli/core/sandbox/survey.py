@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import posixpath
 import stat
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -42,9 +43,9 @@ Content = bytes | None
 
 
 class Survey(Struct, frozen=True):
-    """``sockets`` are outside the workspace. ``links`` are files in it with a hard link outside. ``steering`` has the
-    control files at any depth. ``secrets`` are files and folders, in the workspace and below home, whose names suggest
-    secrets or that a rule keeps from being read. ``whole``: the survey of the workspace is complete."""
+    """``sockets`` are those of programs outside. ``links`` are workspace files with a hard link outside. ``steering``
+    has the control files at any depth. ``secrets`` are files and folders, in the workspace and below home, whose names
+    suggest secrets or that a rule keeps from being read. ``whole``: the survey of the workspace is complete."""
 
     sockets: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
@@ -105,6 +106,7 @@ class Surveyor:
         if rules != self._rules:
             self._rules, self._ruled = rules, {}
         secrets: set[str] = set()
+        own: list[str] = []
         visited: dict[str, _Folder] = {}
         steering: dict[str, Content] = {}
         names: dict[tuple[int, int], list[str]] = {}
@@ -121,13 +123,17 @@ class Surveyor:
             if root:
                 steering |= _steering_in(path, folder)
                 secrets.update(folder.secrets, self._kept_unread(path, folder))
+                own += [f"{path}/{name}" for name in folder.sockets]
         elsewhere = sorted(path for key, found in names.items() if len(found) < counts[key] for path in found)
         found: set[str] = set()
         for path, folder in self._below_home(visited):
             found.update(os.path.realpath(f"{path}/{name}") for name in folder.sockets)
             secrets.update(folder.secrets, self._kept_unread(path, folder))
         self._known = visited
-        sockets = {path for path in (*bound_sockets(), *found) if inside(path, self._roots) is None}
+        # Sockets that contained commands bind belong to another network namespace and are not among these.
+        bound = {posixpath.basename(name) for name in bound_names()} if own else set[str]()
+        sockets = {*bound_sockets(), *(path for path in found if inside(path, self._roots) is None)}
+        sockets.update(path for path in own if posixpath.basename(path) in bound)
         return Survey(tuple(sorted(sockets)), tuple(elsewhere), steering, tuple(sorted(secrets)), seen <= MAX_ENTRIES)
 
     def steering(self) -> Mapping[str, Content]:
@@ -281,16 +287,23 @@ def _is_control_file(relative: str) -> bool | None:
     return below in (["info", "attributes"], ["commondir"])
 
 
-def bound_sockets() -> Iterator[str]:
-    """Existing named sockets, by their real paths."""
+def bound_names() -> Iterator[str]:
+    """The names of this network namespace's sockets as they were bound, also relative ones."""
     try:
         lines = Path(_SOCKETS).read_text(encoding="utf-8", errors="surrogateescape").splitlines()[1:]
     except OSError:
         return
     for line in lines:
         fields = line.split(None, 7)
-        if len(fields) == 8 and fields[7].startswith("/"):
-            path = os.path.realpath(fields[7])
+        if len(fields) == 8:
+            yield fields[7]
+
+
+def bound_sockets() -> Iterator[str]:
+    """Existing named sockets, by their real paths."""
+    for name in bound_names():
+        if name.startswith("/"):
+            path = os.path.realpath(name)
             with contextlib.suppress(OSError, ValueError):
                 if stat.S_ISSOCK(os.lstat(path).st_mode):
                     yield path

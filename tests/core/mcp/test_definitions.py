@@ -261,3 +261,9 @@ def test_the_folder_of_a_plugin_is_known_in_its_own_file(tmp_path: Path) -> None
     (tmp_path / ".claude-plugin").mkdir()
     found, _ = servers(tmp_path, content)
     assert (found["x"].command, found["x"].args) == (f"{tmp_path}/run", ("${OTHER}",))
+
+
+def test_a_folder_in_place_of_the_file_counts_as_no_file(tmp_path: Path) -> None:
+    """The sandbox puts one there while a command runs."""
+    (tmp_path / ".mcp.json").mkdir()
+    assert read_file(tmp_path / ".mcp.json", "project") == ((), ())

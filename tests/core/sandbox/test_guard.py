@@ -96,15 +96,15 @@ def killed(grounds: Grounds, command: str) -> None:
 def test_the_next_start_undoes_what_a_killed_swecli_left_and_names_it(grounds: Grounds) -> None:
     sandbox = full(grounds)
     (grounds.work / "sub").mkdir()
-    (grounds.work / "sub" / ".envrc").write_text("mine")
-    killed(grounds, planting("echo changed > sub/.envrc; touch source/begun; sleep 300"))
+    (grounds.work / "sub" / ".exrc").write_text("mine")
+    killed(grounds, "echo changed > sub/.exrc\n" + planting("sleep 300"))
     planted = left(grounds)
     assert "sub/.npmrc" in planted
     assert sandbox.has_leftovers()
     wait_until(lambda: bool(sandbox.settle() or not sandbox.has_leftovers()))
-    assert {str(grounds.work / name) for name in planted} <= set(sandbox.settled)
+    assert {str(grounds.work / name) for name in (*planted, "sub/.exrc")} == set(sandbox.settled)
     assert not left(grounds)
-    assert (grounds.work / "sub" / ".envrc").read_text() == "mine"
+    assert (grounds.work / "sub" / ".exrc").read_text() == "mine"
     kept = sandbox.kept / str(grounds.work / "sub" / ".npmrc").lstrip("/")
     assert kept.read_text() == "planted\n"
     sandbox.settled = ()

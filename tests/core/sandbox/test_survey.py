@@ -52,7 +52,7 @@ def test_a_socket_that_somebody_bound_is_found_wherever_it_is(work: Path) -> Non
         inside.bind(str(work / "s"))
         found = survey((str(work),)).sockets
         assert str(work.parent / "s") in found
-        assert str(work / "s") not in found, "the workspace's own servers stay in reach"
+        assert str(work / "s") in found, "a server that runs outside is no part of the workspace"
 
 
 def test_a_socket_below_home_is_found_even_if_another_namespace_bound_it(
@@ -370,3 +370,26 @@ def test_a_sandbox_that_is_abandoned_knows_nothing_and_begins_nothing(work: Path
     with pytest.raises(SandboxError, match="the session has ended"):
         sandbox._enter(NO_READ_RULES)
     sandbox.close()
+
+
+def test_a_service_in_the_workspace_can_not_be_reached_and_one_of_a_command_can(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    with socket.socket(socket.AF_UNIX) as service:
+        before = os.getcwd()
+        os.chdir(grounds.work)  # addresses of sockets must be short
+        try:
+            service.bind("own.sock")
+        finally:
+            os.chdir(before)
+        service.listen()
+        service.setblocking(False)
+        outside = "import socket; socket.socket(socket.AF_UNIX).connect('own.sock')"
+        result = contained(sandbox, f'python3 -c "{outside}"', grounds.work, full=True)
+        assert result.exit_status != 0
+        with pytest.raises(BlockingIOError):
+            service.accept()
+    inside = (
+        "import socket; s = socket.socket(socket.AF_UNIX); s.bind('made.sock'); s.listen(); "
+        "socket.socket(socket.AF_UNIX).connect('made.sock'); print('connected')"
+    )
+    assert "connected" in contained(sandbox, f'python3 -c "{inside}"', grounds.work, full=True).output
