@@ -332,7 +332,10 @@ def withheld(judgement: Judgement) -> Withheld | None:
     if judgement.proven:
         return None
     found = sorted(_unproven_readers(judgement), key=lambda each: not each.certain)
-    return Withheld(found[0].rule, found[0].reason, found[0].certain) if found else None
+    if not found:
+        return None
+    # Where the proof objects to secrets only, it knows that no rule covers what is read as far as it can tell.
+    return Withheld(found[0].rule, found[0].reason, found[0].certain and not judgement.only_reads_elsewhere)
 
 
 def _unproven_readers(judgement: Judgement) -> list[Showing]:

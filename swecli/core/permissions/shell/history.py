@@ -222,9 +222,10 @@ def _check_names(name: str, arguments: Sequence[str], situation: Situation, belo
     if names is None:
         raise _unknown(name, situation)
     top = _top(situation)
-    for each in dict.fromkeys(names):
-        for folder in ("", *below):
-            _object_to(name, posixpath.join(top, folder, each.lstrip("\n")), situation)
+    paths = [posixpath.join(top, folder, each.lstrip("\n")) for each in dict.fromkeys(names) for folder in ("", *below)]
+    # A rule comes first: consent to showing a secret must not include what it covers.
+    for path in (*(path for path in paths if situation.covered(posixpath.normpath(path))), *paths):
+        _object_to(name, path, situation)
 
 
 def _object_to(name: str, path: str, situation: Situation) -> None:
@@ -252,7 +253,7 @@ def _check_tracked(
     if shown and name == "git diff" and not all_of_them:  # perhaps none of them has changed
         _check_names(name, ("diff", *_ONLY_NAMES, "--", *paths), situation)
         return
-    for path in shown:
+    for path in (*filter(situation.covered, shown), *shown):
         _object_to(name, path, situation)
 
 
@@ -285,7 +286,8 @@ def _check_grep(
         if names is None:
             raise _unknown(name, situation)
         below = path_in_revision(word) or ""
-        for path in (posixpath.join(top, below, each) for each in names):
+        paths_below = [posixpath.join(top, below, each) for each in names]
+        for path in (*filter(situation.covered, paths_below), *paths_below):
             if _may_object(path, situation) and not _left_out(path, paths, limits, situation):
                 _object_to(name, path, situation)
     if {"--untracked", "--no-exclude-standard"} & set(options):

@@ -163,7 +163,9 @@ def check_below(
                 rule = next(iter(situation.rules.rules), None)
                 what = "secrets" if rule is None else f"secrets and for what your rule {rule.text} covers"
                 raise UnprovenError(f"{start} is too large to check for {what}", soft=True, rule=rule)
-            first = next((secret for secret in found if read(secret)), None)
+            reads = [path for path in found if read(path)]
+            # A rule comes first: consent to reading a secret must not include what it covers.
+            first = next(iter((*filter(situation.covered, reads), *reads)), None)
             if first is not None:
                 shown = posixpath.relpath(first, posixpath.normpath(path))
                 rule = situation.rules.covering(first) or situation.rules.covering(situation.facts.resolve(first))

@@ -121,3 +121,18 @@ def test_in_auto_mode_git_shows_no_history_that_is_not_judged(work: ShellWorkspa
         assert decision.reason.startswith(("Git ", "git "))
     for command in ("git log -p", "git commit -m x", "git merge main"):
         assert work.decide(command, auto).outcome == "allow", command
+
+
+@pytest.mark.parametrize("command", ["grep -r x .", "git log -p", "git grep x HEAD", "git grep x"])
+def test_a_question_about_a_secret_never_includes_what_a_rule_covers(tmp_path: Path, command: str) -> None:
+    work = ShellWorkspace(tmp_path)
+    (work.root / "zz").mkdir()
+    (work.root / "zz" / "plan.md").write_text("x\n")
+    (work.root / ".gitignore").write_text("/sub\n")
+    git(work.root, "init", "-q")
+    git(work.root, "add", "-f", ".")
+    git(work.root, "commit", "-qm", "first")
+    assert ".env, which may hold secrets" in work.decide(command).reason
+    assert "your rule Read(zz/**) covers" in work.decide(command, under(work, ("deny", "Read(zz/**)"))).reason
+    other = work.decide(command, under(work, ("deny", "Read(elsewhere/**)")))
+    assert ".env, which may hold secrets" in other.reason
