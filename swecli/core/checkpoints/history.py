@@ -28,6 +28,7 @@ from swecli.core.checkpoints.restore import (
     outcome,
     plan_reversal,
     restore,
+    take_back,
 )
 from swecli.core.checkpoints.shadow import Shadow, Sizes
 from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored, too_large
@@ -260,6 +261,8 @@ class FileHistory:
         self._shadow.load()
         with self._rows.read() as connection:
             broken = journal.broken(connection, frozenset(self._running))
+        taken_back = [take_back(one, self._content) for one in reversed(broken) if one.kind in ("undo", "redo")]
+        self.problems = (*self.problems, *filter(None, taken_back))
         commands = [one for one in broken if one.kind == "command"]
         found = self._shadow.scan() if commands else []
         with self._rows.write() as connection:

@@ -432,6 +432,30 @@ def _why_unsure(operation: Operation, is_shared: bool) -> str:
     return ""
 
 
+def take_back(operation: Broken, content: Content) -> str:
+    """Bring files back to before an undo or redo that a kill interrupted: half of it is a state that nobody wanted, and
+    the conversation knows nothing of it. One that was complete stays. Returns the sentence for the user; empty if no
+    file had been changed."""
+    changes = [one for one in operation.changes if not one.before.same(one.after)]
+    now = present({change.path: change.after for change in changes})
+    complete = all(now[one.path].same(one.after) for one in changes)
+    # A folder gets its mode when everything in it is restored.
+    made = [one for one in changes if now[one.path].kind == one.after.kind == "folder" != one.before.kind]
+    done = [one for one in changes if now[one.path].same(one.after) or one in made]
+    if not done:
+        return ""
+    name = "a redo" if operation.kind == "redo" else "an undo or a rewind"
+    if complete:
+        back = "/undo" if operation.kind == "redo" else "/redo"
+        return f"swecli was killed at the end of {name} of files. The files are changed; {back} reverts that."
+    left = restore([Step(one.path, now[one.path], one.before, (one,)) for one in done], content)
+    names = ", ".join(f"{one.path} ({one.why})" for one in left)
+    return (
+        f"swecli was killed during {name} of files. The files are as they were before it"
+        f"{f', except {names}' if names else '; repeat it if you want it'}."
+    )
+
+
 def end_broken(connection: sqlite3.Connection, operation: Broken) -> None:
     """End an interrupted undo or redo: completed steps count, the rest was not done."""
     changes = operation.changes

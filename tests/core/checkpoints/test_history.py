@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from swecli.core.checkpoints import history as history_module
 from swecli.core.checkpoints import journal
+from swecli.core.checkpoints import restore as restore_module
 from swecli.core.checkpoints.history import FileHistory
-from swecli.core.checkpoints.restore import Content, Step, Target, restore
+from swecli.core.checkpoints.restore import Content, Step, Target
 from swecli.core.protocol.events import LeftFile
 from swecli.core.workspace.atomic_write import PREFIX
 from tests.core.checkpoints.support import OPTIONS, Bench
@@ -176,29 +177,6 @@ def test_a_change_within_the_same_moment_and_of_the_same_size_is_seen(bench: Ben
         assert (bench.work / "a").read_text() == f"{number:02}"
 
 
-def test_a_restore_that_was_cut_off_counts_as_far_as_it_came(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.command("echo 1 > a; echo 1 > d/b; echo 1 > new")
-
-    class Killed(BaseException):
-        pass
-
-    def half(steps: tuple[Step, ...], content: Content) -> tuple[LeftFile, ...]:
-        restore(steps[:1], content)
-        raise Killed
-
-    monkeypatch.setattr(history_module, "restore", half)
-    with pytest.raises(Killed):
-        bench.undo()
-    monkeypatch.undo()
-    bench.again()
-    assert (bench.work / "a").read_text() == "one\n"
-    done = bench.undo()
-    assert {os.path.basename(path.path) for path in done.files} == {"b", "new"}
-    assert (bench.work / "d" / "b").read_text() == "two\n"
-    assert {os.path.basename(path.path) for path in bench.redo().files} == {"b", "new"}
-    assert {os.path.basename(path.path) for path in bench.redo().files} == {"a"}
-
-
 def test_a_store_that_fails_meanwhile_does_not_deny_what_was_restored(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +193,47 @@ def test_a_store_that_fails_meanwhile_does_not_deny_what_was_restored(
     assert "database is locked" in done.reason
     bench.again()
     assert [os.path.basename(file.path) for file in bench.redo().files] == ["a"]
+
+
+class Killed(BaseException):
+    """In the place of SIGKILL: nothing that follows in the program runs."""
+
+
+@pytest.mark.parametrize("direction", ["undo", "redo"])
+@pytest.mark.parametrize("steps", range(7))
+def test_a_kill_in_an_undo_leaves_all_of_it_or_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, direction: str, steps: int
+) -> None:
+    first = tree(bench.work)
+    bench.command("echo new > a; rm d/b; mkdir -p e/f; echo g > e/f/g; ln -s a l; chmod 700 d")
+    changed = tree(bench.work)
+    if direction == "redo":
+        bench.undo()
+    count = 0
+
+    def one_step(step: Step, content: Content) -> None:
+        nonlocal count
+        if count == steps:
+            raise Killed
+        count += 1
+        done(step, content)
+
+    done = restore_module._do  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(restore_module, "_do", one_step)
+    killed = False
+    try:
+        bench.undo() if direction == "undo" else bench.redo()
+    except Killed:
+        killed = True
+    monkeypatch.undo()
+    bench.again()
+    before, after = (changed, first) if direction == "undo" else (first, changed)
+    assert tree(bench.work) == (before if killed else after)
+    told = "swecli was killed during" in " ".join(bench.history.problems)
+    assert told == (killed and steps > 0)
+    again = bench.undo() if direction == "undo" else bench.redo()
+    assert bool(again.files) == killed
+    assert tree(bench.work) == after
 
 
 def test_an_edit_that_was_cut_off_is_found_and_needs_its_name(bench: Bench) -> None:
