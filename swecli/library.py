@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, cast, get_args
 
 from pydantic import Field
 
@@ -97,10 +97,9 @@ __all__ = (
     "message_document",
 )
 
-TokenUsage = protocol.Usage
-CompactionResult = CompactResult
-
 DEFAULTS = Limits()
+NO_MODEL = ModelInfo("unknown", "unknown", None)
+"""Stands for the model where a measure needs none."""
 DEFAULT_LIMIT = 256_000
 """Default limit in tokens."""
 
@@ -350,6 +349,39 @@ class ContextBudget(Budget, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens of one response: the whole ``prompt``, the ``completion``, and their sum."""
+
+    prompt: int = 0
+    completion: int = 0
+    total: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.total:
+            object.__setattr__(self, "total", self.prompt + self.completion)
+
+    @classmethod
+    def of(cls, usage: protocol.Usage) -> TokenUsage:
+        """The figures of a report."""
+        return cls(usage.prompt, usage.output_total or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """What a compaction removed and saved; ``summary`` is empty without one."""
+
+    removed_messages: int
+    saved_tokens: int
+    summary: str = ""
+
+    @classmethod
+    def of(cls, result: CompactResult) -> CompactionResult:
+        """The figures of one compaction."""
+        removed = result.before_msg_count - result.after_msg_count
+        return cls(removed, result.before_tokens - result.after_tokens, result.summary)
+
+
+@dataclass(frozen=True, slots=True)
 class ContextStats:
     """``max_tokens`` is the effective window, ``usage_percent`` 0 to 100, more if it overflows. ``oldest_message_age``
     is seconds; None = not known."""
@@ -593,7 +625,9 @@ class ContextManager(context_manager.ContextManager):
     """Measures and compacts any history.
 
     ``context`` is a configuration, or the name of a provider together with its ``model``. Methods without ``info`` use
-    the model of the newest measure, and before the first one that model; ``client`` writes summaries.
+    the model of the newest measure, and before the first one that model; without any, the usual estimate and a cautious
+    window. Histories are those of a conversation, exported ``Message`` documents, or dictionaries with ``role`` and
+    ``content``. ``client`` writes summaries.
     """
 
     def __init__(
@@ -613,27 +647,25 @@ class ContextManager(context_manager.ContextManager):
         if isinstance(context, str):
             self.measured_for = look_up_model(context, model)
 
-    def count_tokens(self, content: str | Sequence[protocol.Message], info: ModelInfo | None = None) -> int:
+    def count_tokens(self, content: str | History, info: ModelInfo | None = None) -> int:
         """Tokens of a text, or of a whole request with these messages, in the model's units."""
         model = self._model(info)
         if isinstance(content, str):
             return round(self.monitor.count_tokens(content) * self.monitor.ratio(model))
-        return self.measure(content, model).used
+        return self.measure(messages_of(content), model).used
 
-    def predict_next(
-        self, messages: Sequence[protocol.Message], text: str = "", info: ModelInfo | None = None
-    ) -> Forecast:
+    def predict_next(self, messages: History, text: str = "", info: ModelInfo | None = None) -> Forecast:
         """The size of the next request if the user said ``text`` now."""
         said = (protocol.Message("user", (protocol.TextPart(text),), "forecast"),) if text else ()
-        return Forecast.of(self.measure((*messages, *said), self._model(info)))
+        return Forecast.of(self.measure((*messages_of(messages), *said), self._model(info)))
 
-    def get_stats(self, history: Sequence[protocol.Message], info: ModelInfo | None = None) -> ContextStats:
+    def get_stats(self, history: History, info: ModelInfo | None = None) -> ContextStats:
         """Figures about a history."""
-        return ContextStats.of(self.measure(history, self._model(info)), len(history))
+        return ContextStats.of(self.measure(messages_of(history), self._model(info)), len(history))
 
-    def should_compact(self, history: Sequence[protocol.Message], info: ModelInfo | None = None) -> bool:
+    def should_compact(self, history: History, info: ModelInfo | None = None) -> bool:
         """Whether a request with this history would require compaction."""
-        return self.measure(history, self._model(info)).level in ("compact", "block")
+        return self.measure(messages_of(history), self._model(info)).level in ("compact", "block")
 
     def needs_compaction(self) -> bool:
         """Whether the newest request requires compaction."""
@@ -649,7 +681,7 @@ class ContextManager(context_manager.ContextManager):
 
     async def compact(
         self,
-        history: Sequence[protocol.Message],
+        history: History,
         client: ModelClient | None = None,
         options: CompactionOptions | None = None,
         focus: str = "",
@@ -664,6 +696,7 @@ class ContextManager(context_manager.ContextManager):
         if client is None:
             raise ValueError("no model client: pass one to the manager or to this call")
         options = options or self.config.compaction()
+        history = messages_of(history)
         ledger = ledger_of(history)
         prepared = self.prepare(project(ledger), info=client.info)
         count = sum(message.id.startswith("compacted") for message in history)
@@ -680,10 +713,7 @@ class ContextManager(context_manager.ContextManager):
         return window_of(look_up_model(provider, model), Limits()).total
 
     def _model(self, info: ModelInfo | None) -> ModelInfo:
-        model = info or self.measured_for
-        if model is None:
-            raise ValueError("nothing has been measured yet: name the model")
-        return model
+        return info or self.measured_for or NO_MODEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -694,6 +724,51 @@ class CompactedHistory:
     messages: tuple[protocol.Message, ...]
     result: CompactResult | None
     reason: str = ""
+
+
+Entry = protocol.Message | Message | Mapping[str, Any]
+History = Sequence[Entry]
+"""Messages of a conversation, as documents, or as dictionaries with ``role`` and ``content``, and ``tool_calls`` and
+``tool_call_id`` in the form of OpenAI's chat protocol."""
+
+
+def messages_of(history: History) -> tuple[protocol.Message, ...]:
+    """The history as messages of a conversation.
+
+    Raises:
+        ValueError: an entry has no known role.
+    """
+    return tuple(_message(entry, f"m{number}") for number, entry in enumerate(history, 1))
+
+
+def _message(entry: Entry, name: str) -> protocol.Message:
+    if isinstance(entry, protocol.Message):
+        return entry
+    fields: Mapping[str, Any] = entry.model_dump() if isinstance(entry, Message) else entry
+    role = fields.get("role")
+    if role not in ("user", "assistant", "system", "tool"):
+        raise ValueError(f"{name} has no known role: {role!r}")
+    content = fields.get("content")
+    if isinstance(content, list):
+        pieces_of = cast("list[Mapping[str, Any]]", content)
+        content = "\n".join(str(piece.get("text") or "") for piece in pieces_of)
+    parts: list[protocol.Part] = [protocol.ReasoningPart(text)] if (text := str(fields.get("reasoning") or "")) else []
+    if content and role != "tool":
+        parts.append(protocol.TextPart(str(content)))
+    for call in cast("list[Mapping[str, Any]]", fields.get("tool_calls") or []):
+        inner: Mapping[str, Any] = call.get("function") or call
+        parts.append(protocol.ToolCallPart(str(call["id"]), str(inner["name"]), str(inner.get("arguments") or "{}")))
+    for result in cast("list[Mapping[str, Any]]", fields.get("tool_results") or []):
+        failed = bool(result.get("is_error"))
+        parts.append(
+            protocol.ToolResultPart(
+                str(result["id"]), str(result.get("name", "")), str(result["text"]), is_error=failed
+            )
+        )
+    if fields.get("tool_call_id"):
+        call_id, tool = str(fields["tool_call_id"]), str(fields.get("name") or "")
+        parts.append(protocol.ToolResultPart(call_id, tool, str(content or "")))
+    return protocol.Message("user" if role == "system" else role, tuple(parts), name)
 
 
 def ledger_of(messages: Sequence[protocol.Message]) -> Ledger:

@@ -144,19 +144,17 @@ def test_the_state_of_a_session() -> None:
 
 
 def test_one_class_for_each_thing_however_it_is_called() -> None:
-    assert TokenUsage is Usage
     assert issubclass(ContextBudget, Budget)
     assert issubclass(ContextLimits, Limits)
-    assert CompactionResult is CompactResult
-    usage = TokenUsage(input_total=100, output_total=20)
+    usage = TokenUsage.of(Usage(input_total=100, output_total=20))
+    assert usage == TokenUsage(prompt=100, completion=20)
     assert (usage.prompt, usage.completion, usage.total) == (100, 20, 120)
     assert (TokenUsage().prompt, TokenUsage().total) == (0, 0)
     limits = ContextLimits(max_context_tokens=9_000)
     assert (limits.max_context_tokens, limits.max_output_tokens) == (9_000, None)
     assert (limits.warning_threshold, limits.compaction_threshold) == (0.80, 0.95)
-    result = CompactionResult(100, 40, 30, 10, ("summary",), "short")
-    assert (result.before_msg_count - result.after_msg_count, result.before_tokens - result.after_tokens) == (20, 60)
-    assert result.summary == "short"
+    result = CompactionResult.of(CompactResult(100, 40, 30, 10, ("summary",), "short"))
+    assert result == CompactionResult(removed_messages=20, saved_tokens=60, summary="short")
     assert ContextStats(1, 2, 50.0, 3).oldest_message_age is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from swecli.core.context_management.projection import project
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
-from swecli.library import ContextManager, ledger_of
+from swecli.library import ContextConfig, ContextManager, ledger_of
+from swecli.library import Message as Document
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import bench, call
 
@@ -38,8 +40,7 @@ def client(script: str = f'window = 20000\nmax_output = 2000\n[[step]]\ntext = "
 
 def test_questions_about_a_history() -> None:
     context = ContextManager()
-    with pytest.raises(ValueError, match="name the model"):
-        context.count_tokens("x")
+    assert context.count_tokens("one word") > 0  # without a model
     short, long = history(1), history(20)
     assert context.should_compact(long, INFO)
     assert not context.should_compact(short)
@@ -159,3 +160,48 @@ def test_an_absolute_size_is_a_trigger_too() -> None:
         Limits(target_tokens=0)
     with pytest.raises(ValueError, match="not be above context_budget"):
         Limits(context_budget=100, target_tokens=101)
+
+
+def test_any_form_of_a_history_is_measured_and_judged() -> None:
+    context = ContextManager(ContextConfig(max_context_tokens=8_000))
+    plain = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Read a.py."},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c", "function": {"name": "r", "arguments": "{}"}}],
+        },
+        {"role": "tool", "tool_call_id": "c", "name": "r", "content": "text " * 500},
+    ]
+    documents = [Document(role="user", content="Read a.py."), Document(role="assistant", content="word " * 500)]
+    for messages in (plain, documents, history(1)):
+        stats = context.get_stats(messages)
+        assert (stats.message_count, stats.max_tokens) == (len(messages), 6_400)
+        assert stats.current_usage == context.count_tokens(messages) > 300
+        assert not context.should_compact(messages)
+    with pytest.raises(ValueError, match="no known role"):
+        context.get_stats([{"content": "x"}])
+
+
+async def test_a_plain_history_is_compacted() -> None:
+    said = [{"role": "user" if number % 2 else "assistant", "content": f"{number} " * 900} for number in range(1, 30)]
+    made = await ContextManager(client=client()).compact(said, options=CompactionOptions(strategy="truncation"))
+    assert made.result is not None
+    assert len(made.messages) < len(said)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("swecli.core.context_engine", "ContextState"),
+        ("swecli.core.token_monitor", "TokenMonitor"),
+        ("swecli.core.context_retriever", "ContextRetriever"),
+        ("swecli.core.agent", "Agent"),
+        ("swecli.commands.init_command", "INIT"),
+        ("swecli.commands.compact_command", "COMPACT"),
+        ("swecli.models.context_models", "CodebaseSummary"),
+    ],
+)
+def test_the_modules_that_the_design_names_can_be_imported(module: str, name: str) -> None:
+    assert hasattr(import_module(module), name)

@@ -143,6 +143,7 @@ class Client:
             compaction=config.compaction(),
         )
         self._session: Session | None = None
+        self._model: ModelClient | None = None
         self._left = False
         self._events: AsyncIterator[Event] | None = None
         """Of the turns that ``query`` began, until they were read."""
@@ -163,10 +164,8 @@ class Client:
         Raises:
             AgentError: there is no such model, or no key for it.
         """
-        try:
-            client = self._make_client(self.options.model)
-        except ModelUnavailable as error:
-            raise AgentError(str(error)) from error
+        self._model = None  # each conversation closes its own
+        client = self.model_client()
 
         def connected(_model: str) -> ModelClient:
             return client
@@ -185,6 +184,25 @@ class Client:
         self._left = True
         if self._session is not None:
             await self._session.close()
+
+    def model_client(self) -> ModelClient:
+        """The model alone, for a summary in another conversation (``SummarizationStrategy.summarize_with``).
+
+        Raises:
+            AgentError: there is no such model, or no key for it.
+        """
+        if self._model is None:
+            try:
+                self._model = self._make_client(self.options.model)
+            except ModelUnavailable as error:
+                raise AgentError(str(error)) from error
+        return self._model
+
+    @property
+    def message_history(self) -> list[dict[str, Any]]:
+        """``history`` as JSON documents."""
+        documents = self.state.messages if self._session is not None else ()
+        return [document.model_dump(mode="json") for document in documents]
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -221,8 +239,9 @@ class Client:
         )
 
     async def query(self, prompt: str) -> None:
-        """Send a message to the agent; it begins to work at once, or after a running turn."""
-        session = self._open()
+        """Send a message to the agent; it begins to work at once, or after a running turn. The first one connects a
+        client that is not used in an ``async with`` block."""
+        session = await self._connected()
         if self._interrupted:  # a message queued behind an interrupted turn would wait for a decision of the user
             await self._idle(session)
         self._events, self._asked = self._events or session.subscribe(), self._asked + 1
@@ -269,8 +288,8 @@ class Client:
 
     async def stream(self, prompt: str) -> AsyncGenerator[Event, None]:
         """Do a task and yield its events up to ``TurnEnded``. It begins after the end of a running turn. If the
-        iteration ends early, the task is interrupted."""
-        session = self._open()
+        iteration ends early, the task is interrupted. The first task connects as ``query`` does."""
+        session = await self._connected()
         await self._idle(session)
         reader = self._newest = object()
         events = session.subscribe()
@@ -400,9 +419,18 @@ class Client:
                     pass
             yield event
 
+    async def _connected(self) -> Session:
+        if self._session is None:
+            await self.__aenter__()
+        return self._open()
+
+    async def close(self) -> None:
+        """End a conversation that no ``async with`` block ends."""
+        await self.__aexit__(None, None, None)
+
     def _open(self) -> Session:
         if self._session is None:
-            raise AgentError("the client is not connected: use it in an `async with` block")
+            raise AgentError("the client is not connected: send a message, or use it in an `async with` block")
         return self._session
 
     def _make_client(self, model: str) -> ModelClient:

@@ -261,10 +261,31 @@ async def test_a_model_that_can_not_be_had_is_told(tmp_path: Path, options: dict
             pass
 
 
-async def test_outside_of_its_block_a_client_says_so(tmp_path: Path) -> None:
+async def test_outside_of_a_block_the_first_message_connects(tmp_path: Path) -> None:
     client = Client(AgentOptions(model_client=model(TALK), cwd=tmp_path))
+    assert client.message_history == []
     with pytest.raises(AgentError, match="async with"):
-        await client.query("hi")
+        _ = client.history
+    await client.query("hi")
+    _ = [part async for part in client.receive_messages()]
+    assert client.message_history[0]["role"] == "user"
+    assert client.message_history[0]["content"] == "hi"
+    await client.close()
+
+
+async def test_a_client_may_write_the_summaries_of_another(tmp_path: Path) -> None:
+    other = Client(AgentOptions(model_client=model(f'[[step]]\ntext = "{SUMMARY}"'), cwd=tmp_path))
+    context = ContextConfig(
+        strategy="summarization", summarization_options=SummarizationStrategy(keep_recent=1, summarize_with=other)
+    )
+    own = model("window = 20000\nmax_output = 2000\n" + f'[[step]]\ntext = "{"word " * 900}"\n' * 12)
+    async with Client(AgentOptions(model_client=own, cwd=tmp_path, context=context)) as client:
+        await talk(client, 8)
+        await client.compact()
+        await say(client, "Still there?")
+    asked = other.model_client()
+    assert isinstance(asked, ScriptedModel)
+    assert asked.requests
 
 
 async def test_a_failed_turn_raises_and_the_talk_goes_on(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -139,15 +139,27 @@ class ImportanceStrategy(Struct, frozen=True):
     min_score_threshold: float = 0.3
 
 
+@runtime_checkable
+class MakesModelClient(Protocol):
+    """What has a model of its own, as a ``Client`` of the library."""
+
+    def model_client(self) -> ModelClient: ...
+
+
 class SummarizationStrategy(Struct, frozen=True):
     """Replace old messages by a summary of at most ``max_summary_tokens``. A conversation too long for one request is
     summarised in steps, with groups of ``summarize_chunk_size`` messages kept together. ``summarize_with`` is another
-    model; None = the session's own, which reads the conversation from its cache."""
+    model, or a ``Client`` that has it; None = the session's own, which reads the conversation from its cache."""
 
     keep_recent: int = 10
     summarize_chunk_size: int = 20
     max_summary_tokens: int = 500
-    summarize_with: ModelClient | None = None
+    summarize_with: ModelClient | MakesModelClient | None = None
+
+    @property
+    def other_model(self) -> ModelClient | None:
+        given = self.summarize_with
+        return given.model_client() if isinstance(given, MakesModelClient) else given
 
 
 class CompactContext(Struct, frozen=True):

@@ -152,7 +152,7 @@ class Summarizer:
         other: ModelClient | None = None,
     ) -> None:
         self._gateway = gateway
-        self._other = other or (options.summarize_with if options else None)
+        self._other = other or (options.other_model if options else None)
         self._client = self._other or client
         self._sleep = sleep
         self._chunk = max(1, options.summarize_chunk_size) if options else CHUNK
