@@ -309,6 +309,22 @@ class Tones(Struct, frozen=True):
         yield "current match", self.on_match, self.match_current
 
 
+_IN_256 = {True: ("#005f00", "#5f0000", "#008700", "#870000"), False: ("#d7ffd7", "#ffd7d7", "#afffaf", "#ffafaf")}
+"""Grounds of added and removed lines and words in 256 colours, on dark and on light: these show mixed ones as greys."""
+
+
+def _changed_grounds(scheme: Scheme) -> tuple[str, ...]:
+    """Grounds of added and removed lines, and of added and removed words."""
+    back, colours = scheme.background, (scheme.green, scheme.red) * 2
+    if scheme.coarse:
+        return tuple(
+            apart(tint, back, colour, of_256) for tint, colour in zip(_IN_256[scheme.dark], colours, strict=True)
+        )
+    shares = (0.16, 0.16, 0.36, 0.36)
+    tints = ((mix(back, colour, share), colour) for colour, share in zip(colours, shares, strict=True))
+    return tuple(ground(apart(tint, back, colour), back) for tint, colour in tints)
+
+
 @lru_cache(maxsize=64)
 def tones_of(scheme: Scheme) -> Tones:
     """Colours of the scheme, lightened or darkened for legibility on their backgrounds."""
@@ -317,9 +333,7 @@ def tones_of(scheme: Scheme) -> Tones:
     back = scheme.background
     panel = back_for(apart(scheme.panel, back, scheme.foreground, seen), back)
     selection = back_for(apart(scheme.selection, back, scheme.blue, seen), back)
-    tints = ((mix(back, colour, 0.16), colour) for colour in (scheme.green, scheme.red))
-    added, removed = (back_for(apart(tint, back, colour, seen), back) for tint, colour in tints)
-    added_word, removed_word = (back_for(mix(back, colour, 0.36), back) for colour in (scheme.green, scheme.red))
+    added, removed, added_word, removed_word = _changed_grounds(scheme)
     plain = (back, panel)
     program = (*plain, added, removed)
     match = mix(scheme.yellow, back, 0.15)

@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from rich.style import Style
 
 from swecli.tui.themes.files import known
-from swecli.tui.themes.library import theme_of
+from swecli.tui.themes.library import Library, theme_of
 from swecli.tui.themes.scheme import (
     AA,
     COLOURS,
     DARK,
     LIGHT,
+    Depth,
     Scheme,
     contrast,
     legible,
@@ -22,7 +24,7 @@ from swecli.tui.themes.scheme import (
     of_256,
     tones_of,
 )
-from swecli.tui.transcript.palette import palette_of
+from swecli.tui.transcript.palette import TERMINAL, palette_for, palette_of
 from tests.support.thorough import examples
 
 SCHEMES = (DARK, LIGHT, *known())
@@ -54,6 +56,48 @@ def test_bands_and_changed_lines_stand_out_in_256_colours(scheme: Scheme) -> Non
     tones = tones_of(replace(scheme, coarse=True))
     grounds = {name: of_256(getattr(tones, name)) for name in ("panel", "selection", "added", "removed")}
     assert [name for name, ground in grounds.items() if ground == of_256(tones.background)] == []
+
+
+def _hue(colour: str) -> str:
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "green" if green > max(red, blue) else "red" if red > max(green, blue) else "grey"
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+def test_added_lines_are_green_and_removed_ones_red_in_256_colours(scheme: Scheme, coarse: bool) -> None:
+    tones = tones_of(replace(scheme, coarse=coarse))
+    seen = of_256 if coarse else normal
+    for kind, hue in (("added", "green"), ("removed", "red")):
+        line, word = seen(getattr(tones, kind)), seen(getattr(tones, f"{kind}_word"))
+        if coarse:
+            assert (_hue(line), _hue(word)) == (hue, hue)
+        assert line != word
+        assert contrast(line, word) < contrast(line, seen(getattr(tones, f"on_{kind}")))
+
+
+@pytest.mark.parametrize("dark", [True, False])
+@pytest.mark.parametrize("depth", ["none", "16"])
+def test_with_16_colours_every_theme_is_the_terminals_own(depth: Depth, dark: bool) -> None:
+    library = Library(depth)
+    library.add(SCHEMES)
+    shown = {library.resolve(name, dark) for name in library.names}
+    assert len(shown) == 1
+    theme = library.theme(shown.pop() or "")
+    assert theme.ansi
+    assert palette_for(theme) is TERMINAL
+    assert str(TERMINAL.added.color) == str(TERMINAL.added_word.color) == str(Style.parse("green").color)
+    assert str(TERMINAL.removed.color) == str(Style.parse("red").color)
+    colours = [getattr(TERMINAL, name) for name in TERMINAL.__struct_fields__]
+    numbers = [
+        colour.number
+        for style in colours
+        if isinstance(style, Style)
+        for colour in (style.color, style.bgcolor)
+        if colour
+    ]
+    assert numbers
+    assert all(number in range(1, 7) for number in numbers)  # black and white are invisible on one of both grounds
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
