@@ -17,8 +17,8 @@ from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.permissions.rules import ReadRules, read_rules
+from swecli.core.permissions.types import SANDBOXED, Decision, Effects, Policy, Rule, restores_nothing
 from swecli.core.permissions.types import Call as PermissionCall
-from swecli.core.permissions.types import Decision, Effects, Policy, Rule, restores_nothing
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
@@ -458,9 +458,10 @@ class SandboxWatch:
         return tuple(text for _, text in sorted(map(shown, paths))[:MOST_MASKED]), len(paths)
 
     def context(self, ctx: ToolContext, effects: Effects, decision: Decision) -> ToolContext:
-        """Context for this call's command: in the sandbox if only that lets it run unasked, or if the user wants every
-        command there and did not approve this one outside."""
-        inside = decision.contained or (self._sandbox.options.mode == "on" and not effects.outside)
+        """Context for this call's command: in the sandbox if only that lets it run unasked, if it contains an approved
+        one, or if the user wants every command there and did not approve this one outside."""
+        wanted = self._sandbox.options.mode == "on" and not effects.outside
+        inside = decision.contained or decision.containable or wanted
         if effects.command is None or not inside:
             return ctx
         return replace(ctx, sandbox=self._sandbox, contained=decision.contained)
@@ -779,6 +780,8 @@ class Consents:
     def _keep(self, rules: Sequence[str], reply: ReplyPermission) -> None:
         if reply.choice == "always" and (reply.span == "week" or reply.span == "project"):
             for rule in rules:
+                if rule == SANDBOXED:  # for the session only: a sandbox may be missing in the next one
+                    continue
                 problem = self._services.keep_rule(rule, reply.span)
                 if problem:
                     self._recorder.emit(Notice(problem, "warning", "permissions"))
@@ -831,7 +834,7 @@ class Consents:
 
 
 OUTSIDE = "not sandboxed"
-APPROVED_OUTSIDE = "approved commands run outside the sandbox"
+APPROVED_OUTSIDE = "runs outside the sandbox once you approve it"
 """Shown if a sandbox is in use but does not contain this command."""
 ASKED_BY_HOOK = "No rule is offered: a hook asks about this."
 NOT_ALLOWED = "Not allowed: "

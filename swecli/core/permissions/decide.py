@@ -37,7 +37,7 @@ from swecli.core.permissions.shell.destructive import Danger
 from swecli.core.permissions.shell.lexer import hidden_character
 from swecli.core.permissions.shell.losses import merged
 from swecli.core.permissions.shell.proof import Part
-from swecli.core.permissions.types import MEMORY_TOOL, Call, Decision, Policy, Rule, RuleEffect
+from swecli.core.permissions.types import MEMORY_TOOL, SANDBOXED, Call, Decision, Policy, Rule, RuleEffect
 from swecli.core.protocol.events import Mode
 
 
@@ -131,7 +131,7 @@ def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decisio
     if call.effects.external:
         return after_untrusted(policy, call, _external(policy, call, mode), proven=False)
     if judgement is not None:
-        found = _command(policy, call, mode, judgement)
+        found = _with_sandbox(policy, call, judgement, _command(policy, call, mode, judgement))
         return after_untrusted(policy, call, found, proven=judgement.proven and not call.effects.outside)
     return after_untrusted(policy, call, _paths(policy, call, mode), proven=False)
 
@@ -443,7 +443,8 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     rules = active_rules(policy, "allow")
     edits = mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement)
     dangers = [danger for danger in judgement.dangers if not (edits and danger.edits)]
-    uncontained = _uncontained(policy, call, judgement) if mode == "auto" else ""
+    unasked = mode == "auto" or any(rule.text == SANDBOXED for rule in rules)
+    uncontained = _uncontained(policy, call, judgement) if unasked else ""
     dangers = [danger for danger in dangers if _presses(danger, policy, contained=uncontained is None)]
     if dangers and not lifted(rules, dangers):
         return _dangerous(policy, call, judgement, evidence)
@@ -475,6 +476,19 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     if mode == "auto" and policy.sandbox != "full" and not policy.holds:
         reason += " Auto mode asks because there is no full sandbox here."
     return _warned(_asked(policy, call, judgement, reason, evidence), judgement)
+
+
+def _with_sandbox(policy: Policy, call: Call, judgement: Judgement, decision: Decision) -> Decision:
+    """The question, with whether a full sandbox contains the command, and then with the rule about such commands if
+    there is no other."""
+    asks = decision.outcome == "ask" and not call.effects.outside
+    if not asks or policy.sandbox != "full" or _uncontained(policy, call, judgement) is not None:
+        return decision
+    decision = replace(decision, containable=True)
+    if decision.offers or decision.danger or judgement.unread is not None:
+        return decision
+    note = "It covers commands that the sandbox contains; they run there."
+    return replace(decision, offers=(SANDBOXED,), offer_note=note)
 
 
 def _presses(danger: Danger, policy: Policy, *, contained: bool) -> bool:

@@ -21,6 +21,9 @@ Sandbox = Literal["off", "partial", "full"]
 
 MEMORY_TOOL = "memory"
 
+SANDBOXED = "SandboxedBash"
+"""The rule that lets every command run without a question that the sandbox contains; it runs there."""
+
 
 class Effects(Struct, frozen=True):
     """Effects that a call declares, with resolved absolute paths; the scheduler and the permission decision read
@@ -129,6 +132,8 @@ class Decision(Struct, frozen=True):
     """Whether the clause of ``loss`` says all of ``danger``."""
     git_knows: bool = False
     """Whether facts that start git may prove the command read-only."""
+    containable: bool = False
+    """Whether the sandbox contains the command, so that it runs there once the user approves it."""
     for_now: bool = False
     """Whether it asks about an edit because of the files as they are now, so that earlier calls of a step may change
     the decision."""

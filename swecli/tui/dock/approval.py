@@ -12,6 +12,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widgets import Input, Static
 
+from swecli.core.permissions.types import SANDBOXED
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
 from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import EditedText, Hunk, PermissionChoice, PermissionRequested, hunk_texts
@@ -162,6 +163,8 @@ def answers(request: PermissionRequested, span: int, edits: int, letters: Sequen
     once, always, reject, every = letters
     if request.rule is None:
         again = Choice(safe_line(request.rule_note), open=False)
+    elif request.rule == SANDBOXED:
+        again = Choice(f"yes, and run such commands in the sandbox without asking ({SPANS[0][1]})", always)
     else:
         again = Choice(f"yes, and don't ask again for {safe_line(request.rule)} ({SPANS[span][1]})", always)
     found = [Choice("yes", once), again, Choice("no, and say what to do instead", reject)]
@@ -347,7 +350,7 @@ class ApprovalPanel(DockPanel):
                 self._switch_to("hunks")
             case "change_call" if self._command is not None:
                 self._switch_to("command")
-            case "grant_span" if self._offers_rule and hunks is None:
+            case "grant_span" if self._offers_span and hunks is None:
                 self._span = (self._span + 1) % len(SPANS)
                 self.fit()
             case "full_view":
@@ -359,6 +362,11 @@ class ApprovalPanel(DockPanel):
     def _offers_rule(self) -> bool:
         """Whether there is a rule and it is visible."""
         return self.request.rule is not None and bool(self._list.display)
+
+    @property
+    def _offers_span(self) -> bool:
+        """Whether the rule may last longer than the session."""
+        return self._offers_rule and self.request.rule != SANDBOXED
 
     def _accept_edits(self) -> None:
         """Approve this edit and the other waiting ones, as far as the user has seen them."""
@@ -509,7 +517,7 @@ class ApprovalPanel(DockPanel):
                 if not self._list.display:
                     hints = [(yes, "yes", 0), (no, "no\u2026" if narrow else "no, with a note", 0)]
                 hints += [(change, "edit", 2)] if self._hunks is not None or self._command is not None else []
-                hints += [(span, "how long", 4)] if self._offers_rule else []
+                hints += [(span, "how long", 4)] if self._offers_span else []
                 lines = "line" if self._hidden == 1 else "lines"
                 more = f"{self._hidden:,} more {lines}" if self._hidden and not narrow else "more"
                 hints += [(full, "less" if self._expanded else more, 3)] if self._more or self._expanded else []

@@ -14,7 +14,7 @@ import pytest
 from swecli.commands.session import sandbox_text
 from swecli.core.engine.consent import APPROVED_OUTSIDE, OUTSIDE
 from swecli.core.permissions.rules import ReadRules
-from swecli.core.permissions.types import Policy, Rule, Sandbox
+from swecli.core.permissions.types import SANDBOXED, Policy, Rule, Sandbox
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import ItemCompleted, Notice, PermissionRequested, SandboxChanged
 from swecli.core.sandbox.launch import Launch, SandboxError
@@ -160,6 +160,42 @@ async def test_the_state_names_what_commands_can_not_read(tmp_path: Path) -> Non
         assert (state.masked[0], len(state.masked), state.masked_count) == ("config/.env", 12, 21)
         assert "commands can't read config/.env, " in sandbox_text(state)
         assert sandbox_text(state).endswith(" and 9 more")
+
+
+CODE = "python3 -c 'print(1)'; ./show"
+
+
+async def test_a_full_sandbox_offers_to_run_such_commands_there_unasked(tmp_path: Path) -> None:
+    sandbox = FakeSandbox()
+    sandbox.check()  # as at the start of the interface
+    steps = (step(CODE), step(CODE), step("node -e 1; ./show"), step(CODE, outside=True))
+    async with running(tmp_path, sandbox, *steps, mode="default", sandbox_early=True) as made:
+        task = asyncio.ensure_future(made.say("go"))
+        asked = await made.asked()
+        assert asked.rules == (SANDBOXED,)
+        assert "runs in the sandbox" in asked.facts
+        made.allow(asked, "always")
+        outside = await made.asked(2)
+        assert outside.rule is None
+        assert "unsandboxed" in outside.reason
+        made.allow(outside, "once")
+        await task
+        assert ["inside" in text for text in results(made)] == [True, True, True, False]
+        assert [rule.text for rule in made.session.view.rules] == [SANDBOXED]
+
+
+async def test_an_approved_command_runs_inside_unless_the_sandbox_stops_it(tmp_path: Path) -> None:
+    sandbox = FakeSandbox()
+    sandbox.check()
+    async with running(tmp_path, sandbox, step(UNPROVEN), step(BLOCKED), mode="default", sandbox_early=True) as made:
+        made.allow_all = True
+        await made.say("go")
+        first, second, again = made.bodies(PermissionRequested)
+        assert "runs in the sandbox" in first.facts
+        assert "runs in the sandbox" in second.facts
+        assert again.reason.startswith("The sandbox probably blocked this")
+        assert "inside" in results(made)[0]
+        assert "free" in results(made)[1]
 
 
 async def test_on_runs_every_command_inside(tmp_path: Path) -> None:
