@@ -17,7 +17,7 @@ from swecli.core.checkpoints.generated import USUAL, GeneratedFiles, is_usual, n
 from swecli.core.checkpoints.git_changes import GitRefused
 from swecli.core.git import repository_of
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TableBlock, TextBlock
-from swecli.core.protocol.events import FilesRestored, LeftFile
+from swecli.core.protocol.events import FilesRestored, LeftFile, RestoredFile
 from swecli.core.workspace.text_file import shown_path, typed_path, usable_folder
 from swecli.lazy_pattern import lazy_pattern
 
@@ -35,9 +35,12 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
     cwd = session.view.cwd
     blocks: list[DisplayBlock] = []
     verb = "Undid" if done.direction == "undo" else "Redid"
-    if done.files:
+    brief = bool(done.files) and len(done.files) <= _BRIEF
+    if brief:
+        blocks.append(TextBlock(f"{verb} {_few_words(done, cwd)} · {'/redo' if done.direction == 'undo' else '/undo'}"))
+    elif done.files:
         more = f" and {len(done.operations) - 3} more" if len(done.operations) > 3 else ""
-        blocks.append(TextBlock(f"{verb}: {'; '.join(done.operations[:3])}{more}"))
+        blocks.append(TextBlock(f"{verb}: {'; '.join(map(_without_id, done.operations[:3]))}{more}"))
         how = {file.path: file.how for file in done.files}
         listed, generated = await session.files.generated(list(how))
         if not listed:  # there were no others
@@ -63,13 +66,40 @@ async def restored_result(session: Session, done: FilesRestored) -> CommandResul
         blocks.append(_untracked_as_usual(usual, cwd))
     if done.reason:
         blocks.append(TextBlock(done.reason, "plain" if not done.not_covered else "dim"))
-    elif done.files:
+    elif done.files and not brief:
         other = "/redo reapplies it" if done.direction == "undo" else "/undo reverts it again"
         blocks.append(TextBlock(f"{other}. The conversation is unchanged.", "dim"))
-    else:
+    elif not done.files:
         hint = "/undo list shows what else can be undone." if done.direction == "undo" else ""
         blocks.append(TextBlock(f"Nothing was changed. {hint}".strip()))
     return CommandResult(tuple(blocks))
+
+
+_BRIEF = 2
+"""Files up to which a result is one line."""
+_EDITS = ("Edit ", "Write ", "Patch ")
+"""Words that titles of edits begin with."""
+
+
+def _without_id(operation: str) -> str:
+    """The description of an operation without the id of its call."""
+    first, _, rest = operation.partition(" ")
+    return rest if rest and _CALL.fullmatch(first) else operation
+
+
+def _few_words(done: FilesRestored, cwd: Path) -> str:
+    """What was undone or redone, as the object of a sentence, with its one or two files."""
+    titles = [_without_id(operation) for operation in done.operations]
+    shown = [f"{shown_path(file.path, cwd)}{_lines_of(file)}" for file in done.files]
+    if titles and all(title.startswith(_EDITS) for title in titles):
+        several = "edits" if len(titles) > 1 else "edit"
+        return f"the {several} of {' and '.join(shown)}"
+    what = "; ".join(f"`{title}`" for title in titles[:3]) or "the change"
+    return f"{what}: {', '.join(f'{name} {file.how}' for name, file in zip(shown, done.files, strict=True))}"
+
+
+def _lines_of(file: RestoredFile) -> str:
+    return f" (+{file.added} -{file.removed})" if file.added or file.removed else ""
 
 
 def _staged(files: Sequence[str], cwd: Path) -> TextBlock:

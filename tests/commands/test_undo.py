@@ -68,13 +68,43 @@ def test_paths(tmp_path: Path) -> None:
 async def test_the_result_names_files_conflicts_and_what_is_not_covered() -> None:
     session = UndoSession()
     text = await session.lines("/undo")
-    assert "Undid: t3 rm b.txt" in text
-    assert "b.txt    restored" in text
-    assert "/else/c  removed" in text
+    assert text.startswith("Undid `rm b.txt`: b.txt restored, /else/c removed · /redo")
     assert "1 file left alone:\n  a.txt: it was changed since" in text
     assert "Not tracked:\n  big: larger than 2 MB" in text
-    assert "/redo reapplies it" in text
     assert session.files.targets == [Target()]
+
+
+@pytest.mark.parametrize(
+    ("done", "text"),
+    [
+        (
+            FilesRestored("undo", ("t13 Edit src/x.py",), (RestoredFile("/proj/src/x.py", "restored", 1, 1),)),
+            "Undid the edit of src/x.py (+1 -1) · /redo",
+        ),
+        (
+            FilesRestored(
+                "redo",
+                ("t13 Write a.py", "t14 Edit b.py"),
+                (RestoredFile("/proj/a.py", "restored", 5, 0), RestoredFile("/proj/b.py", "restored")),
+            ),
+            "Redid the edits of a.py (+5 -0) and b.py · /undo",
+        ),
+        (
+            FilesRestored("undo", ("t2 make x",), (RestoredFile("/proj/x", "removed", 3, 0),)),
+            "Undid `make x`: x (+3 -0) removed · /redo",
+        ),
+    ],
+)
+async def test_the_undo_of_few_files_is_one_line(done: FilesRestored, text: str) -> None:
+    assert await UndoSession(done).lines(f"/{done.direction}") == text
+
+
+async def test_a_table_names_three_files_and_more() -> None:
+    files = tuple(RestoredFile(f"/proj/f{number}", "restored") for number in range(3))
+    text = await UndoSession(FilesRestored("undo", ("t7 Patch 3 files",), files)).lines("/undo")
+    assert text.startswith("Undid: Patch 3 files\n")
+    assert "f2    restored" in text
+    assert "/redo reapplies it. The conversation is unchanged." in text
 
 
 async def test_files_left_alone_for_the_same_reason_share_a_line() -> None:

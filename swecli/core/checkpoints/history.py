@@ -56,6 +56,10 @@ class Difference(Struct, frozen=True):
     generated: GeneratedFiles = GeneratedFiles()
 
 
+COUNTED_FILES = 2
+"""Files of an undo whose changed lines are counted."""
+
+
 class Span(Struct, frozen=True):
     path: str
     before: Image
@@ -452,7 +456,7 @@ class FileHistory:
             for step in made.steps:
                 journal.revert(connection, operation, step.undoes)
         failed = restore(made.steps, self._content)
-        done = outcome(direction, group, made, failed)
+        done = self._counted(outcome(direction, group, made, failed), made)
         try:
             with self._rows.write() as connection:
                 missed = {listed.path for listed in failed}
@@ -466,6 +470,21 @@ class FileHistory:
             return structs.replace(done, reason=text)
         self._running.discard(operation)
         return done
+
+    def _counted(self, done: FilesRestored, made: Plan) -> FilesRestored:
+        """The result with the changed lines of its files, if they are few."""
+        if len(done.files) > COUNTED_FILES:
+            return done
+        steps, files = {step.path: step for step in made.steps}, list(done.files)
+        with self._rows.read() as connection:
+            for place, file in enumerate(files):
+                step = steps[file.path]
+                before, after = (step.then, step.now) if done.direction == "undo" else (step.now, step.then)
+                (old, why_old), (new, why_new) = _text(connection, before), _text(connection, after)
+                if not why_old and not why_new:
+                    added, removed = count_changes(old or "", new or "")
+                    files[place] = structs.replace(file, added=added, removed=removed)
+        return structs.replace(done, files=tuple(files))
 
     def _content(self, digest: str) -> bytes | None:
         try:

@@ -723,10 +723,13 @@ Restoration = Literal["restored", "brought back", "removed", "mode restored", "l
 
 
 class RestoredFile(Struct, frozen=True):
-    """A file (absolute path) that an undo or redo changed."""
+    """A file (absolute path) that an undo or redo changed. ``added`` and ``removed`` are lines of the change that was
+    undone or redone; both 0 if they are unknown."""
 
     path: str
     how: Restoration
+    added: int = 0
+    removed: int = 0
 
     def __post_init__(self) -> None:
         if self.how == "brought back":  # earlier versions, for a deleted file

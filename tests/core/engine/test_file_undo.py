@@ -115,7 +115,9 @@ async def test_edits_and_commands_are_taken_back_one_by_one_and_brought_back(wor
             "d/new": "removed",
         }
         assert done.operations[0].endswith("rm b.txt; mkdir d; printf x > d/new; chmod 600 a.txt")
-        assert files_of(await b.session.files.undo(Target()), work) == {"a.txt": "restored"}
+        done = await b.session.files.undo(Target())
+        assert files_of(done, work) == {"a.txt": "restored"}
+        assert [(file.added, file.removed) for file in done.files] == [(1, 1)]
         assert tree(work) == first
         assert "no file changes to undo" in (await b.session.files.undo(Target())).reason
         for _ in range(3):
