@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 import shlex
 import time
@@ -16,6 +17,8 @@ from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand, Word, fixed_words, no_instructions
 from swecli.commands.context import labelled, number
 from swecli.commands.mode import MODE_MEANINGS, mode_label, mode_meaning
+from swecli.core.atomic_text import make_private
+from swecli.core.config.paths import user_paths
 from swecli.core.context_management.instructions import MAX_BYTES, nested_instructions, project_root, read_head
 from swecli.core.engine.state import Spending, Tally
 from swecli.core.llm.catalog import SEARCH_PRICES
@@ -160,6 +163,9 @@ async def _run_price(session: Session, words: str) -> CommandResult:
     price = price_of(rest if ref == first else words)
     if not ref:
         return CommandResult.text("No model is connected; name one: /usage price PROVIDER/NAME 3 15 0.3", "error")
+    if not words:
+        example = TextBlock(f"A price is {PRICE_FORM}, for example /usage price 3 15 0.3", "error")
+        return CommandResult(screen="price", argument=ref, instead=(example,))
     if price is None:
         return CommandResult.text(f"A price is {PRICE_FORM}, for example /usage price 3 15 0.3", "error")
     try:
@@ -201,9 +207,7 @@ async def _run_usage(session: Session, arguments: str) -> CommandResult:
         _table("By turn", "turn", turns[-TURNS:]),
     )
     blocks = (TextBlock(usage_text(session.view)), *(table for table in tables if table.rows))
-    if not unpriced:
-        return CommandResult(blocks)
-    return CommandResult(blocks, "price", unpriced[0], instead=(TextBlock(_unpriced_text(unpriced), "dim"),))
+    return CommandResult((*blocks, TextBlock(_unpriced_text(unpriced), "dim")) if unpriced else blocks)
 
 
 def _by_agent(view: SessionView) -> list[tuple[str, Tally]]:
@@ -526,17 +530,26 @@ COPY = SlashCommand("copy", "Copy the last answer, or code from it", _run_copy, 
 # /export and /handoff: the session as a file.
 
 
+EXPORTS = "exports"
+"""Folder of exports without a name, in the user's data: in the project they would be committed."""
+
+
 async def _run_export(session: Session, arguments: str) -> CommandResult:
+    outside = user_paths(os.environ).data / EXPORTS
     try:
-        place = destination(arguments, session.view.cwd, f"swecli-{session.view.session_id}")
+        place = destination(arguments, session.view.cwd, f"swecli-{session.view.session_id}", outside)
         events = await session.facts()
         if not any(isinstance(event.body, ItemCompleted) for event in events):
             return CommandResult.text(
                 "Nothing was written: there is no message yet, so there is nothing to export.", "warning"
             )
+        if place.path.parent == outside:
+            await asyncio.to_thread(make_private, outside)
         lost = await asyncio.to_thread(_export, session, events, place, await session.name())
     except DestinationError as error:
         return CommandResult.text(str(error), "error")
+    except OSError as error:
+        return CommandResult.text(f"Cannot create {outside} ({error.strerror or error}). Nothing was written.", "error")
     notes = "".join(f"\n{line}" for line in lost)
     return CommandResult.text(
         f"Exported as {_named(place.format)}: {_written(place.path, session.view.cwd)}. Known keys are masked.{notes}"
@@ -563,11 +576,11 @@ def _export(session: Session, events: Sequence[Event], place: Destination, name:
 
 EXPORT = SlashCommand(
     "export",
-    "Write this session to a file: Markdown, HTML page or JSON",
+    "Write this session to a file: an HTML page, Markdown or JSON",
     _run_export,
     aliases=("save",),
-    arguments="[file | markdown | html | json]",
-    words=fixed_words(markdown="for reading", html="a page that needs nothing else", json="can be imported again"),
+    arguments="[file | html | markdown | json]",
+    words=fixed_words(html="a page that needs nothing else", markdown="for editors", json="can be imported again"),
 )
 
 

@@ -52,9 +52,9 @@ def format_of(name: str) -> ExportFormat:
     return found
 
 
-def destination(words: str, folder: Path, stem: str) -> Destination:
-    """Parse the words after ``/export``: nothing (Markdown), a format, or a file; with ``--force`` before or after it
-    an existing file is replaced. Without a file name a free one is chosen in ``folder``.
+def destination(words: str, folder: Path, stem: str, unnamed: Path | None = None) -> Destination:
+    """Parse the words after ``/export``: nothing (an HTML page), a format, or a file; with ``--force`` before or after
+    it an existing file is replaced. Without a file name a free one is chosen in ``unnamed``, or else in ``folder``.
 
     Raises:
         DestinationError: they are invalid.
@@ -64,9 +64,9 @@ def destination(words: str, folder: Path, stem: str) -> Destination:
     for mark in (f"{FORCE} ", f" {FORCE}"):
         if f" {wanted} ".find(mark) >= 0 and (wanted.startswith(FORCE) or wanted.endswith(FORCE)):
             wanted, replace = wanted.removeprefix(FORCE).removesuffix(FORCE).strip(), True
-    if not wanted or wanted.lower() in _NAMES:
-        chosen = _NAMES.get(wanted.lower(), "markdown")
-        return Destination(free_name(folder, stem, ENDING[chosen]), chosen)
+    if not wanted or wanted.lower().removeprefix("--") in _NAMES:
+        chosen = _NAMES.get(wanted.lower().removeprefix("--"), "html")
+        return Destination(free_name(unnamed or folder, stem, ENDING[chosen]), chosen)
     path = located(wanted, folder)
     return Destination(path, format_of(path.name), replace)
 

@@ -50,12 +50,12 @@ _IMAGE_KINDS: Final = {
     "image/webp": b"RIFF",
 }
 """Kinds of images to show, with the first bytes of each."""
-_CHART: Final = 900
-_HEIGHT: Final = 110
+_CHART: Final = 480
+_HEIGHT: Final = 56
 """Pixels of the chart's height; its width grows with the number of bars."""
 _MAX_BARS: Final = 100
 _NARROWEST: Final = 9
-_BAR_WIDTH: Final = 64
+_BAR_WIDTH: Final = 24
 """Pixels of one bar."""
 
 
@@ -127,14 +127,15 @@ class _Page:
     def _call(self, entry: Entry, images: str) -> str:
         took = duration(entry.duration) if entry.duration is not None and entry.duration >= 1 else ""
         status = "" if entry.status == "ok" else entry.status
-        state = ", ".join(filter(None, (status, entry.detail, entry.decision, took)))
+        state = ", ".join((*_distinct(status, entry.detail, entry.decision), *filter(None, (took,))))
         kind = "tool" if entry.status == "ok" else "tool failed"
         inside = [self._block(block) for block in entry.blocks]
         if not any(isinstance(block, DiffBlock | TerminalBlock) for block in entry.blocks) and entry.arguments:
             inside.insert(0, _code(entry.arguments))
         if not entry.blocks and entry.text.strip():
             inside.append(_code(without_sequences(entry.text)))
-        return _folded(kind, call_words(entry) or "Command", state, "".join(inside) + images)
+        is_edit = any(isinstance(block, DiffBlock) for block in entry.blocks)
+        return _folded(kind, call_words(entry) or "Command", state, "".join(inside) + images, unfolded=is_edit)
 
     def _block(self, block: DisplayBlock) -> str:
         match block:
@@ -176,10 +177,17 @@ def _is_image(image: ImagePart) -> bool:
         return False
 
 
-def _folded(kind: str, title: str, state: str, inside: str) -> str:
+def _distinct(*parts: str) -> list[str]:
+    """The parts without those that another one begins with: "rejected" and "rejected: use integers" are one."""
+    known = list(dict.fromkeys(filter(None, parts)))
+    return [part for part in known if not any(other != part and other.startswith(part) for other in known)]
+
+
+def _folded(kind: str, title: str, state: str, inside: str, *, unfolded: bool = False) -> str:
     shown = f' <span class="state">{_text(state, line=True)}</span>' if state else ""
     summary = f"<summary>{_text(title, line=True)}{shown}</summary>"
-    return f'<details class="entry {kind}">{summary}<div class="inside">{inside}</div></details>'
+    opened = " open" if unfolded else ""
+    return f'<details class="entry {kind}"{opened}>{summary}<div class="inside">{inside}</div></details>'
 
 
 def _code(text: str) -> str:

@@ -72,6 +72,8 @@ class Entry(Struct, frozen=True):
     images: tuple[ImagePart, ...] = ()
     documents: tuple[DocumentPart, ...] = ()
     level: Literal["info", "warning", "error"] = "info"
+    asked: int = 0
+    """Number of a call, in the order in which the model asked for them."""
 
 
 class ContextPoint(Struct, frozen=True):
@@ -191,7 +193,7 @@ class _Reading:
         """The first words of the user's messages by item, as names for rewinds."""
         self._asked: dict[str, str] = {}
         """Items by the request that waits for the user."""
-        self._compacted = 0
+        self._compacted = self._started = 0
         self._cwd = ""
         self._restored: FilesRestored | None = None
         """Not reported yet: a rewind reports its restored files itself."""
@@ -241,7 +243,9 @@ class _Reading:
                 shown = _KINDS.get(kind)
                 if shown is not None:
                     shown = "shell" if (kind, name) == ("user", "shell") else shown
-                    self._open[item] = Entry(shown, name=name, title=title)
+                    self._started += 1
+                    asked = self._started if shown == "tool" else 0
+                    self._open[item] = Entry(shown, name=name, title=title, asked=asked)
             case ItemCheckpointed(item=item, part=part, title=title) if item in self._open:
                 known = self._open[item]
                 raw = part.arguments if isinstance(part, ToolCallPart) else known.arguments
@@ -332,7 +336,12 @@ class _Reading:
             self._add(entry)
 
     def _add(self, entry: Entry) -> None:
-        (self._turn.later if self._turn.outcome else self._turn.entries).append(entry)
+        """Add an entry; a call goes before later ones that ended first."""
+        entries = self._turn.later if self._turn.outcome else self._turn.entries
+        place = len(entries)
+        while entry.asked and place and entries[place - 1].asked > entry.asked:
+            place -= 1
+        entries.insert(place, entry)
 
     def _newest(self) -> Entry | None:
         entries = self._turn.later or self._turn.entries

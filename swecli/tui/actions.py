@@ -72,7 +72,6 @@ class Actions:
         self._models = KnownModels(screen, session, backend, clock)
         self._pending: list[str] = []
         """Changed settings that apply from the next session on."""
-        self._asked_prices: set[str] = set()
         self.plan_waits = False
         """Whether the question about a plan waits for an open panel."""
         self._builtin: Sequence[SlashCommand] = ()
@@ -348,14 +347,9 @@ class Actions:
         return await self._chosen(f"This message takes {weight.shown}{fits}", choices)
 
     def ask_price(self, model: str) -> None:
-        """Ask once for a model's price. Input that is no price goes to the prompt."""
+        """Ask for a model's price. Input that is no price goes to the prompt."""
         from swecli.commands.session import price_of
         from swecli.tui.dock.picker import Picker
-
-        if model in self._asked_prices:
-            self.flash(f"/usage price INPUT OUTPUT sets the unknown price of {model}")
-            return
-        self._asked_prices.add(model)
 
         def typed(text: str) -> None:
             if text.startswith("/"):
@@ -418,6 +412,10 @@ class Actions:
     def connect(self, *, waits: bool = False) -> None:
         """Offer ways to connect a model if there is none; ``waits``: a message in the prompt waits for one."""
         self._screen.run_worker(self._connection.begin(waits=waits), group="connect", exclusive=True)
+
+    def reconnect(self) -> None:
+        """Offer another key or model after the provider refused the key."""
+        self._screen.run_worker(self._connection.reconnect(), group="connect", exclusive=True)
 
     def connected(self) -> None:
         """Take back what the transcript says about having no model."""

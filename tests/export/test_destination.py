@@ -12,7 +12,8 @@ from swecli.export.destination import Destination, DestinationError, destination
 @pytest.mark.parametrize(
     ("words", "name", "wanted"),
     [
-        ("", "s.md", "markdown"),
+        ("", "s.html", "html"),
+        ("--markdown", "s.md", "markdown"),
         ("html", "s.html", "html"),
         ("JSON", "s.json", "json"),
         ("md", "s.md", "markdown"),
@@ -50,7 +51,7 @@ def test_a_name_without_a_format_and_an_impossible_one_are_refused(tmp_path: Pat
 
 def test_a_free_name_is_taken_and_nothing_is_replaced_unasked(tmp_path: Path) -> None:
     for name in ("s.md", "s-2.md", "s-3.md"):
-        place = destination("", tmp_path, "s").path
+        place = destination("markdown", tmp_path, "s").path
         assert place.name == name
         write_export(place, name)
     with pytest.raises(DestinationError, match=r"exists\. Add --force"):
@@ -80,3 +81,10 @@ def test_links_folders_and_missing_folders(tmp_path: Path) -> None:
         write_export(tmp_path / "no" / "x.md", "text", replace=True)
     assert (tmp_path / "target").read_text() == "mine"
     assert not (tmp_path / "nothing").exists()
+
+
+def test_a_file_without_a_name_is_written_outside_the_project(tmp_path: Path) -> None:
+    outside = tmp_path / "exports"
+    assert destination("", tmp_path, "s", outside) == Destination(outside / "s.html", "html")
+    assert destination("markdown", tmp_path, "s", outside).path == outside / "s.md"
+    assert destination("here.md", tmp_path, "s", outside).path == tmp_path / "here.md"

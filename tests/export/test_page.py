@@ -10,12 +10,19 @@ from pathlib import Path
 
 import swecli.export
 from swecli.core.llm.secrets import Masker
-from swecli.core.protocol.events import Event, TurnEnded
+from swecli.core.protocol.blocks import DiffBlock
+from swecli.core.protocol.events import (
+    Event,
+    ItemCompleted,
+    PermissionRequested,
+    PermissionResolved,
+    TurnEnded,
+)
 from swecli.core.protocol.messages import ImagePart, TextPart
 from swecli.export.page import IMAGE_BYTES, page_of
 from swecli.export.rendering import readable
 from swecli.export.transcript import transcript_of
-from tests.export.support import HOSTILE, KEY, PNG, in_order, said, sample, user
+from tests.export.support import HOSTILE, KEY, PNG, call, in_order, result, said, sample, user
 
 ALLOWED = frozenset(
     [
@@ -192,3 +199,28 @@ def test_the_tools_of_a_narrow_page_wrap() -> None:
     css = (Path(swecli.export.__file__ or "").parent / "page.css").read_text()
     (tools,) = [line for line in css.splitlines() if line.startswith(".tools {")]
     assert "flex-wrap: wrap" in tools
+
+
+def test_calls_are_in_the_order_asked_edits_unfolded_and_a_refusal_said_once() -> None:
+    edit = ItemCompleted("t1", "ok", (result("t1", "edit_file", "done"),), blocks=(DiffBlock("a.py", "1\n", "2\n"),))
+    other = ItemCompleted("t2", "rejected", (result("t2", "run_command", "no"),), detail="rejected: use make")
+    page = page_of(
+        transcript_of(
+            in_order(
+                [
+                    *user("u1", TextPart("go")),
+                    *call("t1", "edit_file", "{}", "a.py"),
+                    *call("t2", "run_command", "{}", "ls"),
+                    PermissionRequested("p", "t2", "run_command", "ls", (), "It asks.", "hash"),
+                    PermissionResolved("p", "reject", "user", "use make"),
+                    other,
+                    edit,
+                ]
+            )
+        )
+    )
+    assert page.index("a.py") < page.index("use make")
+    assert page.count("rejected") == 1
+    first, second = re.findall(r'<details class="entry tool[^>]*>', page)
+    assert first.endswith(" open>")
+    assert not second.endswith(" open>")

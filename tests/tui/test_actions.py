@@ -56,16 +56,16 @@ async def test_with_yolo_there_are_two_modes_and_the_screen_names_it() -> None:
         assert "accept-edits" not in it.screen()
 
 
-async def test_the_way_to_set_a_price_is_shown_only_where_no_panel_asks_for_it() -> None:
+async def test_usage_says_how_to_set_a_price_and_asks_only_on_request() -> None:
     session = prepared(Inspected().fill(2))
     session.offers.unpriced = ("fake/model",)
     async with running(session=session, commands=lambda: (*COMMANDS, USAGE)) as it:
         await it.say("/usage")
-        await it.shows("Price of fake/model, $ per million", "Model requests")
-        assert "/usage price" not in it.screen()
-        await it.press("escape")
-        await it.say("/usage")
-        await it.shows("/usage price INPUT OUTPUT sets the unknown price of fake/model")
+        await it.shows("/usage price 3 15 0.3 sets", "Model requests")
+        assert it.app.main.dock.panel is None
+        await it.say("/usage price")
+        await it.shows("$ per million")
+        assert it.app.main.dock.panel is not None
 
 
 @pytest.mark.parametrize(
