@@ -365,11 +365,20 @@ _SOON: Final = 0.1
 """Shortest delay in seconds that is worth stating."""
 
 
+def unreached_words(retry: RetryScheduled) -> str:
+    """That the server is out of reach, with the reason if it is known: "Can't reach host (no such host)"."""
+    why = retry.reason.partition(f"{retry.unreached}: ")[2].rstrip(".")
+    if not why and retry.reason.endswith(" in time"):
+        why = "no answer in time"
+    return f"Can't reach {retry.unreached}{f' ({why})' if why else ''}"
+
+
 def retry_line(retry: RetryScheduled) -> str:
     """What the model's server is waited for, and how long, as of the beginning of the wait."""
     delay = duration(retry.delay)
     if retry.unreached:
-        return f"can't reach {retry.unreached}; next try in {delay}"
+        words = unreached_words(retry)
+        return f"{words[:1].lower()}{words[1:]}; next try in {delay}"
     number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
     return f"retry {number} {f'in {delay}' if retry.delay >= _SOON else 'now'}: {retry.reason}"
 

@@ -35,18 +35,24 @@ def providers(environ: Mapping[str, str]) -> Sequence[ConfiguredProvider]:
 
 WELCOME = "Welcome to swecli"
 NO_MODEL = "No model is connected yet; messages are not sent."
-WAYS = "/model selects one, /login adds an API key, swecli demo works without either."
+WAYS = "Press Enter to add a key, or try `swecli demo`."
 COMPATIBLE = "Any OpenAI-compatible server:\n  OPENAI_BASE_URL=http://localhost:8000/v1 swecli"
 
 
-def nothing_blocks(environ: Mapping[str, str], troubles: Sequence[DisplayBlock]) -> tuple[DisplayBlock, ...]:
-    """Help if no model can be offered; names servers that listed no models. Never shows key values."""
-    keys = _keys(environ)
+WAYS_UNLISTED = "/model selects a model, /login adds an API key; `swecli demo` needs neither."
+
+
+def nothing_blocks(
+    environ: Mapping[str, str], troubles: Sequence[DisplayBlock], *, listed: bool = True
+) -> tuple[DisplayBlock, ...]:
+    """Help if no model can be offered; names servers that listed no models. Never shows key values. ``listed``: the
+    picker is open below."""
+    keys, ways = _keys(environ), WAYS if listed else WAYS_UNLISTED
     if troubles:
-        return (TextBlock("\n".join(filter(None, (NO_MODEL, keys)))), *troubles, TextBlock(WAYS))
-    nothing = "Found no provider key in your environment and no model server on this machine."
+        return (TextBlock("\n".join(filter(None, (NO_MODEL, keys)))), *troubles, TextBlock(ways))
+    nothing = "No API key or local model server found."
     found = TextBlock(keys) if keys else TextBlock(nothing, "warning")
-    return (TextBlock(NO_MODEL), found, TextBlock(f"{WAYS}\n{COMPATIBLE}"))
+    return (TextBlock(NO_MODEL), found, TextBlock(f"{ways}\n{COMPATIBLE}"))
 
 
 def _keys(environ: Mapping[str, str]) -> str:
@@ -68,8 +74,8 @@ def model_blocks(
     the list leaves out."""
     troubles = tuple(TextBlock(safe_line(trouble), "warning") for trouble in unlisted)
     if not usable:
-        return nothing_blocks(environ, troubles)
-    how = "Enter connects the selected one after a short test question." if listed else "/model selects one."
+        return nothing_blocks(environ, troubles, listed=listed)
+    how = "Enter sends a short test message and connects." if listed else "/model selects one."
     lines = [f"No model is connected yet. {how}"]
     left = (TextBlock(left_out, "dim"),) if left_out else ()
     if brief and listed:
@@ -97,7 +103,7 @@ ROOM = 20
 """Rows besides the list's that its frame, a whole welcome and the reason why no model is connected take."""
 
 TITLE = "Connect a model: select one, or type provider/name"
-LOGIN, DEMO = "add an API key", "demo"
+LOGIN, DEMO, OTHER = "add an API key", "demo", "other"
 """Choices besides models; they can't clash, because model names contain a slash."""
 
 
@@ -212,6 +218,32 @@ class Connection:
         except ValueError as error:
             return TextBlock(said), TextBlock(f"The next start asks again: {error}", "warning")
         return (TextBlock(f"{said} {short_paths(kept, os.environ.get('HOME', ''))}".rstrip()),)
+
+    async def reconnect(self) -> None:
+        """Offer another key, or another model, after the provider refused the key. Nothing while another panel is open
+        or a draft would be hidden."""
+        view = self._session.view
+        if view is None or view.model is None or self._screen.dock.panel is not None or self._screen.prompt.editor.text:
+            return
+        provider = safe_line(view.model.provider)
+        choices = [
+            Choice(LOGIN, f"Enter another key for {provider}", "hidden as you type"),
+            Choice(OTHER, "Connect another model", "lists keys and local servers"),
+        ]
+
+        def picked(value: str) -> None:
+            if value == LOGIN and view.model is not None:
+                self._ask_key(view.model.provider)
+            else:
+                self._screen.run_worker(self._list_models())
+
+        self._screen.dock.show(Picker(f"{provider} refused the key", choices, picked, quit=self._leave))
+
+    async def _list_models(self) -> None:
+        with self._screen.activity.beside(LOOKING):
+            await self._look()
+        if self._screen.dock.panel is None:
+            self._offer()
 
     async def _show_demo(self) -> None:
         await self._session.close()

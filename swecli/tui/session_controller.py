@@ -187,6 +187,9 @@ class SessionController:
     class Unconnected(Message):
         """The opened session has no model."""
 
+    class KeyRefused(Message):
+        """The provider refused the key of the model."""
+
     class Connected(Message):
         """That session got its first model, whichever way it was chosen."""
 
@@ -605,8 +608,11 @@ class SessionController:
         if view is not None:
             fresh = [event for event in batch if event.seq > since and event.agent == MAIN]
             self._follow_plan(fresh, view)
-            if any(isinstance(event.body, TurnEnded) and _at_budget(event.body) for event in fresh):
+            ends = [event.body for event in fresh if isinstance(event.body, TurnEnded)]
+            if any(map(_at_budget, ends)):
                 self._take_back()
+            if ends and ends[-1].error_kind == "auth" and not self.state.busy:
+                self._screen.post_message(self.KeyRefused())
         if self._new and view is not None:
             self._new = False
             self._unconnected = view.model is None

@@ -226,6 +226,14 @@ BEGUN = (TurnStarted("u"),)
         ),
         ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429")), "Retry 2 of 6 in 12 s"),
         ((*BEGUN, RetryScheduled(4, 0, 68.0, "network", "no connection", "h:1")), "Can't reach h:1; next try in 10 s"),
+        (
+            (*BEGUN, RetryScheduled(1, 0, 58.0, "network", "no connection to h:1: Name or service not known", "h:1")),
+            "Can't reach h:1 (Name or service not known); trying again",
+        ),
+        (
+            (*BEGUN, RetryScheduled(1, 0, 58.0, "network", "no connection to h:1 in time", "h:1")),
+            "Can't reach h:1 (no answer in time); trying again",
+        ),
         ((*BEGUN, RetryScheduled(4, 0, 58.0, "network", "no connection", "h:1")), "Can't reach h:1; trying again"),
         ((*BEGUN, RetryScheduled(2, 6, 70.0, "rate_limit", "HTTP 429"), ItemStarted("a", "text")), "Writing… 59 s"),
         ((*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"), TurnEnded("done")), ""),

@@ -7,6 +7,8 @@ from pathlib import Path
 from swecli.commands.models import LOGIN
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import SetModel
+from swecli.core.protocol.events import TurnEnded
+from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import COMMANDS, Session, running
 
 KEY = "sk-canary-31415926"
@@ -52,6 +54,36 @@ async def test_a_key_is_asked_for_without_being_shown_or_kept(tmp_path: Path) ->
         await it.press("up")
         assert it.text == "/login openai"
     assert not holding(KEY, tmp_path)
+
+
+REFUSED = TurnEnded("error", "openai: Incorrect API key provided", "auth")
+
+
+async def test_a_refused_key_opens_the_panel_that_takes_another() -> None:
+    store = Store()
+    async with running((REFUSED,), (REFUSED,), store_key=store) as it:
+        await it.say("go")
+        await it.shows("fake refused the key", "Enter another key for fake", "Connect another model")
+        await it.press("1")
+        await it.shows("Key for fake")
+        await it.press(*KEY, "enter")
+        await it.until(lambda: store.kept == [("fake", KEY)])
+        await it.say("again")
+        await it.shows("fake refused the key")
+        await it.press("escape")
+        await it.hides("fake refused the key")
+        await it.until(lambda: it.editor.has_focus)
+
+
+async def test_a_refused_key_hides_no_draft() -> None:
+    async with running((WAIT_FOR_INTERRUPT, REFUSED)) as it:
+        await it.say("go")
+        await it.type("a draft")
+        it.session.emit(REFUSED)
+        await it.shows("Incorrect API key")
+        await it.settled()
+        assert it.text == "a draft"
+        assert "refused the key" not in it.screen()
 
 
 async def test_a_server_of_the_users_own_is_asked_again_with_the_new_key() -> None:
