@@ -100,6 +100,8 @@ class SwecliApp(App[int], inherit_bindings=False):
         self._redraw: Timer | None = None
         self._armed: float | None = None
         """Clock time of a Ctrl+C on an empty prompt."""
+        self._newest = ""
+        """Id of the newest earlier session of this folder."""
         self._early_cancels = 0
         self._before_screen: list[events.Key | events.Paste] = []
         """Input for the screen that is being opened."""
@@ -200,6 +202,7 @@ class SwecliApp(App[int], inherit_bindings=False):
         from swecli.tui.greeting import greeting
 
         earlier = await asyncio.to_thread(self._backend.earlier, view.session_id)
+        self._newest = earlier[0].id if earlier else ""
         return greeting(view, earlier, self.keymap.shown, self._wall(), os.environ.get("HOME", ""))
 
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
@@ -633,6 +636,15 @@ class SwecliApp(App[int], inherit_bindings=False):
     def _left(self) -> None:
         self.leave()
 
+    @on(Prompt.ContinueNewest)
+    def _newest_wanted(self) -> None:
+        if not self.loaded or not self._newest:
+            self.main.activity.flash("There is no earlier session of this folder")
+        elif self.session.continuable or self.session.state.busy:
+            self.main.activity.flash("This session has begun; /resume lists the others")
+        else:
+            self.run_worker(self.input.submit(f"/resume {self._newest}"), group="input")
+
     @on(Prompt.Palette)
     def _palette_wanted(self) -> None:
         if self.loaded:
@@ -727,6 +739,9 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.main.prompt.editor.put(self._backend.first_prompt or "")
         if self.main.list_view is None:  # the list of sessions keeps the keyboard
             self.actions.connect()
+
+    def on_session_controller_key_refused(self) -> None:
+        self.actions.reconnect()
 
     def on_session_controller_connected(self) -> None:
         self.actions.connected()

@@ -93,7 +93,7 @@ class TrustItem(Struct, frozen=True):
         if self.server:
             return f"start the MCP server {self.server}"
         if self.key.startswith("hooks.") and self.key[6:7].isupper():
-            return f"run this program at {self.key[6:]}"
+            return f"run this command at {self.key[6:]}"
         return f"set {self.key}"
 
 

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 Shown = Callable[[str], str]
 """Display text of an action's keys."""
 
-MODEL, NO_MODEL = "Model", "none yet; /model selects one"
+MODEL, NO_MODEL = "Model", "none yet"
+FOLDER, LAST = "Folder", "Last session"
+WIDE = 98
+"""Cells from which the greeting is three centred lines: a terminal of 100 columns."""
+TASK = "Describe a task below, for example: explain what this project does"
 
 MOST_FILES = 6
 """Instruction files that are named; /status names all."""
@@ -24,7 +28,6 @@ TITLE = 34
 """Characters shown of the last session's first message."""
 
 HINTS: tuple[Callable[[Shown], str], ...] = (
-    lambda keys: "? lists keys and commands; @ names a file, ! runs a command in your shell.",
     lambda keys: "/undo reverts what a turn changed in files; /redo reapplies it.",
     lambda keys: f"{keys('next_mode')} switches the mode; plan mode changes nothing.",
     lambda keys: "/context shows what fills the context window, /compact makes room.",
@@ -44,7 +47,7 @@ def greeting(
 
     model = view.model
     lines = [
-        ("Folder", short(view.cwd, home)),
+        (FOLDER, short(view.cwd, home)),
         (MODEL, NO_MODEL if model is None else _model(model.ref, model.address)),
         (
             f"Mode ({keys('next_mode')})",
@@ -56,8 +59,20 @@ def greeting(
         last = earlier[0]
         title = safe_line(last.title)
         title = title if len(title) <= TITLE else f"{title[: TITLE - 1]}…"
-        lines.append(("Last session", f"{title} · {age(now - last.updated)} · swecli -c"))
+        lines.append((LAST, f"{title} · {age(now - last.updated)} · {keys('continue_session')}"))
     return (*lines, ("", HINTS[len(earlier) % len(HINTS)](keys)))
+
+
+def centred(lines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """The greeting of a wide window: what is connected, what to type, and the newest session with its key."""
+    known = dict(lines)
+    model, folder = known.get(MODEL, NO_MODEL), known.get(FOLDER, "")
+    connection = " · ".join(part for part in ("" if model == NO_MODEL else model, folder) if part)
+    last = ""
+    if LAST in known:
+        title, when, key = known[LAST].rsplit(" · ", 2)
+        last = f"{key} continues “{title}” ({when})"
+    return tuple(filter(None, (connection, TASK, last)))
 
 
 def connected(lines: Sequence[tuple[str, str]], model: str, address: str) -> tuple[tuple[str, str], ...]:

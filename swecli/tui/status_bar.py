@@ -68,8 +68,9 @@ _WORDS: dict[ContextLevel, str] = {"ok": "", "warn": " filling up", "compact": "
 
 
 def context(budget: Budget | None, detail: int) -> list[Piece]:
-    """The meter in five sizes: 4 with label, bar, percentage and total; 3 without label; 2 without total; 1 bar and
-    percentage without words; 0 the percentage. Empty if unknown."""
+    """The meter in six sizes: 5 with label, bar, percentage, used tokens and total; 4 without used tokens; 3 without
+    label; 2 without total; 1 bar and percentage without words; 0 the percentage. Empty if unknown. A total that is only
+    assumed says so."""
     if budget is None or budget.source == "unknown" or budget.effective <= 0:
         return []
     tone: Tone = budget.level
@@ -80,7 +81,10 @@ def context(budget: Budget | None, detail: int) -> list[Piece]:
         pieces.append(Piece(f"{bar(budget.share, BAR_WIDTH)} ", tone))
     pieces.append(Piece(budget.shown, tone))
     if detail >= 3:
-        pieces.append(Piece(f" of {tokens(budget.effective)}", "dim"))
+        total = tokens(budget.effective)
+        pieces.append(Piece(f" · {tokens(budget.used)}/{total}" if detail >= 5 else f" of {total}", "dim"))
+        if budget.window_source == "assumed":
+            pieces.append(Piece(" (assumed)", "dim"))
     if detail >= 2 and budget.level != "ok":
         pieces.append(Piece(_WORDS[budget.level], tone))
     return pieces
@@ -98,6 +102,10 @@ def _mode(facts: Facts) -> Piece:
     return Piece("auto (edits only)" if without_commands(facts) else facts.mode, "mode")
 
 
+ROOMY = 96
+"""Cells from which the bar has room for the used tokens: a terminal of 100 columns."""
+
+
 def line(facts: Facts, width: int) -> list[Piece]:
     """Pieces of the bar, separated, that fit ``width`` cells. Words are dropped first, then cost and branch; the meter
     last."""
@@ -111,8 +119,9 @@ def line(facts: Facts, width: int) -> list[Piece]:
     cost = [] if facts.cost is None else [Piece(dollars(facts.cost), "dim")]
     branch = [Piece(facts.branch, "dim")] if facts.branch else []
     jobs = [Piece(plural(facts.jobs, "job"), "warn")] if facts.jobs else []
-    meters = [context(facts.budget, detail) for detail in range(5)]
+    meters = [context(facts.budget, detail) for detail in range(6)]
     candidates = [
+        *([[mode, jobs, model, meters[5], cache, cost, branch]] if width >= ROOMY else []),
         [mode, jobs, model, meters[4], cache, cost, branch],
         [mode, jobs, model, meters[4], cost, branch],
         [mode, jobs, model, meters[3], cost, branch],
@@ -187,8 +196,10 @@ def describe(state: UiState, *, now: float, background: str = "") -> tuple[str, 
         left = max(0, round(state.retry_at - now))
         retry = state.retry
         if retry.unreached:
+            from swecli.event_lines import unreached_words  # not needed by the first frame
+
             coming = f"next try in {left} s" if left else "trying again"
-            return f"Can't reach {retry.unreached}; {coming}", "esc to stop"
+            return f"{unreached_words(retry)}; {coming}", "esc to stop"
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
         return f"Retry {number} {f'in {left} s' if left else 'now'}", "esc to stop"
     if background and any(item.is_command and now - item.since >= LONG_COMMAND for item in state.running.values()):

@@ -87,7 +87,7 @@ async def test_the_reason_why_a_model_is_asked_for_stays_above_the_list(
     why = "gpt-5 matches openai/gpt-5 and openrouter/openai/gpt-5, which have no key. For openai/gpt-5, set the key."
     session.emit(Notice(why, "warning", "session"))
     async with running(session=session, size=(80, rows)) as it:
-        await it.shows("Connect a model", "Enter connects", "Left out: 2 models")
+        await it.shows("Connect a model", "message and connects", "Left out: 2 models")
         assert "! gpt-5 matches openai/gpt-5" in it.screen()
         assert ("Running on this machine" in it.screen()) == (rows > 30)
 
@@ -103,8 +103,8 @@ async def test_a_server_without_a_list_is_named_before_the_ways_to_a_model() -> 
     session = alone()
     session.offers.unlisted = ("openai at http://h/v1 lists no models.",)
     async with running(session=session, size=(80, 30)) as it:
-        await it.shows("Connect a model", "http://h/v1 lists no models", "/login adds an API key")
-        assert it.screen().index("lists no models") < it.screen().index("/login adds an API key")
+        await it.shows("Connect a model", "http://h/v1 lists no models", "Press Enter to add a key")
+        assert it.screen().index("lists no models") < it.screen().index("Press Enter to add a key")
         assert "OPENAI_BASE_URL" not in it.screen()
 
 
@@ -131,7 +131,7 @@ async def test_the_model_that_answered_is_kept_for_the_next_start() -> None:
 async def test_a_name_that_is_not_listed_can_be_typed() -> None:
     test = Test()
     async with running(session=alone(), try_model=test) as it:
-        await it.shows("Found no provider key", "Connect a model")
+        await it.shows("No API key or local model server found", "Connect a model")
         await it.press(*"mine/zzz", "enter")
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("mine/zzz")])
 

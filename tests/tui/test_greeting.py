@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from swecli.core.engine.session_view import SessionView
+from swecli.tui.backend import StoredSession
 from swecli.tui.greeting import MOST_FILES, greeting
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import SessionBlock
@@ -21,6 +22,26 @@ def test_many_instruction_files_do_not_fill_the_screen() -> None:
     view.instructions = view.instructions[:MOST_FILES]
     lines = dict(greeting(cast("SessionView", view), (), lambda action: action, 0.0, ""))
     assert "more" not in lines["Instructions"]
+
+
+def test_a_wide_window_says_three_things_in_its_middle() -> None:
+    view, earlier = FakeView(), StoredSession("s1", "Fix the · login", "/proj", 0.0, 3, 100)
+    keys = {"continue_session": "Ctrl+N", "next_mode": "Shift+Tab"}
+    lines = greeting(cast("SessionView", view), (earlier,), lambda action: keys.get(action, action), 7200.0, "")
+    block = SessionBlock("s", "a/b", "/proj", "default", "0.1.0", lines=lines)
+    rows = [row.body.rstrip() for row in render_block(block, 118, DARK)]
+    texts = [row.strip() for row in rows if row.strip()]
+    assert texts == [
+        "▟▙ swecli 0.1.0",
+        "fake/model · /proj",
+        "Describe a task below, for example: explain what this project does",
+        "Ctrl+N continues “Fix the · login” (2 h ago)",
+    ]
+    for row in rows:
+        assert not row or abs(len(row) - len(row.strip()) - (118 - len(row.strip())) // 2) <= 1
+    narrow = [row.body for row in render_block(block, 78, DARK)]
+    assert narrow[1].startswith("Folder")
+    assert len(narrow) < 8
 
 
 def test_a_narrow_window_keeps_the_labels_without_their_column() -> None:

@@ -39,14 +39,14 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import TextPart
 from swecli.tui import session_controller
-from swecli.tui.backend import Preferences
+from swecli.tui.backend import Preferences, StoredSession
 from swecli.tui.external import Ran
 from swecli.tui.prompt import completion, editor
 from swecli.tui.transcript.blocks import ShownBlock
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.support.waiting import PATIENCE
 from tests.tui.scenes import ASK, TODOS, tool
-from tests.tui.support import Running, Session, running, until
+from tests.tui.support import COMMANDS, Running, Session, running, until
 
 WAITS = (WAIT_FOR_INTERRUPT,)
 
@@ -362,6 +362,31 @@ async def test_control_d_quits_on_an_empty_prompt_and_deletes_otherwise() -> Non
         assert it.text == "bc"
         await it.press("delete", "delete", "ctrl+d")
         await until(lambda: it.session.closed)
+
+
+async def test_control_n_continues_the_newest_session_before_the_first_message() -> None:
+    earlier = StoredSession("old1", "Fix the login", "/proj", 0.0, 3, 100)
+    resumed: list[str] = []
+
+    async def resume(port: object, words: str) -> CommandResult:
+        resumed.append(words)
+        return CommandResult()
+
+    commands = (*COMMANDS, SlashCommand("resume", "Continue", resume, arguments="[id]"))  # pyright: ignore[reportArgumentType]
+    options = {"commands": lambda: commands, "greets": lambda: True, "earlier": lambda current: [earlier]}
+    async with running(answer("ok"), size=(120, 30), **options) as it:
+        await it.type("draft")
+        await it.press("ctrl+n")
+        assert it.text == "draft"
+        await it.press("ctrl+u")
+        await it.until(lambda: it.app._newest)
+        await it.press("ctrl+n")
+        await it.until(lambda: resumed == ["old1"])
+        await it.say("go")
+        await it.shows("done")
+        await it.press("ctrl+n")
+        await it.shows("This session has begun; /resume lists the others")
+        assert resumed == ["old1"]
 
 
 async def test_shift_tab_goes_through_the_modes() -> None:

@@ -169,7 +169,9 @@ SCENES: dict[str, Scene] = {
     "panel-mode": Scene(says("/mode", "accept-edits")),
     "panel-effort": Scene(effort),
     "panel-price": Scene(
-        says("/usage", "input output", *"3 15"), session=unpriced, options={"commands": lambda: (*COMMANDS, USAGE)}
+        says("/usage price", "input output", *"3 15"),
+        session=unpriced,
+        options={"commands": lambda: (*COMMANDS, USAGE)},
     ),
     "panel-model": Scene(says("/model", "openai/gpt-6"), options={"models": lambda: MODELS}),
     "panel-provider": Scene(says("/login", "no key yet"), options=LOGINS),

@@ -8,6 +8,7 @@ from typing import Literal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from swecli.core.protocol.budget import Budget, ContextLevel
 from swecli.core.protocol.events import Mode, SandboxChanged
@@ -90,3 +91,19 @@ def test_the_name_of_the_mode_gives_way_late() -> None:
 def test_yolo_is_named_but_for_plan_mode_which_changes_nothing_even_then() -> None:
     assert line(Facts("accept-edits", "m", budget(), yolo=True), 80)[0] == Piece("yolo", "block")
     assert text(Facts("plan", "m", budget(), yolo=True), 80).startswith("plan · m · ")
+
+
+def test_from_100_columns_on_the_bar_shows_the_used_tokens() -> None:
+    bar = text(FULL, 98)
+    assert "45% · 54K/120K" in bar
+    assert "of 120K" not in bar
+    assert "93% cached" in bar
+    assert "of 120K" in text(FULL, 78)
+    crowded = replace(FULL, branch="a-branch-with-quite-a-long-name-of-its-own")
+    assert "of 120K" in text(crowded, 98)
+
+
+@pytest.mark.parametrize(("width", "meter"), [(78, "of 120K (assumed)"), (98, "54K/120K (assumed)")])
+def test_the_meter_says_that_its_window_is_assumed(width: int, meter: str) -> None:
+    assumed = replace(budget(), window_source="assumed")
+    assert meter in text(Facts("default", "m", assumed), width)

@@ -69,6 +69,7 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("yank", "ctrl+y", "paste the cut text"),
         ("yank_older", "alt+y", "right after pasting: the text cut before it"),
         ("undo", "ctrl+underscore", "undo a change"),
+        ("continue_session", "ctrl+n", "before the first message, on an empty prompt: continue the newest session"),
         ("paste", "ctrl+v", "paste the clipboard's image or text"),
         ("leave", "ctrl+d", "quit, on an empty prompt"),
     ),

@@ -93,19 +93,23 @@ def _about(value: Any) -> str:
     """Role or name, and the beginning of the text."""
     fields = as_object(value)
     if not fields:
-        return compact_json(value)[:80]
+        return _cut(compact_json(value), 80)
     named = as_object(fields.get("function")) or fields
     described = named.get("description")
     if isinstance(described, str) and "name" in named:
-        return f"{named['name']}: {' '.join(described.split())}"[:120]
+        return _cut(f"{named['name']}: {' '.join(described.split())}", 120)
     kind = str(fields.get("role") or named.get("name") or fields.get("type") or "")
-    return f"{kind} {_words(fields)}".strip()[:120]
+    return _cut(f"{kind} {_words(fields)}".strip(), 120)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _words(value: Any) -> str:
     """The first text in a value."""
     if isinstance(value, str):
-        return " ".join(value.split())[:100]
+        return _cut(" ".join(value.split()), 100)
     if is_list(value):
         return next((words for member in value if (words := _words(member))), "")
     fields = as_object(value)

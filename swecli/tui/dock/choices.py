@@ -237,7 +237,7 @@ def step_of(panel: DockPanel, key: str) -> int | None:
 
 UNREAD = "Read all of it first: PgDn or End shows more."
 _SCROLLING = frozenset(("pageup", "pagedown", "home", "end"))
-UNTOUCHED = "Enter only confirms a choice you moved to: press a number, or move first."
+UNTOUCHED = "Press a number, or move with ↑↓ before Enter."
 
 
 class ChoicePanel(DockPanel):

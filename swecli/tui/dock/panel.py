@@ -222,7 +222,7 @@ def height(text: str, width: int) -> int:
 
 
 TOO_EARLY = "Ignored: you pressed that key before you could read this."
-TO_PROMPT = "Typed into the prompt behind this question: "
+TO_PROMPT = "Kept in the prompt: "
 """Precedes the end of the draft."""
 SHOWN_DRAFT = 30
 """Characters of the draft to show."""

@@ -422,6 +422,9 @@ class Prompt(Vertical):
     class Walk(Message):
         """Tab on an empty prompt: walk through the transcript."""
 
+    class ContinueNewest(Message):
+        """Asks to continue the newest session, on an empty prompt."""
+
     class Palette(Message):
         """Asks for the palette of all actions."""
 
@@ -678,6 +681,8 @@ class Prompt(Vertical):
             case "palette":
                 self.suggestions.close()
                 self.post_message(self.Palette())
+            case "continue_session" if not editor.text:
+                self.post_message(self.ContinueNewest())
             case "leave" if not editor.text:
                 self.post_message(self.Leave())
             case _:

@@ -130,7 +130,7 @@ def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
         ranked.sort(key=lambda entry: entry[0])
     return [
         Suggestion(
-            f"/{command.name}{' ' + command.arguments if command.arguments else ''}",
+            _named(command),
             f"/{command.name} " if command.arguments else f"/{command.name}",
             command.summary,
             runs=not command.arguments or command.arguments.startswith("["),
@@ -326,6 +326,16 @@ class FileIndex:
         self._known, self.paths = known, paths
         self._read_at = self._clock()
         then()
+
+
+HINT = 16
+"""Characters of a command's arguments in the list: more would leave its meaning no room."""
+
+
+def _named(command: SlashCommand) -> str:
+    hint = command.arguments
+    hint = hint if len(hint) <= HINT else f"{hint[: HINT - 1].rstrip(' |')}…"
+    return f"/{command.name} {hint}".rstrip()
 
 
 class Suggestions(Rows):

@@ -191,7 +191,7 @@ class CacheBoard(Board):
             lines.append([f"The provider's diagnosis: {safe_line(request.diagnosis)}"])
         lines += ([f"× {dropped_words(entry)}"] for entry in request.dropped)
         if not request.misses and read is not None:
-            lines.append(["No misses: everything still cached was read from the cache"])
+            lines.append(["No misses."])
         return lines
 
     def _miss_lines(self, miss: RecordedMiss, request: CachedRequest) -> list[list[str]]:

@@ -466,7 +466,7 @@ class PlanBoard(Board):
 
     def _no_draft(self) -> str:
         ask, edit = self.keymap.shown("draft_summary"), self.keymap.shown("edit_summary")
-        return f"None yet: {ask} has the model write it, {edit} lets you; otherwise the model writes it when you apply."
+        return f"No draft yet. {ask}: let the model write one · {edit}: write it yourself"
 
     def _foot(self, width: int, palette: Palette) -> list[Line]:
         shown = self.keymap.shown

@@ -21,6 +21,7 @@ BASICS = (
 """Meaning of the first character of a word or message."""
 
 WANTED: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+    ("Context", (("/context", ""), ("/compact", ""), ("/rewind", ""), ("/usage", ""))),
     (
         "Ask",
         (
@@ -60,7 +61,6 @@ WANTED: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("/copy", ""),
         ),
     ),
-    ("Context and cost", (("/context", ""), ("/compact", ""), ("/usage", ""))),
     ("Models, sessions, settings", (("/model", ""), ("/resume", ""), ("/clear", ""), ("/config", ""), ("/keys", ""))),
 )
 """First page: prefixes, names of keys and commands, and their purpose if the command's own summary doesn't say it."""
@@ -108,6 +108,8 @@ def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
 class HelpPage(ListPage):
     """Help list. Enter puts a command into the prompt by ``take``, and explains how to change a key. Without ``whole``
     it starts with the common tasks; typing searches everything."""
+
+    about = 3
 
     def __init__(self, commands: Sequence[SlashCommand], keymap: Keymap, take: Taken, *, whole: bool = False) -> None:
         super().__init__("Help", "type to search all keys and commands")

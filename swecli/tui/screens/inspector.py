@@ -169,6 +169,8 @@ class InspectorList:
 
 CHART_FROM, TALL_FROM = 20, 36
 """Lines from which there is a chart, and a tall one."""
+CHARTED: Final = 3
+"""Columns, one per turn, from which a chart shows more than the figures above it."""
 HEADING: Final = 46
 """Cells of a text's heading besides the item's name."""
 ID, SHORT_ID, STATE = 11, 9, 10
@@ -268,8 +270,8 @@ class Inspector(Board):
 
     def _apply(self) -> None:
         if not self.list.staged:
-            keys = [f"{self.keymap.shown(name)} {action}s" for name, action in _ACTIONS.items()]
-            self._flash(f"Nothing is chosen yet: {', '.join(keys)}")
+            *keys, last = (self.keymap.shown(name) for name in _ACTIONS)
+            self._flash(f"Nothing staged: use {', '.join(keys)} or {last} first")
         elif self._session.view.busy:
             self._flash("A turn is running; apply your changes when it ends")
         else:
@@ -379,7 +381,7 @@ class Inspector(Board):
         agents = agents_line(self._session.view.agents, sum(self._agent_tokens.values()))
         if agents and height >= CHART_FROM:
             lines.append(fit(text_line((agents, palette.dim)), width))
-        if height >= CHART_FROM and points:
+        if height >= CHART_FROM and len(points) >= CHARTED:
             lines += self.once(("chart", points, marks), turns)
         return lines
 
@@ -488,12 +490,22 @@ class Inspector(Board):
         foot = self.keys_foot(keys, ("esc", leave), width, palette)
         return [rule, fit(self._effect_line(width, palette), width), foot]
 
+    def _explained(self, item: ContextItem) -> str:
+        """The columns of an item in words."""
+        now = self._clock()
+        parts = [_explanation(item.state)]
+        if item.created:
+            parts.append(f"added {_age(now - item.created)} ago")
+        if item.used > item.created:
+            parts.append(f"last used {_age(now - item.used)} ago")
+        return ", ".join(parts)
+
     def _effect_line(self, width: int, palette: Palette) -> Line:
         effect = self._effect_now() if self.list.staged else None
         if effect is None:
             item = self.list.chosen
             words = self.list.title(item) if item is not None else ""
-            about = f"{item.component} · turn {item.turn} · " if item is not None and item.turn else ""
+            about = f"{item.component} · turn {item.turn} · {self._explained(item)} · " if item and item.turn else ""
             agents = self._session.view.agents if item is not None and item.agent else ()
             for agent in agents:
                 if item is not None and agent.id == item.agent:
@@ -526,6 +538,17 @@ class Inspector(Board):
         if cells(cached + cost) > room:
             cost = cost.partition(",")[0]
         return line + text_line((sizes, palette.text), (cached, palette.dim), (cost, palette.dim))
+
+
+def _explanation(state: str) -> str:
+    """A state as a phrase about what is sent."""
+    return {
+        "live": "sent in full",
+        "fixed": "in every request",
+        "offloaded": "on disk, a reference is sent",
+        "dropped": "no longer sent",
+        "summarised": "sent as part of a summary",
+    }.get(state, state)
 
 
 def _age(seconds: float) -> str:

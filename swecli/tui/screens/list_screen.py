@@ -91,6 +91,8 @@ class ListPage:
     """Precedes the input line."""
     reads = False
     """Whether the page has nothing to select and its text fills the screen, scrolled to the end."""
+    about = 0
+    """Lines for details, border included; 0: a third of the screen."""
     leave = "goes back"
     """Effect of Esc on a page that is not the first."""
     view: ListScreen
@@ -263,6 +265,11 @@ class Lines(Widget, can_focus=False):
         if number >= len(self._entries) or width < 1:
             return Strip.blank(max(0, width), self.rich_style)
         line = self._line(self._entries[number], number == self._at, width)
+        below = len(self._entries) - number - 1
+        if below and y == self.size.height - 1 and width >= NARROW:
+            more = Content(f" ↓ {below} more").stylize(component_style(self, "lines--dim"))
+            room = width - more.cell_length
+            line = line.truncate(room, ellipsis=cells(line.plain.rstrip()) > room, pad=True) + more
         return Strip(list(line.render_segments(self.visual_style)), width)
 
     def _follow(self) -> None:
@@ -519,7 +526,8 @@ class ListScreen(Vertical):
         reads = self._page.reads or (self._bare and height < TIGHT)
         self._lines.display = not reads
         self._about.display = reads or height >= TIGHT
-        self._about.styles.height = "1fr" if reads else max(5, height // 3) if height >= ROOMY else 3
+        about = self._page.about or max(5, height // 3) if height >= ROOMY else 3
+        self._about.styles.height = "1fr" if reads else about
 
     # --- the keyboard ---
 

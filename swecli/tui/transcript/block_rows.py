@@ -336,6 +336,10 @@ def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
 def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
     """The greeting, cut so that the informative part remains: the end of a folder's path, the start of everything
     else. Labels stand in a column, in a narrow window directly before their text, in a tiny one nowhere."""
+    from swecli.tui import greeting  # not needed by the first frame
+
+    if width >= greeting.WIDE:
+        return _centred_screen(block, width, palette)
     labels = max(len(label) for label, _ in block.lines) + 2
     rows = [*Styled(cut(safe_line(f"swecli {block.version}"), width), palette.accent).rows(width)]
     for label, text in block.lines:
@@ -344,6 +348,21 @@ def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row
         shown = cut(safe_line(text), max(1, width - len(name)), "end" if label == "Folder" else "start")
         rows += Styled(name, palette.dim).add(shown, palette.text if label else palette.dim).rows(width)
     return rows
+
+
+def _centred_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
+    """The greeting of a wide window, below a small mark in the theme's colours."""
+    from swecli.tui import greeting
+
+    name = safe_line(f" swecli {block.version}")
+    mark = Styled(SafeText(" " * ((width - cells(name) - 2) // 2)), palette.dim)
+    mark = mark.add(SafeText("▟"), palette.accent).add(SafeText("▙"), palette.success).add(name, palette.heading)
+    rows = [blank(), *mark.rows(width), blank()]
+    for number, text in enumerate(greeting.centred(block.lines)):
+        shown = cut(safe_line(text), width)
+        indented = SafeText(" " * ((width - cells(shown)) // 2) + shown)
+        rows += Styled(indented, palette.dim if number else palette.text).rows(width)
+    return [*rows, blank()]
 
 
 def _unanswered(block: Block) -> bool:

@@ -113,7 +113,7 @@ def notice_of(event: Event) -> NoticeBlock | None:
             moved = plural(len(body.items), "item")
             return NoticeBlock(key, f"{moved} kept out of the context ({tokens:,} tokens)")
         case CacheBreak() as body:
-            return NoticeBlock(key, f"Prompt cache miss ({body.tokens:,} tokens): {body.cause}")
+            return NoticeBlock(key, f"Prompt cache miss: {body.tokens:,} tokens re-sent, {body.cause}")
         case JobChanged() as body:
             return _job(key, body)
         case HookRan() as body:

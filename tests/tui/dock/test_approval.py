@@ -261,7 +261,7 @@ async def test_a_sentence_that_begins_with_a_letter_that_approves_approves_nothi
         await appear(it)
         await it.press(*("space" if key == " " else key for key in text))
         assert it.text == text
-        await it.shows(f"Typed into the prompt behind this question: {text}")
+        await it.shows(f"Kept in the prompt: {text}")
         assert not replies(it)
 
 

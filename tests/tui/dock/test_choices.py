@@ -78,7 +78,7 @@ async def test_enter_on_the_untouched_panel_approves_nothing_and_says_so() -> No
     async with running((ask(),)) as it:
         await appear(it)
         await it.press("enter", "enter")
-        await it.shows("Enter only confirms a choice you moved to")
+        await it.shows("Press a number, or move with")
         assert not replies(it)
         await it.press("1")
         await it.until(lambda: [reply.choice for reply in replies(it)] == ["once"])
@@ -96,7 +96,7 @@ async def test_arrows_enter_and_digits_that_come_early_do_nothing_and_are_said()
         assert it.text == ""
         it.clock.now += 1
         await it.press("enter")
-        await it.shows("Enter only confirms")
+        await it.shows("Press a number, or move with")
         assert not replies(it), "no early arrow has moved the highlight"
 
 

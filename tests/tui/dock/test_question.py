@@ -111,7 +111,7 @@ async def test_enter_answers_only_what_the_user_moved_to() -> None:
     async with running((asked(Question("Which?", COLOURS)),)) as it:
         await appear(it, "Which?")
         await it.press("enter")
-        await it.shows("Enter only confirms a choice you moved to")
+        await it.shows("Press a number, or move with")
         assert not it.session.sent(Answer)
         await it.press("down", "up", "enter")
         await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("red",),))])

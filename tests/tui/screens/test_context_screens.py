@@ -465,7 +465,7 @@ async def test_the_hint_of_the_inspector_names_the_keys_in_use() -> None:
     async with running(session=prepared(Inspected().fill(4)), preferences=lambda: keys) as it:
         await inspector(it)
         await it.press("a")
-        await it.shows("Nothing is chosen yet: p pins, x drops, o offloads, r restores")
+        await it.shows("Nothing staged: use p, x, o or r first")
 
 
 async def test_the_chart_tells_new_from_cached_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -571,7 +571,7 @@ async def test_an_editor_that_was_only_opened_changes_nothing() -> None:
         await it.press("e")
         await it.until(lambda: board._editor is not None and board._editor.has_focus)  # type: ignore[union-attr]
         await it.press("escape")
-        await it.shows("None yet: g has the model write it")
+        await it.shows("No draft yet. g: let the model write one")
         assert board._summary is None  # type: ignore[union-attr]
 
 
@@ -589,7 +589,7 @@ async def test_the_editor_has_the_keyboard_although_its_key_came_before_the_plan
 async def test_the_score_is_told_of_a_summary_only() -> None:
     async with running(session=prepared(Inspected().fill(8)), size=(120, 40)) as it:
         await plan(it)
-        await it.shows("None yet: g has the model write it, e lets you;")
+        await it.shows("No draft yet. g: let the model write one · e: write it yourself")
         assert "kept:" not in it.screen()
         assert "things to keep" not in it.screen()
         await it.press("g")
