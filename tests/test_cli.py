@@ -95,8 +95,8 @@ def test_the_message(arguments: tuple[str, ...], prompt: str, headless: bool) ->
         (("one", "two"), "unrecognized arguments: two"),
         (("-m", ""), "must be PROVIDER/NAME"),
         (("-m", "/x"), "must be PROVIDER/NAME"),
-        (("--max-turns", "0"), "not a whole number of at least 1"),
-        (("--max-tokens", "-5"), "not a whole number of at least 1"),
+        (("--max-turns", "0"), "must be a whole number ≥ 1"),
+        (("--max-tokens", "-5"), "must be a whole number ≥ 1"),
         (("--permission-mode", "wild"), "invalid choice"),
         (("--output-format", "transcript"), "invalid choice"),
         (("-r",), "needs a session id"),
@@ -260,7 +260,11 @@ def test_a_closed_standard_input_is_no_person(launched: list[LaunchOptions], mon
 
 @pytest.mark.parametrize(
     ("arguments", "terminal", "code", "message"),
-    [(("-p",), True, 2, "-p needs a message"), (("-p",), False, 42, "is empty"), ((), False, 42, "is empty")],
+    [
+        (("-p",), True, 2, "-p needs a message"),
+        (("-p",), False, 42, "Nothing to send"),
+        ((), False, 42, "Nothing to send"),
+    ],
 )
 def test_nothing_to_do(
     arguments: tuple[str, ...],
@@ -384,4 +388,4 @@ def test_a_subcommand_of_another_agent_is_never_sent(
 ) -> None:
     monkeypatch.setattr("swecli.command_line.dispatch.launch", lambda *_: pytest.fail("a message was about to be sent"))
     assert main([argument.format(word) for argument in arguments]) == ExitCode.USAGE
-    assert f"{word} is not a subcommand here, nothing was sent: {WORDS[word]}" in capsys.readouterr().err
+    assert f"No such subcommand: {word}. Nothing was sent; {WORDS[word]}" in capsys.readouterr().err

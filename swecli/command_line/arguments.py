@@ -47,7 +47,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         ("list", "show", "path", "export"),
     ),
     "context": Subcommand("inspect", "context", "show what fills a session's context; --json for scripts"),
-    "retrieve": Subcommand("retrieve", "retrieve TEXT", "list the files a text names or is about; --batch"),
+    "retrieve": Subcommand("retrieve", "retrieve TEXT", "find the files that match a text; --batch"),
     "config": Subcommand(
         "config",
         "config",
@@ -226,7 +226,9 @@ def _output_options(group: Group) -> None:
 def _limit_options(group: Group) -> None:
     group.add_argument("--max-turns", type=count, metavar="N", help="stop after N model steps")
     group.add_argument("--max-tokens", type=count, metavar="N", help="stop after N tokens (input + output)")
-    group.add_argument("--max-price", type=_price, metavar="USD", help="stop at this cost, or if it is unknown")
+    group.add_argument(
+        "--max-price", type=_price, metavar="USD", help="stop at this cost; refuses models without a known price"
+    )
 
 
 def _session_options(group: Group) -> None:
@@ -270,7 +272,7 @@ def _model_options(group: Group) -> None:
         help=("model; swecli looks up a bare name among the connected providers"),
     )
     group.add_argument("--base-url", metavar="URL", help="address of the provider's API")
-    group.add_argument("--effort", metavar="WORD", help="reasoning effort, as the provider names it (low, high, …)")
+    group.add_argument("--effort", metavar="WORD", help="reasoning effort, such as low or high")
 
 
 def _scope_options(group: Group) -> None:
@@ -310,7 +312,7 @@ def count(text: str) -> int:
     if len(text) > _DIGITS and text.isdecimal():
         raise argparse.ArgumentTypeError(f"a number of {len(text):,} digits is too large")
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"must be a whole number ≥ 1, not {text!r}")
     return int(text)
 
 

@@ -305,7 +305,7 @@ class MeantAsSubcommand(StartError):
 
 
 def _elsewhere(word: str) -> MeantAsSubcommand:
-    return MeantAsSubcommand(f"{word} is not a subcommand here, nothing was sent: {WORDS[word]}.", word)
+    return MeantAsSubcommand(f"No such subcommand: {word}. Nothing was sent; {WORDS[word]}.", word)
 
 
 def is_root() -> bool:
@@ -345,7 +345,7 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
             raise UsageError('-p needs a message: swecli -p "what to do"')
         from swecli.headless.run import start_failed
 
-        error = StartError("no message, and standard input is empty; nothing to do", ExitCode.BAD_INPUT)
+        error = StartError("Nothing to send: pass a message or pipe text.", ExitCode.BAD_INPUT)
         start_failed(options.output_format, error)
         raise error
     return options

@@ -65,9 +65,13 @@ def replay_session(arguments: Sequence[str]) -> int:
         recording = _recording(store, chosen.session or _newest(store, folder))
     from swecli.lab.replay import replay
     from swecli.lab.report import document, svg
+    from swecli.lab.strategies import LEAST_REQUESTS
 
     if recording.skipped:
         complain(f"warning: skipped {recording.skipped:,} unreadable events of the session")
+    if recording.requests < LEAST_REQUESTS:
+        count = plural(recording.requests, "request")
+        complain(f"warning: with {count} this session is too short to learn from; that takes {LEAST_REQUESTS}")
     results = asyncio.run(replay(recording, strategies))
     names = ["recorded", *(strategy.name for strategy in strategies)]
     if chosen.plot is not None:
@@ -103,7 +107,7 @@ def tune(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
     from swecli.lab.replay import NotReplayable, Recording, replay
-    from swecli.lab.strategies import GRID, Tried, propose, worth_replaying
+    from swecli.lab.strategies import GRID, LEAST_REQUESTS, Tried, propose, worth_replaying
 
     strategies = _strategies(("current", *GRID), folder)
     recordings: list[Recording] = []
@@ -115,7 +119,8 @@ def tune(arguments: Sequence[str]) -> int:
                 continue
     recordings = worth_replaying(recordings)
     if not recordings:
-        raise StartError("No session of this folder is long enough to learn from.", ExitCode.BAD_INPUT)
+        least = f"that takes {LEAST_REQUESTS} requests"
+        raise StartError(f"No session of this folder is long enough to learn from; {least}.", ExitCode.BAD_INPUT)
     runs = [asyncio.run(replay(recording, strategies))[1:] for recording in recordings]
     tried = [
         Tried.of(strategy.name, results) for strategy, results in zip(strategies, zip(*runs, strict=True), strict=True)

@@ -75,4 +75,4 @@ def keep_model(options: LaunchOptions, ref: str) -> str:
         if origin is not None and origin.layer not in ("default", "user"):
             raise ValueError(f"{origin} sets {loaded.settings.model.name} for new sessions.")
     path = remember("model.name", ref)
-    return f"Now your default ({path}); use -m for one run."
+    return f"Saved as default ({path}); -m overrides it."

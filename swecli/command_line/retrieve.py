@@ -24,7 +24,7 @@ def retrieve(arguments: Sequence[str]) -> int:
     """``swecli retrieve TEXT``, or with ``--batch`` JSON lines of ``root`` and ``text`` from standard input."""
     parser = Parser(
         prog="swecli retrieve",
-        description=("List the files a text names or is about, from an index; sends nothing to a model."),
+        description=("Find the files that match a text, from an index; sends nothing to a model."),
     )
     parser.add_argument("text", nargs="*", metavar="TEXT", help="a task, an issue, a stack trace")
     parser.add_argument("--json", action="store_true", help="for scripts: the whole ranking")

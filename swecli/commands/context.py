@@ -170,9 +170,7 @@ def _nothing_to_gain(plan: CompactionPlan | None, session: Session) -> CommandRe
         return CommandResult.text("Nothing to compact yet.")
     messages = plural(session.view.conversation.active, "message")
     part = f"{number(conversation_tokens(budget))} of {plural(budget.used, 'token')}"
-    return CommandResult.text(
-        f"Nothing to compact yet: a compaction would hardly shorten the conversation ({messages}, {part})."
-    )
+    return CommandResult.text(f"Nothing to compact yet: little to gain ({messages}, {part}).")
 
 
 def _sent(session: Session, command: Compact) -> CommandResult:
@@ -616,7 +614,7 @@ async def _run_recall(session: Session, arguments: str) -> CommandResult:
     if found.is_error:
         return CommandResult.text(found.text, "error")
     if found.text == NOTHING_RECALLED:
-        return CommandResult.text("Nothing that left the context matches. /find searches the transcript.", "dim")
+        return CommandResult.text("No match among removed items. /find searches everything.", "dim")
     return CommandResult.text(found.text.replace(_FOR_THE_MODEL, "/recall with an id shows one in full."))
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
 MODE_MEANINGS: dict[Mode, str] = {
-    "default": "reads the workspace, asks before anything else",
+    "default": "reads freely, asks before everything else",
     "accept-edits": "file edits are accepted, commands still ask",
     "plan": "read-only, nothing will be changed",
     "auto": "like accept-edits; sandboxed commands run unasked",

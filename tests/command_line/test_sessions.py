@@ -260,6 +260,6 @@ def test_an_export_of_a_log_says_if_several_sessions_are_meant(
     one, two = place.session("one"), place.session("two")
     assert dispatch(["logs", "export", one[:4]]) == 42
     told = capsys.readouterr().err
-    assert "Several sessions start with" in told
+    assert "Ambiguous id" in told
     assert one in told
     assert two in told

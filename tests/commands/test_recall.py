@@ -60,4 +60,4 @@ async def test_where_nothing_matches_the_user_is_told_where_else_to_look() -> No
     session = CommandSession()
     session.command_tools = RecallTool()
     said = await session.slash("/recall unheard")
-    assert said == "Nothing that left the context matches. /find searches the transcript."
+    assert said == "No match among removed items. /find searches everything."

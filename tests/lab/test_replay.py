@@ -155,7 +155,7 @@ def test_settings_are_proposed_and_not_written(base: Path, capsys: pytest.Captur
         (["replay", "--strategy", "agent.compact_trigger=7"], "agent.compact_trigger"),
         (["replay", "--strategy", "agent.nothing=7"], "agent.nothing"),
         (["replay", "--strategy", "nothing.at_all=7"], "nothing"),
-        (["tune", "--sessions", "0"], "at least 1"),
+        (["tune", "--sessions", "0"], "whole number"),
     ],
 )
 def test_what_makes_no_sense_is_refused(base: Path, arguments: list[str], said: str) -> None:

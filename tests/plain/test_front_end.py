@@ -511,5 +511,5 @@ async def test_a_piped_line_that_would_quit_by_hand_is_a_message() -> None:
 
 async def test_the_mode_is_shown_without_a_screen_to_pick_it() -> None:
     _, said = await play("/mode\n")
-    line = "The mode is default: reads the workspace, asks before anything else."
+    line = "The mode is default: reads freely, asks before everything else."
     assert f"{line} /mode accept-edits or plan or auto selects another." in said

@@ -530,7 +530,7 @@ class ApprovalSettings(Section):
     """Calls that run without approval. The permission decision defines the grammar of the rules."""
 
     mode: Mode = "default"
-    """default: reads the workspace, asks before anything else; accept-edits: file edits are accepted, commands still
+    """default: reads freely, asks before everything else; accept-edits: file edits are accepted, commands still
     ask; plan: read-only, nothing will be changed; auto: like accept-edits, and sandboxed commands run unasked."""
     allow: tuple[str, ...] = ()
     """Rules for calls that run without approval, such as Bash(npm test *)."""

@@ -220,7 +220,7 @@ def _unseen(before: _Known, now: _Known, cleared: bool, idle: float) -> PrefixCh
         return PrefixChange("settings", f"the effort changed from {old} to {new}", EFFORT)
     if idle:
         return PrefixChange("expired", f"the cache expired: {_minutes(idle)} between two requests")
-    return PrefixChange("provider", "the provider did not find the prompt in its cache, for an unknown reason")
+    return PrefixChange("provider", "cause unknown")
 
 
 def _fresh_share(watched: WatchedRequest, before: Sequence[Message]) -> float:

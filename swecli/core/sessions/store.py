@@ -277,7 +277,7 @@ def find_session(connection: sqlite3.Connection, name: str) -> SessionInfo:
         raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists the stored ones.")
     if len(found) > 1:
         more = ", ".join(found[:5])
-        raise SeveralSessions(f"Several sessions start with {name!r}: {more}. Type more of the id.")
+        raise SeveralSessions(f"Ambiguous id {name!r} ({more}): add more characters.")
     return _info(connection.execute(f"SELECT {_COLUMNS} FROM sessions s WHERE s.id = ?", (found[0],)).fetchone())
 
 

@@ -159,7 +159,7 @@ BREAKS: dict[str, tuple[Callable[[Talk], None], str, str]] = {
     "rewound": (rewind, "rewind", "rewound"),
     "item dropped": (drop, "edit", "edited"),
     "expired": (wait, "expired", "7 minutes"),
-    "lost by the provider": (lose, "provider", "unknown reason"),
+    "lost by the provider": (lose, "provider", "cause unknown"),
 }
 
 

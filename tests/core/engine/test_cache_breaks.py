@@ -171,7 +171,7 @@ async def an_item_is_dropped(world: World, b: Bench) -> Broken:
 
 async def the_provider_forgets(world: World, b: Bench) -> Broken:
     world.cache.forget()
-    return Broken("provider", "for an unknown reason")
+    return Broken("provider", "cause unknown")
 
 
 BREAKS: dict[str, tuple[Break, Sequence[str]]] = {

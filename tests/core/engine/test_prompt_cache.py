@@ -105,7 +105,7 @@ text = "After the undo."
         causes = [body.cause for body in b.bodies(CacheBreak)]
         assert [cause.split(":")[0] for cause in causes] == [
             "the cache expired",
-            "the provider did not find the prompt in its cache, for an unknown reason",
+            "cause unknown",
             "the conversation was compacted",
             "a compaction was undone",
         ]

@@ -34,7 +34,7 @@ class Loss(Struct, frozen=True):
 
     @property
     def count(self) -> str:
-        """ "36 files git does not know"; empty if not counted."""
+        """ "36 untracked files"; empty if not counted."""
         if not self.what:
             return ""
         if not self.whole and not self.files:
@@ -48,12 +48,12 @@ class Loss(Struct, frozen=True):
         if not self.unknown:
             return files
         if self.unknown == self.files:
-            return f"{files} git does not know"
+            return f"{least}{plural(self.files, 'untracked file')}"
         return f"{files}, {self.unknown:,} of them unknown to git"
 
     @property
     def clause(self) -> str:
-        """ "deletes 36 files git does not know"; empty if not counted."""
+        """ "deletes 36 untracked files"; empty if not counted."""
         return f"{self.what} {self.count}" if self.what else ""
 
     def line(self, unrestorable: str) -> str:

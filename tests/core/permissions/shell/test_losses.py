@@ -52,16 +52,16 @@ def decided(command: str, work: Path) -> Decision:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        ("rm -rf out", "deletes 3 files git does not know; /undo restores them"),
+        ("rm -rf out", "deletes 3 untracked files; /undo restores them"),
         ("rm -rf src", "deletes 5 files, 1 of them unknown to git; /undo restores them"),
         ("rm -f src/*", "deletes 5 files, 1 of them unknown to git; /undo restores them"),
         ("rm -rf src/0.py", "deletes 1 file; /undo restores it"),
         ("find . -name '*.py' -delete", "deletes some of 38 files; /undo restores them"),
-        ("find out -delete", "deletes 3 files git does not know; /undo restores them"),
-        ("git clean -f", "deletes 1 file git does not know; /undo restores it"),
-        ("git clean -fdx", "deletes 5 files git does not know; /undo restores them"),
-        ("git clean -fdX", "deletes 4 files git does not know; /undo restores them"),
-        ("git clean -fx -- src", "deletes 1 file git does not know; /undo restores it"),
+        ("find out -delete", "deletes 3 untracked files; /undo restores them"),
+        ("git clean -f", "deletes 1 untracked file; /undo restores it"),
+        ("git clean -fdx", "deletes 5 untracked files; /undo restores them"),
+        ("git clean -fdX", "deletes 4 untracked files; /undo restores them"),
+        ("git clean -fx -- src", "deletes 1 untracked file; /undo restores it"),
         ("git checkout -- .", "discards changes in 1 file; /undo restores it"),
         ("git checkout .", "discards changes in 1 file; /undo restores it"),
         ("git checkout src", "discards changes in 1 file; /undo restores it"),
@@ -72,7 +72,7 @@ def decided(command: str, work: Path) -> Decision:
         ("git stash drop", "/undo can't restore the stash"),
         ("git push --force", "/undo can't restore the remote"),
         ("echo x > src/1.py", "overwrites 1 file; /undo restores it"),
-        ("rm -rf out && git push -f", "deletes 3 files git does not know; /undo can't restore the remote"),
+        ("rm -rf out && git push -f", "deletes 3 untracked files; /undo can't restore the remote"),
         ("psql -c 'drop table users'", "/undo can't restore the database"),
     ],
 )
@@ -123,9 +123,9 @@ def test_nothing_is_claimed_of_what_is_not_counted(work: Path) -> None:
 
 def test_what_can_not_be_restored_is_named() -> None:
     loss = Loss("deletes", 36, 36, paths=("/w/a",))
-    assert loss.line("") == "deletes 36 files git does not know; /undo restores them"
+    assert loss.line("") == "deletes 36 untracked files; /undo restores them"
     assert loss.line("node_modules (generated folder)") == (
-        "deletes 36 files git does not know; /undo can't restore node_modules (generated folder)"
+        "deletes 36 untracked files; /undo can't restore node_modules (generated folder)"
     )
     both = merged((loss, Loss(beyond="the database")))
     assert both is not None

@@ -143,7 +143,7 @@ def test_what_is_kept_does_not_ask(work: ShellWorkspace, command: str) -> None:
 def test_the_members_that_replace_something_are_counted(work: ShellWorkspace) -> None:
     decision = work.decide("tar xf a.tar", work.policy(restores=lambda paths, command: False))
     assert decision.loss is not None
-    assert decision.loss.line("them") == "overwrites 2 files git does not know; /undo can't restore them"
+    assert decision.loss.line("them") == "overwrites 2 untracked files; /undo can't restore them"
     assert [path.removeprefix(f"{work.root}/") for path in decision.loss.paths] == ["README.md", "src/README.md"]
 
 
@@ -202,15 +202,15 @@ def test_the_question_of_another_mode_still_warns(work: ShellWorkspace) -> None:
     decision = work.decide("cp a README.md", work.policy(restores=lambda paths, command: True))
     assert decision.outcome == "ask"
     assert decision.loss is not None
-    assert decision.loss.line("") == "overwrites 1 file git does not know; /undo restores it"
+    assert decision.loss.line("") == "overwrites 1 untracked file; /undo restores it"
     assert (decision.counted, decision.told, decision.offers) == (True, True, ("Bash(cp a README.md)",))
 
 
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        ("rsync -av --delete src/ copy/", "deletes 2 files git does not know"),
-        ("rsync -a --delete src copy", "deletes 1 file git does not know"),
+        ("rsync -av --delete src/ copy/", "deletes 2 untracked files"),
+        ("rsync -a --delete src copy", "deletes 1 untracked file"),
         ("rsync -a --delete --exclude=x src/ copy/", None),
         ("rsync -a --delete src/ none/", None),
         ("rsync -d --delete src/ copy/", None),
