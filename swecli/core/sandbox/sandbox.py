@@ -88,7 +88,7 @@ class Sandbox:
         self._settling = threading.Lock()
         self._running = 0
         self._tidying: threading.Timer | None = None
-        self._surveyor = Surveyor(workspace.roots, workspace.home, secret_names(workspace.own_names))
+        self._surveyor = Surveyor(workspace.roots, workspace.home, partial(secret_names, workspace.own_names))
         self._sockets: tuple[str, ...] = ()
         """Sockets masked last."""
         self._guard = Guard(folders.state / "sandbox" / workspace.key, self._surveyor)

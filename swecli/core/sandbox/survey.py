@@ -8,7 +8,7 @@ import os
 import posixpath
 import stat
 import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -82,8 +82,8 @@ class Surveyor:
     of which can't be forged; the link counts of files outside packages and the content of control files are read each
     time."""
 
-    def __init__(self, roots: Sequence[str], home: str, names: SecretNames | None = None) -> None:
-        """``names`` are those of secrets; None looks for none."""
+    def __init__(self, roots: Sequence[str], home: str, names: Callable[[], SecretNames] | None = None) -> None:
+        """``names`` gives those of secrets, which a start need not wait for; None looks for none."""
         self._names = names
         self._rules = NO_READ_RULES
         self._ruled: dict[str, tuple[_Folder, tuple[str, ...]]] = {}
@@ -193,7 +193,11 @@ class Surveyor:
             if known is not None and known.stamp == stamp:
                 return known
             now = time.time_ns()
-            folder = _listed(path, root, stamp, root or top, self._names) if stat.S_ISDIR(state.st_mode) else None
+            folder = (
+                _listed(path, root, stamp, root or top, self._names and self._names())
+                if stat.S_ISDIR(state.st_mode)
+                else None
+            )
         except OSError:
             return None
         if folder is not None and not 0 < state.st_ctime_ns < now - _SETTLED:

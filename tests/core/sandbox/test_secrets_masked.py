@@ -75,7 +75,7 @@ def test_what_rules_keep_from_being_read_is_masked(grounds: Grounds) -> None:
 
 def test_the_users_own_names_count(grounds: Grounds) -> None:
     names = secret_names(("*.vault", "!server.pem"))
-    found = Surveyor((str(grounds.work),), "", names).survey().secrets
+    found = Surveyor((str(grounds.work),), "", lambda: names).survey().secrets
     assert f"{grounds.work}/own.vault" in found
     assert f"{grounds.work}/server.pem" not in found
     assert f"{grounds.work}/id_rsa" in found
