@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -418,6 +419,17 @@ async def _compare(
     return await asyncio.to_thread(brought, name, before, after, old, new)
 
 
+CACHES: Mapping[str, str] = MappingProxyType(
+    {
+        "MYPY_CACHE_DIR": "mypy",  # a plug-in of pylsp runs mypy, which otherwise writes into the project
+        "RUFF_CACHE_DIR": "ruff",
+        "PYTHONPYCACHEPREFIX": "pycache",
+    }
+)
+"""Variables that name caches which would be in the project, and their places in the private temporary folder of a
+contained server."""
+
+
 async def _start_command(program: Program, root: Path, around: Surroundings) -> Command:
     """The command to start a server.
 
@@ -434,6 +446,8 @@ async def _start_command(program: Program, root: Path, around: Surroundings) -> 
         raise ServerEnded(f"the sandbox is {around.sandbox.state.text}")
     environment = {**around.environment, **(launch.environment if launch is not None else around.environment)}
     folder = environment.get("TMPDIR") or "/tmp"
+    if launch is not None:  # it may not write in the project, and some servers report nothing without a cache
+        environment |= {name: f"{folder}/{place}" for name, place in CACHES.items()}
     environment |= {name: value.replace("${TMPDIR}", folder) for name, value in server.env.items()}
     return Command((program.path, *server.command[1:]), root, environment, launch)
 

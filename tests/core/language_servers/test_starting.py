@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from swecli.core.language_servers import project_server
+from swecli.core.language_servers.definitions import Surroundings
 from swecli.core.language_servers.peer import Command, Peer
 from swecli.core.language_servers.project_server import FileSnapshot
 from swecli.core.sandbox.launch import Launch
 from swecli.core.sandbox.plan import Plan
+from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.workspace.server_log import ServerLog
+from tests.core.language_servers.support import unkind
 
 
 def test_a_link_that_leads_nowhere_hides_no_other_file(tmp_path: Path) -> None:
@@ -43,3 +48,20 @@ async def test_a_start_that_is_cancelled_ends_its_sandbox(tmp_path: Path, monkey
     for descriptor in (reader, writer):
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)
+
+
+async def test_a_contained_server_has_private_places_for_its_caches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = Launch("bwrap", Plan((), (), (), ""), (), environment={"TMPDIR": "/private"})
+
+    async def begun(_begin: object) -> Launch:
+        return launch
+
+    monkeypatch.setattr(project_server, "begun", begun)
+    around = Surroundings(tmp_path, (tmp_path,), {"MYPY_CACHE_DIR": "/of/the/user"}, Sandbox.none())
+    contained = await project_server._start_command(unkind(), tmp_path, around)
+    assert contained.environment["MYPY_CACHE_DIR"] == "/private/mypy"
+    assert contained.environment["RUFF_CACHE_DIR"] == "/private/ruff"
+    free = replace(unkind(), server=replace(unkind().server, sandboxed=False))
+    assert (await project_server._start_command(free, tmp_path, around)).environment == around.environment
