@@ -390,7 +390,7 @@ def context_text(view: SessionView) -> str:
 
 def _scratchpad(text: str) -> str:
     tokens = PieceEstimator().count(text)
-    return f"The scratchpad ends each request: about {plural(tokens, 'token')}." if text else ""
+    return f"The scratchpad has about {plural(tokens, 'token')}." if text else ""
 
 
 def rules_text(rules: Sequence[RuleReport]) -> str:
@@ -441,9 +441,16 @@ def _thresholds(budget: Budget) -> str:
 def conversation_text(conversation: Conversation) -> str:
     active, total, summaries = conversation.active, conversation.total, conversation.summaries
     age = "" if conversation.oldest_age is None else f" The oldest is {span(conversation.oldest_age)} old."
+    also = f"{age} {thoughts_text(conversation.thoughts, conversation.dead)}".rstrip()
     if not summaries and active == total:
-        return f"{plural(total, 'message')} in the conversation.{age}"
-    return f"{plural(active, 'active message')} of {number(total)}, {plural(summaries, 'summary')}.{age}"
+        return f"{plural(total, 'message')} in the conversation.{also}"
+    return f"{plural(active, 'active message')} of {number(total)}, {plural(summaries, 'summary')}.{also}"
+
+
+def thoughts_text(alive: int, dead: int) -> str:
+    """Sentence on the model's thoughts; empty without any."""
+    left_out = f", {number(dead)} left out because what they followed has changed" if dead else ""
+    return f"{plural(alive, 'thought')} of the model alive{left_out}." if alive or dead else ""
 
 
 async def _run_wire(session: Session, arguments: str) -> CommandResult:

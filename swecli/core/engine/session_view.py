@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.forecast import Forecast, draft_tokens, forecast
-from swecli.core.context_management.ledger import Entry
+from swecli.core.context_management.ledger import Entry, is_statement
 from swecli.core.context_management.projection import project
+from swecli.core.context_management.thoughts import sent_thoughts
 from swecli.core.engine.plan import Plans, ProposedPlan
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, MemoryOptions, Services
@@ -49,6 +50,10 @@ class Conversation(Struct, frozen=True):
     total: int = 0
     summaries: int = 0
     oldest_age: float | None = None
+    thoughts: int = 0
+    """Thoughts of the current model that its next request brings back."""
+    dead: int = 0
+    """Thoughts left out because what preceded them has changed."""
 
 
 class SessionView:
@@ -239,11 +244,14 @@ class SessionView:
         ]
         summaries = sum(entry.kind == "summary" for entry in ledger.view)
         dropped = {entry.id for entry in ledger.view if entry.kind == "dropped"}
-        active = sum(message.id not in dropped for message in project(ledger))  # one stays as the environment
+        messages, told = project(ledger), {entry.id for entry in shown if is_statement(entry)}
+        active = sum(message.id not in dropped | told for message in messages)  # one stays as the environment
         hidden = _messages(ledger.entries.values()) - _messages(shown)
         since = min((entry.created for entry in shown), default=None)
         age = None if since is None else max(0.0, self._services.clock() - since)
-        return Conversation(active, active - summaries + len(hidden), summaries, age)
+        model = self.model.name if self.model is not None else ""
+        alive, dead = len(sent_thoughts(messages, model)), len(ledger.dead_thoughts())
+        return Conversation(active, active - summaries + len(hidden), summaries, age, alive, dead)
 
     @property
     def project(self) -> ProjectIndex | None:
@@ -301,5 +309,5 @@ class SessionView:
 
 
 def _messages(entries: Iterable[Entry]) -> set[tuple[str, bool]]:
-    """Messages that contain the entries; each result is its own."""
-    return {(entry.message, entry.kind == "result") for entry in entries}
+    """Messages that contain the entries; each result is its own, and swecli's statements are none."""
+    return {(entry.message, entry.kind == "result") for entry in entries if not is_statement(entry)}

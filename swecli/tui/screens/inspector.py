@@ -408,6 +408,9 @@ class Inspector(Board):
         parts.append(f"compacted {compacted}×" if compacted else "not compacted")
         if told.summaries:
             parts.append(plural(told.summaries, "summary"))
+        if told.thoughts or told.dead:
+            lost = f", {told.dead:,} left out" if told.dead else ""
+            parts.append(f"{plural(told.thoughts, 'thought')} alive{lost}")
         if told.oldest_age is not None:
             parts.append(f"oldest {_age(told.oldest_age)}")
         return parts
