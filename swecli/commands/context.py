@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -279,6 +279,10 @@ VERBS: Mapping[str, Action] = {
 }
 
 
+LATER: Final = "later"
+"""The word behind the ids with which changes wait for the next compaction."""
+
+
 async def _run_context(session: Session, arguments: str) -> CommandResult:
     await session.start_settled()
     verb, _, rest = arguments.strip().partition(" ")
@@ -290,7 +294,10 @@ async def _run_context(session: Session, arguments: str) -> CommandResult:
         case "text":
             return CommandResult.text(whole_text(session))
         case word if word in VERBS and rest.split():
-            session.send(ChangeContext(tuple(ContextChange(VERBS[word], name) for name in rest.split())))
+            names = rest.split()
+            later = len(names) > 1 and names[-1] == LATER
+            changes = tuple(ContextChange(VERBS[word], name) for name in (names[:-1] if later else names))
+            session.send(ChangeContext(changes, later))
             return CommandResult()
         case word if word in VERBS or word == "show":
             return CommandResult.text(f"/context {word} needs an id; /context items lists them.", "warning")

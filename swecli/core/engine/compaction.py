@@ -51,6 +51,7 @@ from swecli.core.protocol.events import (
     CompactionStarted,
     CompactionUndone,
     ContextEdited,
+    ContextEditPlanned,
     ContextMeasured,
     FileRead,
     ItemCompleted,
@@ -64,6 +65,7 @@ from swecli.core.protocol.events import (
     ViewEntry,
 )
 from swecli.core.protocol.messages import Message, Usage
+from swecli.figures import plural
 
 FREE = "Free space without a model"
 SUMMARISE = "Compact with a summary"
@@ -554,6 +556,12 @@ class Compactions:
         if not done.changes_anything:
             self._notice("Nothing was changed: the items already have this state.")
             return
+        if wish.later:
+            planned = {change.id: change for change in (*recorder.state.planned, *wish.changes)}
+            recorder.emit(ContextEditPlanned(tuple(planned.values())))
+            waiting = plural(len(planned), "change")
+            self._notice(f"{waiting} will be made with the next compaction (/compact, or when the context is full).")
+            return
         too_much = self._does_not_fit(done.view, client)
         if too_much:
             self._notice(f"Nothing was changed: {too_much}", "warning")
@@ -610,8 +618,29 @@ class Compactions:
                 self._recorder.emit(FileRead(file.file, file.sha256, 1, file.lines, item))
         detail = f"{result.before_tokens:,} -> {result.after_tokens:,} tokens ({', '.join(result.strategies_run)})"
         self._recorder.emit(ItemCompleted(item, "ok", detail=detail))
+        self._make_planned_changes(client)
         self.measure(client)
         self.snapshots.save_soon(client)
+
+    def _make_planned_changes(self, client: ModelClient) -> None:
+        """Make the user's changes that waited for a compaction, as far as their items are still in view."""
+        recorder, ledger = self._recorder, self._recorder.ledger
+        if not recorder.state.planned:
+            return
+        here = {entry.id for entry in ledger.view}
+        wanted = [change for change in recorder.state.planned if change.id in here]
+        recorder.emit(ContextEditPlanned())
+        sizes = EntrySizes(self._services.context.monitor, client.info)
+        done = edited(ledger, wanted, sizes)
+        if done.refusals:
+            possible = [change for change in wanted if all(change != refusal.change for refusal in done.refusals)]
+            done = edited(ledger, possible, sizes)
+        if done.changes_anything and not done.refusals and not self._does_not_fit(done.view, client):
+            before, after = (
+                self._services.context.measure(project(ledger, view), client.info).used
+                for view in (ledger.view, done.view)
+            )
+            recorder.emit(ContextEdited(done.made, done.entries, done.pinned, done.unpinned, before, after))
 
     def _end(self, item: str, status: ItemStatus, reason: str) -> None:
         self._recorder.emit(CompactionFailed(item, reason))

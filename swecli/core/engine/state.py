@@ -22,7 +22,9 @@ from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionRedone,
     CompactionUndone,
+    ContextChange,
     ContextEdited,
+    ContextEditPlanned,
     ContextMeasured,
     ContextRestored,
     ContextSuggested,
@@ -274,6 +276,8 @@ class SessionState(Struct):
     last_used: dict[str, int] = field(default_factory=dict[str, int])
     """Sequence number of the newest call of each tool."""
     offered: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
+    planned: tuple[ContextChange, ...] = ()
+    """Changes of the context that wait for the next compaction."""
     announced: dict[str, str] = field(default_factory=dict[str, str])
     """The note that announced each offered tool in the conversation, if one did."""
     """Tools that the model sees besides swecli's own, in the order of its list. Not to be changed."""
@@ -417,6 +421,8 @@ class SessionState(Struct):
             case ContextSuggested():
                 self.suggestion = body
                 self.suggested.setdefault(body.kind, {})[body.cause] = body.count
+            case ContextEditPlanned(changes=changes):
+                self.planned = changes
             case ContextEdited(changes=changes):
                 if now is not None and now.changes == changes:
                     self.taken_up = now

@@ -170,10 +170,12 @@ class ApplyPlan(Tagged, frozen=True, tag="apply_plan"):
 
 
 class ChangeContext(Tagged, frozen=True, tag="change_context"):
-    """Pin, drop, offload or restore items of the conversation; all changes apply, or none."""
+    """Pin, drop, offload or restore items of the conversation; all changes apply, or none. ``later``: with the next
+    compaction, which rewrites the conversation anyway."""
 
     type: ClassVar[Literal["change_context"]] = "change_context"
     changes: tuple[ContextChange, ...]
+    later: bool = False
 
 
 class UndoFiles(Tagged, frozen=True, tag="undo_files"):

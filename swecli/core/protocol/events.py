@@ -125,6 +125,12 @@ class ContextEdited(Tagged, frozen=True, tag="context_edited"):
     tokens_after: int = 0
 
 
+class ContextEditPlanned(Tagged, frozen=True, tag="context_edit_planned"):
+    """Changes that wait for the next compaction, all of them; none once they were made."""
+
+    changes: tuple[ContextChange, ...] = ()
+
+
 RotKind = Literal["contradiction", "reverted", "failing", "reread", "stale", "summaries", "repeated"]
 """Sign of a degrading conversation: contradicting demands; edits that were reverted; a command that keeps failing the
 same way; an unchanged file that was reread; old, unused results; a summary of a summary; a demand that the user
@@ -987,6 +993,7 @@ Body = (
     | CompactionUndone
     | CompactionRedone
     | ContextEdited
+    | ContextEditPlanned
     | ContextSuggested
     | ItemsOffloaded
     | ContextRestored

@@ -253,6 +253,8 @@ class Inspector(Board):
             self.typing = True
         elif action == "apply_changes":
             self._apply()
+        elif action == "delay_changes":
+            self._apply(later=True)
         elif action == "discard_changes":
             self.list.staged.clear()
         else:
@@ -268,7 +270,7 @@ class Inspector(Board):
             self.list.staged.pop(refusal.change.id, None)
         return effect.refusals[0].reason
 
-    def _apply(self) -> None:
+    def _apply(self, *, later: bool = False) -> None:
         if not self.list.staged:
             *keys, last = (self.keymap.shown(name) for name in _ACTIONS)
             self._flash(f"Nothing staged: use {', '.join(keys)} or {last} first")
@@ -276,10 +278,11 @@ class Inspector(Board):
             self._flash("A turn is running; apply your changes when it ends")
         else:
             changes = self.list.changes
-            self._send(ChangeContext(changes))
+            self._send(ChangeContext(changes, later))
             self.list.staged.clear()
             self._look()
-            self._flash(f"{plural(len(changes), 'change')} applied")
+            done = "will be made with the next compaction" if later else "applied"
+            self._flash(f"{plural(len(changes), 'change')} {done}")
 
     def _open(self) -> None:
         item = self.list.chosen
@@ -476,7 +479,8 @@ class Inspector(Board):
 
     def _foot(self, width: int, palette: Palette) -> list[Line]:
         rule = text_line(("─" * width, palette.rule))
-        shown = {name: self.keymap.shown(name) for name in (*_ACTIONS, "apply_changes", "discard_changes")}
+        staged = ("apply_changes", "delay_changes", "discard_changes")
+        shown = {name: self.keymap.shown(name) for name in (*_ACTIONS, *staged)}
         keys = [
             (shown["pin"], "pin"),
             (shown["drop"], "drop"),
@@ -488,7 +492,9 @@ class Inspector(Board):
             (self.keymap.shown("sort_items"), "sort"),
         ]
         if self.list.staged:
-            keys[:0] = [(shown["apply_changes"], "apply"), (shown["discard_changes"], "discard")]
+            effect = self._effect_now()
+            wait = [(shown["delay_changes"], "wait for a compaction")] if effect is not None and effect.thoughts else []
+            keys[:0] = [(shown["apply_changes"], "apply"), *wait, (shown["discard_changes"], "discard")]
         leave = "discards" if self.list.staged else "clears" if self.words else "closes"
         foot = self.keys_foot(keys, ("esc", leave), width, palette)
         return [rule, fit(self._effect_line(width, palette), width), foot]

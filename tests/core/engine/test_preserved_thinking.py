@@ -29,6 +29,7 @@ from swecli.core.protocol.events import (
     CompactionUndone,
     ContextChange,
     ContextEdited,
+    ContextEditPlanned,
     Event,
     ItemStarted,
     ModeChanged,
@@ -234,3 +235,21 @@ async def test_tools_that_a_search_found_join_where_the_conversation_is(tmp_path
         assert server.refused == []
         assert server.rules.lost == []
         assert server.rules.thoughts == sum(range(7))
+
+
+async def test_an_edit_that_waits_for_a_compaction_costs_nothing_until_then(tmp_path: Path) -> None:
+    with strict(steps(5, SUMMARY)) as server:
+        async with session(server, tmp_path) as b:
+            for number in range(3):
+                b.gates.outputs |= {f"{name}{number}": f"line of {name}\n" * 2_000 for name in "ab"}
+                await b.say(f"turn {number}")
+            newest = [body.item for body in b.bodies(ItemStarted) if body.kind == "user"][-1]
+            b.send(ChangeContext((ContextChange("pin", newest),), later=True))
+            await until(lambda: bool(b.bodies(ContextEditPlanned)))
+            assert not b.bodies(ContextEdited)
+            assert (await b.say("go on")).outcome == "done"
+            sound(server, came_back(4))
+            b.send(Compact())
+            await until(lambda: bool(b.bodies(ContextEdited)) and not b.session.view.busy)
+            assert [change.id for body in b.bodies(ContextEdited) for change in body.changes] == [newest]
+            assert b.bodies(ContextEditPlanned)[-1].changes == ()
