@@ -90,7 +90,7 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("offload", "o", "replace the item with a reference"),
         ("restore_item", "r", "restore the item in full"),
         ("apply_changes", "a", "apply the choices"),
-        ("delay_changes", "w", "let the choices wait for the next compaction"),
+        ("delay_changes", "l", "let the choices wait for the next compaction"),
         ("discard_changes", "x", "discard the choices"),
         ("sort_items", "s", "sort by order, size, age or last use"),
         ("filter_items", "f", "show only one kind of item; in the cache view, only misses"),

@@ -563,6 +563,9 @@ class Session:
         self._recorder.turn += 1
         item = self._recorder.new_item("u")
         self._recorder.emit(TurnStarted(item, invocation.allow if invocation is not None else ()))
+        todos = self._recorder.state.todos
+        if todos and all(todo.status == "completed" for todo in todos):
+            self._recorder.emit(TodosChanged(()))  # a list that is done says nothing about the next request
         if invocation is not None:
             self._recorder.emit(ItemStarted(item, "user", "command", invocation.title))
         elif isinstance(message, Submit | Queued):

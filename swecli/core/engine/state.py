@@ -365,11 +365,8 @@ class SessionState(Struct):
                 self.jobs[job] = changed
             case SandboxChanged() as sandbox:
                 self.sandbox = sandbox
-            case ToolsChanged(added=added, removed=removed, note=note):
-                kept = {name: tool for name, tool in self.offered.items() if name not in removed}
-                self.offered = kept | {tool.name: tool for tool in added}
-                places = {name: place for name, place in self.announced.items() if name in self.offered}
-                self.announced = places | {tool.name: note for tool in added}
+            case ToolsChanged() as change:
+                self._change_tools(change)
             case PermissionResolved(by="user", choice="once" | "always") as resolved:
                 self._resolve(resolved, event)
                 self.untrusted = ()
@@ -383,6 +380,12 @@ class SessionState(Struct):
                 self.undone = self.undone | paths if direction == "undo" else self.undone - paths
             case _:
                 self._apply_work(event)
+
+    def _change_tools(self, change: ToolsChanged) -> None:
+        kept = {name: tool for name, tool in self.offered.items() if name not in change.removed}
+        self.offered = kept | {tool.name: tool for tool in change.added}
+        places = {name: place for name, place in self.announced.items() if name in self.offered}
+        self.announced = places | {tool.name: change.note for tool in change.added}
 
     def _asks(self, seq: int, model: str, address: str) -> None:
         if not self.models or self.models[-1][1:] != (model, address):

@@ -131,6 +131,8 @@ LATER = {
     "session_started": {"commands"},
     "retry_scheduled": {"unreached"},
     "turn_ended": {"waited", "estimated"},
+    "tools_changed": {"note"},
+    "change_context": {"later"},
     "turn_started": {"allowed"},
     "cache_break": {"kind", "component", "part"},
     "tools_changed": {"note"},
@@ -146,6 +148,18 @@ def without_later(value: Any) -> Any:
         assert all(value.get(name) in (None, "") for name in later)
         return {name: without_later(entry) for name, entry in value.items() if name not in later}
     return [without_later(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _messages(value: object) -> Iterator[dict[str, Any]]:
+    """The messages anywhere in a document."""
+    if isinstance(value, dict):
+        document = cast("dict[str, Any]", value)
+        if "role" in document and "parts" in document:
+            yield document
+        value = list(document.values())
+    if isinstance(value, list):
+        for inner in cast("list[object]", value):
+            yield from _messages(inner)
 
 
 def _results(value: object) -> Iterator[dict[str, Any]]:
@@ -177,6 +191,8 @@ def test_text_of_earlier_versions_is_read_and_written_with_the_same_content(line
         assert found.pop(name) in ("conversation", "", None, [], 0, False)
     for result in _results(found):
         assert result.pop("documents") == []
+    for message in _messages(found):
+        assert message.pop("note") == ""
     for question in found.get("questions", ()) if kind == "body" else ():
         assert not question.pop("closed")
     assert without_later(found) == stored
