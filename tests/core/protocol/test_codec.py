@@ -135,7 +135,6 @@ LATER = {
     "change_context": {"later"},
     "turn_started": {"allowed"},
     "cache_break": {"kind", "component", "part"},
-    "tools_changed": {"note"},
 }
 """Fields that events have got since; they are written with what says nothing."""
 LATER_INSIDE = {"report", "cache_write_1h", "web_searches"}
