@@ -16,6 +16,7 @@ from typing import Literal
 from msgspec import Struct
 
 from swecli.assembly.models import ModelSupply
+from swecli.assembly.services import FILE as CHECKPOINTS
 from swecli.assembly.services import examine_sandbox
 from swecli.assembly.startup import Startup
 from swecli.assembly.storage import DATABASE
@@ -30,7 +31,7 @@ from swecli.core.llm.windows import LOCAL_PROVIDERS, endpoint_of, find_local_ser
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.budget import window_words
 from swecli.core.sessions.database import has_locks
-from swecli.core.sessions.health import health_of, quarantined, rebuild_index, recover, shrink
+from swecli.core.sessions.health import health_of, quarantined, rebuild_index, recover, shrink, shrink_other
 from swecli.core.sessions.losses import loss_sentence
 from swecli.core.sessions.search import FILE as INDEX
 from swecli.core.sessions.search import SearchIndex
@@ -219,7 +220,12 @@ NOTHING_STORED = Repaired("Nothing is stored here.")
 
 
 def _vacuum(paths: Paths, database: Path) -> Repaired:
-    return Repaired(f"Returned {readable_size(shrink(database))} to the disk.") if database.exists() else NOTHING_STORED
+    if not database.exists():
+        return NOTHING_STORED
+    freed = shrink(database)
+    for other in (database.with_name(INDEX), paths.state / "checkpoints" / database.parent.name / CHECKPOINTS):
+        freed += shrink_other(other)
+    return Repaired(f"Returned {readable_size(freed)} to the disk.")
 
 
 def _new_index(paths: Paths, database: Path) -> Repaired:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from swecli.assembly.services import FILE as CHECKPOINTS
 from swecli.assembly.services import move_changes
 from swecli.assembly.storage import DATABASE, changed_at, read_database
+from swecli.core.checkpoints.store import Blobs
 from swecli.core.config.paths import PROJECT_FOLDER, Paths, user_paths, workspace_key
 from swecli.core.config.settings import SessionSettings
 from swecli.core.git import git_facts
@@ -25,7 +26,7 @@ from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, RewindUndone, Rewound
 from swecli.core.protocol.messages import TextPart
 from swecli.core.sessions.database import open_database
-from swecli.core.sessions.health import copy_rows
+from swecli.core.sessions.health import copy_rows, shrink, shrink_other
 from swecli.core.sessions.search import FILE as INDEX
 from swecli.core.sessions.search import SearchIndex, refresh, searched
 from swecli.core.sessions.store import (
@@ -290,15 +291,17 @@ def remove(paths: Paths, database: Path, sessions: Sequence[SessionInfo], *, vac
         if not opened.durable:
             raise SessionError(f"{opened.why_in_memory} Nothing was deleted.")
         store.delete(ids)
-        if vacuum:
-            with suppress(sqlite3.Error), opened.alone() as connection:  # busy elsewhere: left to the next purge
-                connection.execute("VACUUM")
     troubles = list(opened.problems)
     with suppress(sqlite3.Error, OSError):
         if database.with_name(INDEX).exists():
             with closing(SearchIndex(database.with_name(INDEX))) as index:
                 index.forget(ids)
-    troubles += _forget_changes(paths.state / "checkpoints" / database.parent.name / CHECKPOINTS, ids)
+    changes = paths.state / "checkpoints" / database.parent.name / CHECKPOINTS
+    troubles += _forget_changes(changes, ids)
+    if vacuum:
+        for shrinks, file in ((shrink, database), (shrink_other, database.with_name(INDEX)), (shrink_other, changes)):
+            with suppress(sqlite3.Error, OSError):  # busy elsewhere: left to the next purge
+                shrinks(file)
     for log in _logs(sessions):
         try:
             log.unlink(missing_ok=True)
@@ -353,6 +356,7 @@ def _forget_changes(path: Path, ids: Sequence[str]) -> list[str]:
         with closing(sqlite3.connect(path, timeout=2, isolation_level=None)) as connection:
             connection.execute("PRAGMA foreign_keys=ON")
             connection.executemany("DELETE FROM operations WHERE session = ?", [(one,) for one in ids])
+            Blobs(0).sweep(connection)
     except sqlite3.Error as error:
         return [f"Could not write the record of file changes {path} ({error}); it expires by age."]
     return []

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from swecli.assembly.doctor import repair
+from swecli.assembly.services import FILE as CHECKPOINTS
 from swecli.assembly.session_list import DAY
 from swecli.command_line.dispatch import dispatch
 from swecli.command_line.sessions import ACTIONS
+from swecli.core.checkpoints.journal import Change, Origin, begin, record
+from swecli.core.checkpoints.store import ABSENT, SCHEMA, Blobs, Image
 from swecli.core.config.paths import user_paths
-from tests.core.sessions.support import open_store, user_turn
+from swecli.core.sessions.database import open_database
+from swecli.core.sessions.health import size_of
+from tests.core.sessions.support import fact, open_store, user_turn
 from tests.support.closed import closed
 
 Run = Callable[..., tuple[int, str, str]]
@@ -263,3 +271,34 @@ def test_an_export_of_a_log_says_if_several_sessions_are_meant(
     assert "Ambiguous id" in told
     assert one in told
     assert two in told
+
+
+@pytest.mark.parametrize("how", ["purge", "vacuum"])
+def test_the_space_of_deleted_sessions_goes_back_to_the_disk(place: Place, run: Run, how: str) -> None:
+    old, new = place.session("old", days=9), place.session("new")
+    database = place.database()
+    paths = user_paths(os.environ)
+    copies = paths.state / "checkpoints" / database.parent.name / CHECKPOINTS
+    with closing(open_store(database)) as store:
+        store.append([fact(old, seq, os.urandom(2_000).hex()) for seq in range(10, 510)])
+    copies.parent.mkdir(parents=True)
+    with closing(open_database(copies, migrations=SCHEMA)) as rows, rows.write() as connection:
+        operation = begin(connection, Origin(old, 1, "t1", "edit", "a.bin"), 1.0)
+        for number in range(20):
+            content = os.urandom(100_000)
+            digest = sha256(content).hexdigest()
+            assert Blobs(1 << 30).keep(connection, content, digest)
+            record(connection, [Change(operation, f"/w/{number}", ABSENT, Image("file", 0o600, digest))])
+    before = size_of(database), size_of(copies)
+    with closing(open_store(database)) as store, store.database.write() as connection:
+        connection.execute("UPDATE sessions SET updated = 1 WHERE id = ?", (old,))
+    if how == "purge":
+        assert "1 session deleted" in run("purge", "--older-than", "2")[1]
+    else:
+        assert run("delete", old)[0] == 0
+        assert size_of(copies) > before[1] // 2
+        out = repair("vacuum", paths, place.folder).text
+        assert "Returned 4." in out or "Returned 3." in out, out
+    assert place.ids() == [new]
+    assert size_of(database) < before[0] // 4
+    assert size_of(copies) < before[1] // 4

@@ -19,7 +19,7 @@ _DAMAGED = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _ERROR_CODE = lazy_pattern(r"error code=(\d+)")
 _SCHEMA = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'index')"
 
-_PLAUSIBLE = 1_000
+_PLAUSIBLE = 10_000
 """How far a later version's number may be above the known ones; more is damage."""
 
 Schema = dict[tuple[str, str], str]

@@ -12,7 +12,15 @@ from msgspec import Struct
 
 from swecli.core.atomic_text import ASIDE
 from swecli.core.sessions.damage import is_damage
-from swecli.core.sessions.database import LOOKED_AT, SIDE_FILES, Database, open_database, read_only
+from swecli.core.sessions.database import (
+    BUSY_SECONDS,
+    LOOKED_AT,
+    SIDE_FILES,
+    Database,
+    has_locks,
+    open_database,
+    read_only,
+)
 from swecli.core.sessions.losses import Loss, losses
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.search import FILE as INDEX
@@ -43,7 +51,7 @@ class Health(Struct, frozen=True):
 
 def health_of(path: Path) -> Health:
     """Read and check the whole file. Changes nothing; may take seconds for a large one."""
-    size = sum(one.stat().st_size for suffix in SIDE_FILES if (one := Path(f"{path}{suffix}")).exists())
+    size = size_of(path)
     try:
         with closing(read_only(path)) as connection:
             verdict = str(connection.execute("PRAGMA integrity_check(3)").fetchone()[0])
@@ -63,17 +71,40 @@ def quarantined(path: Path) -> Sequence[Path]:
     return sorted(found)
 
 
+def size_of(path: Path) -> int:
+    """Bytes of a database with its side files; 0 if there is none."""
+    return sum(file.stat().st_size for suffix in SIDE_FILES if (file := Path(f"{path}{suffix}")).exists())
+
+
 def shrink(path: Path) -> int:
-    """Free the space of deleted data. Returns the bytes.
+    """Free the space of deleted data in a session database. Returns the bytes.
 
     Raises:
         sqlite3.Error: the disk is full, or another process has a lock; nothing was changed.
     """
-    before = path.stat().st_size
+    before = size_of(path)
     with _in_place(path) as database, database.alone() as connection:
-        connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return max(0, before - path.stat().st_size)
+        _give_back(connection)
+    return max(0, before - size_of(path))
+
+
+def shrink_other(path: Path) -> int:
+    """The same for another database of swecli's, which is neither repaired nor migrated by this.
+
+    Raises:
+        sqlite3.Error: as for ``shrink``.
+    """
+    if not path.is_file() or not has_locks(path.parent):
+        return 0
+    before = size_of(path)
+    with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
+        _give_back(connection)
+    return max(0, before - size_of(path))
+
+
+def _give_back(connection: sqlite3.Connection) -> None:
+    connection.execute("VACUUM")
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # until then the old size stays in the file
 
 
 @contextmanager
