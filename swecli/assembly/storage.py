@@ -82,6 +82,8 @@ class Stored(Struct):
     tidy: Callable[[], None] = field(default=lambda: None)
     """Clean-up after everything of the session is stored: runs in a thread, never raises."""
     journal: Journal | None = None
+    _kept_at_end: Kept | None = None
+    """What was on the disk when the session was closed."""
 
     @property
     def is_durable(self) -> bool:
@@ -93,6 +95,8 @@ class Stored(Struct):
             return "nothing"
         if self.journal is not None and self.journal.degraded:
             return "a part"
+        if self._kept_at_end is not None:
+            return self._kept_at_end
         try:
             whole = self.store.has_all(self.session_id)
         except sqlite3.Error:
@@ -122,8 +126,9 @@ class Stored(Struct):
             self.log.write(covered)
 
     def _closed(self) -> None:
-        try:
-            self.tidy()  # before the database is closed: a read-only connection leaves side files behind
+        try:  # before the database is closed: a read-only connection leaves side files behind
+            self.tidy()
+            self._kept_at_end = self.kept()
         finally:
             self.release()
 
