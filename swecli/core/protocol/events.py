@@ -128,6 +128,7 @@ class ContextEdited(Tagged, frozen=True, tag="context_edited"):
 class ContextEditPlanned(Tagged, frozen=True, tag="context_edit_planned"):
     """Changes that wait for the next compaction, all of them; none once they were made."""
 
+    type: ClassVar[Literal["context_edit_planned"]] = "context_edit_planned"
     changes: tuple[ContextChange, ...] = ()
 
 
