@@ -18,13 +18,14 @@ from swecli.core.memory.places import MemoryPlaces
 from swecli.core.ports import BlobStore, CodePlace, TranscriptHit, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock
 from swecli.core.retrieval.project import ProjectIndex
-from swecli.core.tools import web_fetch
+from swecli.core.tools import web_fetch, web_search
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, ToolOutcome
 from swecli.core.tools.memory import MemoryTool
 from swecli.core.tools.search import Locate
 from swecli.core.tools.session_tools import Scratchpad, SkillTool, TaskTool, ToolSearch
 from swecli.core.tools.symbols import Symbols
+from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.core.web.fetch import Limits, Page
 from swecli.core.workspace.jobs import JobInfo, Jobs
 from tests.core.extensions.support import found
@@ -32,6 +33,10 @@ from tests.support.tool_context import FixedAnswers, ToolBench
 
 OLD = "def price(pens):\n    if pens > 10:\n        return 95\n    return 100\n"
 TESTS = "from pricing import price\n\n\ndef test_ten():\n    assert price(10) == 95\n"
+FOUND = (
+    '{"results": [{"url": "https://example.org/prices", "title": "Prices", "content": "Ten pens are cheaper."},'
+    ' {"url": "https://example.com/日本", "title": "Pens of 日本", "content": "Sold by the dozen."}]}'
+)
 PAGE = "<html><title>Prices</title><h1>Prices</h1><p>Ten pens are cheaper.</p></html>"
 
 CALLS: Mapping[str, Mapping[str, object]] = {
@@ -68,6 +73,7 @@ CALLS: Mapping[str, Mapping[str, object]] = {
         ]
     },
     "web_fetch": {"url": "https://example.org/prices?pens=10"},
+    "web_search": {"query": "price of ten pens"},
     "write_file": {"path": "notes/日本.md", "content": "# Notes\n\nTen pens.\n"},
 }
 """Arguments by the tool's name."""
@@ -155,6 +161,7 @@ async def made(name: str, folder: Path) -> Made:
         "memory": MemoryTool(MemoryPlaces(bench.folder / ".swecli" / "memory", None), 1_000, lambda text: False),
         "scratchpad": Scratchpad(),
         "tool_search": ToolSearch(lambda query: (ToolSchema("mcp__calendar__move", "Moves a date.", {}),), lambda: 3),
+        "web_search": WebSearch(SearchEngine("http://localhost:8888/search")),
     }
     tool = others.get(name) or bench.registry.get(name)
     assert tool is not None
@@ -164,7 +171,10 @@ async def made(name: str, folder: Path) -> Made:
     async def page(url: str, limits: Limits, environment: Mapping[str, str]) -> Page:
         return Page(url, 200, "text/html", PAGE.encode())
 
-    with patch.object(web_fetch, "fetch", page):
+    async def results(url: str, limits: Limits, environment: Mapping[str, str]) -> Page:
+        return Page(url, 200, "application/json", FOUND.encode())
+
+    with patch.object(web_fetch, "fetch", page), patch.object(web_search, "fetch", results):
         preview = await tool.preview(params, context)
         outcome = await tool.run(params, context)
     blocks = tuple(
