@@ -183,11 +183,19 @@ async def no_command(port: EngineSession, arguments: str) -> CommandResult:
     return CommandResult()
 
 
-async def test_a_long_hint_leaves_half_of_the_line_to_the_summary() -> None:
+async def test_a_long_hint_leaves_most_of_the_line_to_the_summary() -> None:
     long = SlashCommand("long", "What long does", no_command, arguments="[" + "word | " * 20 + "end]")
-    async with running(commands=lambda: (long,)) as it:
+    full = SlashCommand("full", "What full does", no_command, arguments="[" + "f" * (14) + "]")
+    over = SlashCommand("over", "What over does", no_command, arguments="[" + "o" * (15) + "]")
+    async with running(commands=lambda: (long, full, over)) as it:
         await it.press("slash")
-        await it.shows("What long does")
-        (line,) = [line for line in it.screen().splitlines() if "/long" in line]
-        assert line.startswith(" › /long [word | ")
-        assert line.index("…") < 40 <= line.index("What long does")
+        await it.shows("What over does")
+        lines = {
+            name: next(line for line in it.screen().splitlines() if f"/{name} " in line)
+            for name in ("long", "full", "over")
+        }
+        assert lines["long"].startswith(" › /long [word | word…  ")
+        assert f"/full {full.arguments}  " in lines["full"]
+        assert f"/over {over.arguments[:15]}…  " in lines["over"]
+        (column,) = {line.index(f"What {name} does") for name, line in lines.items()}
+        assert column == len(" › /long ") + 16 + 2 < 40
