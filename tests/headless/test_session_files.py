@@ -96,8 +96,10 @@ def test_commands_write_files_and_replace_none(program: Program) -> None:
     assert "there is no message yet" in program.run("-p", "/export empty.md").stdout
     assert not (program.folder / "empty.md").exists()
     exported = program.run("-p", "/export html", "-c").stdout
-    assert re.search(r"Exported as an HTML page: swecli-[\w-]+\.html \([\d.]+ KB\)", exported), exported
-    (page,) = program.folder.glob("swecli-*.html")
+    (page,) = (program.home / "data" / "exports").glob("swecli-*.html")
+    assert re.search(rf"Exported as an HTML page: {re.escape(str(page))} \([\d.]+ KB\)", exported), exported
+    assert not list(program.folder.glob("swecli-*"))
+    assert page.parent.stat().st_mode & 0o077 == 0
     assert page.stat().st_mode & 0o077 == 0
     assert KEY not in page.read_text()
     for line, why in (("/export taken.html", "exists"), ("/handoff no/x.md", "does not exist")):
