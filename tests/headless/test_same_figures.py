@@ -64,7 +64,8 @@ def test_every_surface_has_the_same_figures(case: str, resumed: bool) -> None:
     assert f"{percentage} of {effective:,} tokens" in status
     assert f"Context {percentage}: " in context
     assert f"of {effective:,} tokens" in context
-    assert f"{percentage} of {tokens(effective)}" in bar
+    assumed = " (assumed)" if source == "assumed" else ""
+    assert bar.endswith(f" {percentage} · {tokens(used)}/{tokens(effective)}{assumed}")
     assert result["context"] == msgspec.to_builtins(context_figures(budget))
     assert result["context"]["shown"] == percentage
     assert result["context"]["share"] == document["share"]
