@@ -560,5 +560,5 @@ def test_a_run_without_a_message_has_a_result_as_well(form: str, tmp_path: Path)
     program = Program(tmp_path, tmp_path / "home")
     ended = program.run("-p", " ", "--output-format", form)
     assert (ended.code, ended.result["exit_code"], ended.result["error"]["kind"]) == (42, 42, "bad_input")
-    assert "no message, and standard input is empty" in ended.stderr
+    assert "Nothing to send: pass a message or pipe text." in ended.stderr
     assert program.run("-p", "").stdout == ""
