@@ -15,7 +15,7 @@ from swecli.tui.backend import Backend
 from swecli.tui.launch import run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from swecli.commands.base import SlashCommand
     from swecli.core.protocol.commands import Command
@@ -103,7 +103,7 @@ class Prepared(Backend):
         return ("docs/guide.md", "src/shop.py")
 
 
-def fail_to_read_keys(patience: float) -> None:
+def fail_to_read_keys(patience: float, wait: float, is_bound: Callable[[str], bool]) -> None:
     raise ZeroDivisionError("a defect on purpose")
 
 
