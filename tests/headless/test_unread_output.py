@@ -31,6 +31,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.skipif(sys.platform != "linux", reaso
 full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 
 
+WORDS = "".join(f"word {number} " for number in range(40_000))
+"""More than a pipe takes; an answer that repeats itself would be cut."""
+
+
 def unread(descriptor: int) -> int:
     """Bytes that wait in a pipe."""
     count = array.array("i", [0])
@@ -70,8 +74,10 @@ def ends(process: subprocess.Popen[bytes]) -> int:
 def test_a_reader_that_does_not_read_holds_up_no_signal(number: signal.Signals, tmp_path: Path) -> None:
     command = f"echo > begun; exec sleep 7801.{ME}"
     call = f'[[step.call]]\ntool = "run_command"\narguments = {{ command = "{command}" }}\n'
-    with scripted(tmp_path, f'[[step]]\ntext = "{"many words " * 40_000}"\n{call}') as process:
-        wait_until((tmp_path / "begun").exists)  # the work goes on meanwhile
+    with scripted(tmp_path, f'[[step]]\ntext = "{WORDS}"\n{call}') as process:
+        begun = tmp_path / "begun"
+        wait_until(lambda: begun.exists() or process.poll() is not None)  # the work goes on meanwhile
+        assert begun.exists()
         process.send_signal(number)
         assert ends(process) == 128 + number
         assert process.stderr is not None
@@ -80,12 +86,11 @@ def test_a_reader_that_does_not_read_holds_up_no_signal(number: signal.Signals, 
 
 
 def test_a_reader_that_comes_late_gets_everything(tmp_path: Path) -> None:
-    words = "many words " * 40_000
-    with scripted(tmp_path, f'[[step]]\ntext = "{words}"\n') as process:
+    with scripted(tmp_path, f'[[step]]\ntext = "{WORDS}"\n') as process:
         assert process.stdout is not None
         lines = process.stdout.read().splitlines()
         assert ends(process) == 0
-    assert json.loads(lines[-1])["text"] == words
+    assert json.loads(lines[-1])["text"] == WORDS
 
 
 def test_a_signal_before_there_is_a_run_gives_a_result(tmp_path: Path) -> None:
