@@ -125,7 +125,7 @@ def _history(count: int) -> tuple[Message, ...]:
 
 
 def _request(messages: tuple[Message, ...]) -> ModelRequest:
-    return ModelRequest((SystemBlock("You are a coding agent."),), (), messages, tail="todo")
+    return ModelRequest((SystemBlock("You are a coding agent."),), (), messages)
 
 
 def _turn_cost(count: int) -> float:

@@ -83,7 +83,6 @@ def _answer(request: ModelRequest) -> str:
         [block.text for block in request.system]
         + [message.text for message in request.messages]
         + [result.text for message in request.messages for result in message.tool_results]
-        + [request.tail]
     )
     if "Run the tests" in said:
         return _say("They fail.") if done else _call("run_command", command=TEST)

@@ -66,11 +66,11 @@ async def run(folder: Path, script: str, *messages: str, **changes: Any) -> list
 
 
 async def test_the_second_session_begins_with_what_the_first_one_noted(work: Path) -> None:
-    await run(work, WRITES, "Set the price to 95. Always use integers.")
+    await run(work, WRITES, "Set the price to 95. We decided to use integers.")
     remembered, listed, _ = await run(work, WRITES)
     assert "Set the price to 95." in remembered
     assert "`shop.py` (created)" in remembered
-    assert "Always use integers. (decided" in remembered
+    assert "We decided to use integers. (decided" in remembered
     assert "/memories/session_notes.md" in listed
 
 
