@@ -19,13 +19,13 @@ PROMPT = "Do it just like this, and then go on. " * 50
 """What the user says at length each time."""
 TEXT_PER_TURN = 300
 """Characters of long texts that a turn may leave behind; what is said in one is more than 6,000."""
-OBJECTS_PER_TURN = 130
+OBJECTS_PER_TURN = 145
 """Objects of any kind that a turn may leave behind: entries, ids, times, sizes, numbers of the events that have long
-texts, counts in caches that still fill."""
+texts, counts in caches that still fill, and the notes that are said again after each compaction."""
 
 
 def _script() -> str:
-    steps = ['window = 27500\nchunk = "whole"\naside = "The goal is to go on."\n']
+    steps = ['window = 27200\nchunk = "whole"\naside = "The goal is to go on."\n']
     for number in range(TURNS):
         call = f"{{ tool = 'run_command', arguments = {{ command = 'cat long.txt; echo {number}' }} }}"
         steps.append(f"[[step]]\ncall = [{call}]\n[[step]]\ntext = 'Turn {number} is done.'\n")
