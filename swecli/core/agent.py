@@ -206,8 +206,8 @@ class Client:
 
     @property
     def history(self) -> tuple[Message, ...]:
-        """The conversation as the model sees it: shorter after a compaction."""
-        return tuple(self._open().view.messages)
+        """The conversation as the model sees it, without swecli's notes to it: shorter after a compaction."""
+        return tuple(message for message in self._open().view.messages if not message.note)
 
     @property
     def stats(self) -> ContextStats:
@@ -220,16 +220,16 @@ class Client:
         if view.budget is None:
             raise AgentError("nothing has been measured yet")
         oldest = min(
-            (self._created[message.id] for message in view.messages if message.id in self._created), default=None
+            (self._created[message.id] for message in self.history if message.id in self._created), default=None
         )
         age = max(0.0, self._services.clock() - oldest) if oldest is not None else None
-        return ContextStats.of(view.budget, len(view.messages), age)
+        return ContextStats.of(view.budget, len(self.history), age)
 
     @property
     def state(self) -> ContextState:
         view = self._open().view
         return context_state(
-            view.messages,
+            self.history,
             view.budget,
             session_id=view.session_id,
             working_dir=str(view.cwd),
@@ -493,7 +493,7 @@ def _shown(event: Event, users: set[str], calls: set[str]) -> tuple[Part, ...]:
     """The agent's messages and actions in an event. ``users`` and ``calls`` are the items of the user and the tool
     calls so far."""
     match event.body:
-        case ItemStarted(item=item, kind="user" | "attachment"):
+        case ItemStarted(item=item, kind="user" | "attachment" | "note"):
             users.add(item)
         case ItemCompleted(item=item, parts=parts) if item not in users:
             return parts

@@ -167,7 +167,7 @@ def messages(asked: list[Received]) -> None:
 def items(asked: list[Received]) -> None:
     prefixes(asked, "input", 1)
     kinds = [item.get("type") or item["role"] for item in asked[1].body["input"]]
-    assert kinds[-7:-3] == ["reasoning", "message", "function_call", "function_call"]
+    assert kinds[-6:-2] == ["reasoning", "message", "function_call", "function_call"]
     reasoning = [item for item in asked[-1].body["input"] if item.get("type") == "reasoning"]
     assert [item["encrypted_content"] for item in reasoning][:2] == ["encrypted-1", "encrypted-2"]
     spoken = [item for item in asked[-1].body["input"] if item.get("id", "").startswith("msg_")]

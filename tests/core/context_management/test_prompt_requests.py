@@ -117,7 +117,7 @@ def test_the_answer_is_limited_to_what_is_left(words: int, limit: int | None) ->
     assert fitted.max_output_tokens == (limit or 10_000 - budget.upper)
     assert fitted.messages is request.messages
     unknown = ModelInfo("fake", "m", 10_000)
-    assert build_request(PROMPT, (), (), info=unknown, limits=LIMITS, session="").max_output_tokens is None
+    assert build_request(PROMPT, (), (), info=unknown, limits=LIMITS, session="").max_output_tokens == 10_000
 
 
 def test_the_measure_attributes_the_sections() -> None:
