@@ -408,6 +408,8 @@ class SessionState(Struct):
                 self.told.add(about)
             case PlanChanged() as plan:
                 self.plan = plan
+            case ContextEditPlanned(changes=changes):
+                self.planned = changes
             case Rewound(item=item, scope=scope, name=name) if name:
                 self._rewound(DoneRewind(name, item, scope, self.turn, self.todos))
             case RewindUndone(name=name):
@@ -424,8 +426,6 @@ class SessionState(Struct):
             case ContextSuggested():
                 self.suggestion = body
                 self.suggested.setdefault(body.kind, {})[body.cause] = body.count
-            case ContextEditPlanned(changes=changes):
-                self.planned = changes
             case ContextEdited(changes=changes):
                 if now is not None and now.changes == changes:
                     self.taken_up = now
