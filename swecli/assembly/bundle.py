@@ -7,6 +7,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from swecli.core.engine.session import Session
+from swecli.core.protocol.blocks import Todo
+from swecli.core.tools.outside_text import seen_line
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, read_bytes
 from swecli.exit_codes import ExitCode
 from swecli.export.handoff import MAX_BYTES, Compared, Handoff, HandoffError, compared, handoff_note, read_handoff
@@ -26,7 +28,12 @@ class Bundle(Struct, frozen=True):
         count = len(self.handoff.files)
         changed = plural(count, "changed file")
         title = f"Handoff from {self.name}: {changed}, {len(self.found.same)} here unchanged"
-        open_todos = [todo for todo in self.handoff.todos if todo.status != "completed"]
+        name = seen_line(self.name)
+        open_todos = [
+            Todo(f"({name}) {seen_line(todo.text)}", todo.status)
+            for todo in self.handoff.todos
+            if todo.status != "completed"
+        ]
         session.go_on_from(title, handoff_note(self.handoff, self.found, self.name), open_todos, f"handoff {self.name}")
         if self.found.words:
             session.notice(

@@ -121,6 +121,9 @@ def _entry(entry: Entry) -> Iterator[str]:
             yield from _quoted(entry.text)
         case "note":
             yield f"_{_escaped(entry.title or 'Note to the model')}_"
+            if entry.text.strip():
+                yield ""
+                yield from _quoted(shortened(entry.text, LONGEST))
         case "notice":
             mark = {"info": "", "warning": "Warning: ", "error": "Error: "}[entry.level]
             yield f"_{mark}{_escaped(entry.text)}_"

@@ -15,12 +15,14 @@ from swecli.core.protocol.events import (
     AgentEnded,
     CompactionCompleted,
     CompactionFailed,
+    ContextEdited,
     Event,
     FilesRestored,
     HookRan,
     ItemCheckpointed,
     ItemCompleted,
     ItemStarted,
+    MemoryLoaded,
     ModeChanged,
     ModelChanged,
     ModelResponded,
@@ -30,11 +32,14 @@ from swecli.core.protocol.events import (
     QuestionAnswered,
     RewindUndone,
     Rewound,
+    ScratchpadChanged,
     SessionStarted,
     StepEnded,
     StepStarted,
+    TodosChanged,
     TurnEnded,
     TurnStarted,
+    ViewEntry,
     tag_of,
 )
 from swecli.core.protocol.hook_words import hook_line
@@ -194,6 +199,8 @@ class _Reading:
         self._asked: dict[str, str] = {}
         """Items by the request that waits for the user."""
         self._compacted = self._started = 0
+        self._replaced: set[str] = set()
+        """Texts in place of items that are already told."""
         self._cwd = ""
         self._restored: FilesRestored | None = None
         """Not reported yet: a rewind reports its restored files itself."""
@@ -289,6 +296,17 @@ class _Reading:
             case _:
                 pass
 
+    def _replacements(self, view: Sequence[ViewEntry]) -> str:
+        """What the model reads in place of other items, each text once."""
+        texts = [entry.text for entry in view if entry.kind in ("summary", "stub") and entry.text]
+        new = [text for text in dict.fromkeys(texts) if text not in self._replaced]
+        self._replaced.update(new)
+        return "\n\n".join(new)
+
+    def _is_called(self, tool: str) -> bool:
+        """Whether a call of the tool is running, which shows the change itself."""
+        return any(entry.name == tool for entry in self._open.values())
+
     def _of_agent(self, event: Event) -> None:
         """Of subagents only their cost: their report is the result of the call that began them."""
         if isinstance(event.body, StepEnded):
@@ -306,9 +324,23 @@ class _Reading:
         match event.body:
             case Notice(level=level) as notice:
                 line = notice.line
+            case MemoryLoaded(text=text):
+                self._add(Entry("note", text, title="Memories in the system prompt"))
+                return
+            case ScratchpadChanged(text=text) if text and not self._is_called("scratchpad"):
+                self._add(Entry("note", text, title="Scratchpad"))
+                return
+            case TodosChanged(todos=todos) if todos and not self._is_called("update_todos"):
+                self._add(Entry("note", "\n".join(f"{todo.status}: {todo.text}" for todo in todos), title="Todos"))
+                return
+            case ContextEdited(entries=entries) if text := self._replacements(entries):
+                self._add(Entry("note", text, title="In place of removed items"))
+                return
             case CompactionCompleted() as body:
                 self._compacted = body.tokens_before
                 line = completed_line(body)
+                if text := self._replacements(body.view):
+                    self._add(Entry("note", text, title="In place of earlier messages"))
             case CompactionFailed(reason=reason):
                 line, level = f"Compaction failed; nothing was changed: {reason}", "warning"
             case SessionStarted(resumed=True, swecli=version):

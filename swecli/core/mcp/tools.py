@@ -20,6 +20,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.core.tools.dynamic import DynamicTool, RawParams, portable_schema
+from swecli.core.tools.outside_text import framed, outside_text, seen_text
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import without_sequences
 
@@ -129,8 +130,8 @@ def _progress(done: float, total: float | None, message: str | None) -> str:
 
 
 def outcome_of(result: mcp_types.CallToolResult, server: str, notes: Sequence[str] = ()) -> ToolOutcome:
-    """The result of a call: texts unchanged, images if the model accepts them, and a note about anything that can't be
-    shown."""
+    """The result of a call: texts as people see them in a frame, images if the model accepts them, and a note about
+    anything that can't be shown."""
     texts: list[str] = []
     images: list[ImagePart] = []
     for content in result.content:
@@ -142,11 +143,12 @@ def outcome_of(result: mcp_types.CallToolResult, server: str, notes: Sequence[st
     if structured is not None and not _says(texts, structured):
         texts.append(json.dumps(structured, ensure_ascii=False))
     whole = "\n".join(texts)
-    if len(whole) > MOST_TEXT:
-        whole = f"{whole[:MOST_TEXT]}\n[The result was longer: {len(whole):,} characters.]"
-    shown = _HIDDEN.sub("", without_sequences(whole))
+    longer = f"\n[The result was longer: {len(whole):,} characters.]" if len(whole) > MOST_TEXT else ""
+    shown = _HIDDEN.sub("", without_sequences(whole[:MOST_TEXT]))
     blocks: tuple[DisplayBlock, ...] = (TextBlock(shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"),)
-    told = "\n".join((*notes, whole or ("(no text)" if not images else "")))
+    whole = seen_text(whole[:MOST_TEXT]) + longer
+    framing = outside_text(whole, program(server)) or ("(no text)" if not images else "")
+    told = "\n".join((*map(seen_text, notes), framing))
     detail = _detail(whole, images)
     return ToolOutcome(
         told.strip("\n"),
@@ -261,10 +263,11 @@ def prompt_of(connection: Connection, prompt: mcp_types.Prompt) -> PromptTemplat
         except ServerError as error:
             raise PromptError(f"MCP server {connection.name}: {error}.") from error
         texts = [content_of(message.content)[0] for message in result.messages]
-        whole = "\n\n".join(text for text in texts if text.strip())
+        whole = seen_text("\n\n".join(text for text in texts if text.strip()))
         if not whole:
             raise PromptError("the server returned an empty prompt.")
-        return whole
+        origin = program(connection.name)
+        return f"The user chose this prompt of {origin}:\n{framed(whole, origin)}"
 
     summary = described(prompt.description or prompt.title or prompt.name, 120).split("\n")[0]
     name = tool_name(connection.name, prompt.name)
@@ -332,10 +335,11 @@ class ResourceTool(DynamicTool):
             text, image = await asyncio.to_thread(resource_text, contents)
             texts += [text] if text else []
             images += [image] if image is not None else []
-        whole = "\n".join(texts) or ("" if images else "(empty)")
+        whole = seen_text("\n".join(texts)) or ("" if images else "(empty)")
         shown = (TextBlock(whole[:_SHOWN]),) if whole else ()
         size = readable_size(len(whole.encode("utf-8", "replace")))
-        return ToolOutcome(whole, shown, size, images=tuple(images), untrusted=program(self.source))
+        origin = program(self.source)
+        return ToolOutcome(outside_text(whole, origin), shown, size, images=tuple(images), untrusted=origin)
 
 
 def resource_text(contents: Any) -> tuple[str, ImagePart | None]:

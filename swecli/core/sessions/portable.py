@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from random import SystemRandom
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 import msgspec
@@ -24,13 +25,44 @@ from msgspec import Struct, structs
 from swecli.core.protocol.codec import CodecError, decode_body, encode_body, to_text
 from swecli.core.protocol.events import (
     MAIN,
+    AgentEnded,
+    AgentStarted,
     Body,
+    CacheBreak,
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionRedone,
+    CompactionStarted,
+    CompactionUndone,
+    ContextEdited,
     Event,
+    FileChanged,
+    FileRead,
+    FilesRestored,
+    HookRan,
+    ItemCheckpointed,
+    ItemCompleted,
     ItemsOffloaded,
+    ItemStarted,
+    ModeChanged,
     ModelChanged,
+    ModelResponded,
+    Notice,
+    PermissionRequested,
     PermissionResolved,
+    PromptPrefix,
+    QuestionAnswered,
+    QuestionAsked,
     QueueChanged,
+    RewindUndone,
+    Rewound,
+    ScratchpadChanged,
     SessionStarted,
+    SideAnswered,
+    StepEnded,
+    StepStarted,
+    TodosChanged,
+    TurnEnded,
     TurnStarted,
     Unknown,
     UntrustedContent,
@@ -265,14 +297,42 @@ def _read_results(entries: object) -> Iterable[StoredResult]:
         yield StoredResult(name, tool, content)
 
 
+_IMPORTED: Final = (
+    *(SessionStarted, TurnStarted, TurnEnded, StepStarted, StepEnded, ModelResponded, SideAnswered),
+    *(ItemStarted, ItemCheckpointed, ItemCompleted, ItemsOffloaded, Notice, UntrustedContent),
+    *(PermissionRequested, PermissionResolved, QuestionAsked, QuestionAnswered),
+    *(ModeChanged, ModelChanged, QueueChanged, Rewound, RewindUndone, FilesRestored, FileChanged, FileRead),
+    *(CompactionStarted, CompactionCompleted, CompactionFailed, CompactionUndone, CompactionRedone, ContextEdited),
+    *(TodosChanged, ScratchpadChanged, PromptPrefix, CacheBreak, HookRan, AgentStarted, AgentEnded),
+)
+"""Kinds of events that a file may bring: what was said and done, and what the transcript shows of it. Others would
+write into the system prompt, offer tools, name files to read, or act."""
+_NOT_IMPORTED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "memory_loaded": "memories in the system prompt",
+        "tools_changed": "descriptions of tools",
+        "plan_changed": "plan files",
+        "context_restored": "a restored view",
+        "bullets_told": "bullets of a playbook",
+        "job_changed": "background jobs",
+        "rule_applied": "uses of rules",
+    }
+)
+
+
 def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str, ...]]:
-    """Events of a file without those that would act in a session: rules, waiting messages. Also sentences about the
-    omissions."""
+    """Events of a file of the kinds that it may bring, without what would act in a session: rules, waiting messages.
+    Also sentences about the omissions."""
     rules = queued = 0
     addresses: dict[str, None] = {}
     harmless: list[Event] = []
+    others: dict[str, None] = {}
     for event in events:
         body = event.body
+        if not isinstance(body, _IMPORTED):
+            if (kind := _NOT_IMPORTED.get(tag_of(body), "")) != "":
+                others[kind] = None
+            continue
         match body:
             case SessionStarted(address=address) | ModelChanged(address=address) if not _is_local_address(address):
                 addresses[address] = None
@@ -296,6 +356,8 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
         )
     if rules:
         sentences.append(f"Permissions of the session were not imported ({rules}).")
+    if others:
+        sentences.append(f"Not imported, because a file must not bring them: {', '.join(others)}.")
     if queued:
         sentences.append("Queued messages were not imported.")
     return tuple(harmless), tuple(sentences)

@@ -24,6 +24,7 @@ from swecli.core.protocol.events import MAIN, Body, CacheBreak, Event, Permissio
 from swecli.core.tools.base import AnyTool, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.registry import ToolRegistry
 from tests.support import waiting
+from tests.support.frames import unframed
 from tests.support.waiting import Condition
 
 
@@ -205,9 +206,11 @@ class Bench:
         self.send(ReplyPermission(request.request, choice, note))
 
     def tool_texts(self) -> dict[str, str]:
-        """Result texts of the newest request, by call id."""
+        """Result texts of the newest request, by call id, those from outside without their frames."""
         return {
-            result.call_id: result.text for message in self.session.view.messages for result in message.tool_results
+            result.call_id: unframed(result.text)
+            for message in self.session.view.messages
+            for result in message.tool_results
         }
 
 

@@ -18,6 +18,7 @@ from swecli.core.protocol.commands import Compact, Submit
 from swecli.core.protocol.events import ItemStarted, Notice, TurnEnded
 from tests.core.engine.support import Bench, bench, until
 from tests.core.mcp.support import TEXT, call, served, unkind
+from tests.support.frames import unframed
 
 
 async def blocks_of(made: Bench, arguments: str) -> tuple[DisplayBlock, ...]:
@@ -37,7 +38,7 @@ async def test_a_prompt_is_sent_as_a_message(line: str, tmp_path: Path) -> None:
         result = await run_command(found.command, made.session, found.arguments)
         assert not result.blocks
         await until(lambda: bool(made.bodies(TurnEnded)))
-        assert made.model.requests[0].messages[0].text.endswith("Review the parser closely.")
+        assert unframed(made.model.requests[0].messages[0].text).endswith("Review the parser closely.")
         (shown,) = [body.title for body in made.bodies(ItemStarted) if body.kind == "user"]
         assert shown.startswith("/mcp__hub__review ")
 
@@ -72,7 +73,7 @@ async def test_a_resource_is_mentioned(tmp_path: Path) -> None:
         assert [one.word for one in made.session.mentionables] == ["hub:note://one"]
         made.send(Submit("What is in @hub:note://one?"))
         await until(lambda: bool(made.bodies(TurnEnded)))
-        texts = [message.text for message in made.model.requests[0].messages]
+        texts = [unframed(message.text) for message in made.model.requests[0].messages]
         assert "[Attached by the user: @hub:note://one]\nthe first note" in texts
 
 
