@@ -126,9 +126,9 @@ call = [{ tool = "run_command", arguments = { command = "rm b.txt; echo > began;
         ended = program.run("-p", "-c", "/undo list", "-m", "openai/m")
         assert "(swecli was killed during it)" in ended.stdout
         ended = program.run("-p", "-c", "/undo", "-m", "openai/m")
-        assert "b.txt, began, ended: swecli was killed while t3 ran" in ended.stdout
+        assert "b.txt, began, ended: swecli was killed while t4 ran" in ended.stdout
         assert not (work / "b.txt").exists()
-        ended = program.run("-p", "-c", "/undo t3", "-m", "openai/m")
+        ended = program.run("-p", "-c", "/undo t4", "-m", "openai/m")
         assert (work / "b.txt").read_text() == "bee\n"
         assert not (work / "began").exists()
         program.run("-p", "-c", "/undo", "-m", "openai/m")
