@@ -138,7 +138,7 @@ def test_a_conversation_goes_on_after_a_kill(program: Programs) -> None:
 def test_a_wrong_key_is_a_line_that_says_what_to_do(program: Programs) -> None:
     with LoopbackServer(parse_script('[[step]]\ntext = "x"'), manners=Manners(key="sk-right")) as server:
         terminal = program("-m", "openai/m", "hello", variables={**server.environment(), "OPENAI_API_KEY": "sk-wrong"})
-        terminal.shows("Check the key in OPENAI_API_KEY", READY)
+        terminal.shows("Check the key in OPENAI_API_KEY", "openai refused the key", "Enter another key for openai")
         assert "Traceback" not in terminal.text
 
 

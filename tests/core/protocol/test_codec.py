@@ -144,7 +144,8 @@ LATER_INSIDE = {"report", "cache_write_1h", "web_searches"}
 def without_later(value: Any) -> Any:
     if isinstance(value, dict):
         later = LATER_INSIDE | ({"effort"} if "origin" in value else set()) | ({"note"} if "role" in value else set())
-        assert all(value.get(name) in (None, "") for name in later)
+        later |= {"added", "removed"} if "how" in value else set()
+        assert all(value.get(name) in (None, "", 0) for name in later)
         return {name: without_later(entry) for name, entry in value.items() if name not in later}
     return [without_later(entry) for entry in value] if isinstance(value, list) else value
 
