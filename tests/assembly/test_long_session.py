@@ -17,8 +17,9 @@ from tests.support.held import Held, held_by
 TURNS = 70
 PROMPT = "Do it just like this, and then go on. " * 50
 """What the user says at length each time."""
-TEXT_PER_TURN = 300
-"""Characters of long texts that a turn may leave behind; what is said in one is more than 6,000."""
+TEXT_PER_TURN = 600
+"""Characters of long texts that a turn may leave behind; what is said in one is more than 6,000. Texts leave in
+batches, so the figure depends on where the last batch was."""
 OBJECTS_PER_TURN = 145
 """Objects of any kind that a turn may leave behind: entries, ids, times, sizes, numbers of the events that have long
 texts, counts in caches that still fill, and the notes that are said again after each compaction."""
