@@ -78,23 +78,28 @@ def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
                     open_calls[part.call_id] = item
                 else:
                     yield ItemCompleted(item, "ok", (part,))
-            made = message.response or Response(Origin("unknown", "", ""))
-            yield ModelResponded(
-                name,
-                tuple(items),
-                made.origin,
-                made.stop,
-                made.usage,
-                made.response_id,
-                made.complete,
-                report=made.report,
-                effort=made.effort,
-            )
+            yield _responded(name, items, message.response)
         else:
             for result in message.tool_results:
                 item = open_calls.pop(result.call_id, "")
                 if item:
                     yield ItemCompleted(item, "error" if result.is_error else "ok", (result,))
+
+
+def _responded(name: str, items: Iterable[str], response: Response | None) -> ModelResponded:
+    """The event that closes the response `name`; a message without one came from an unknown model."""
+    made = response or Response(Origin("unknown", "", ""))
+    return ModelResponded(
+        name,
+        tuple(items),
+        made.origin,
+        made.stop,
+        made.usage,
+        made.response_id,
+        made.complete,
+        report=made.report,
+        effort=made.effort,
+    )
 
 
 def _bodies_named(message: Message, names: Sequence[str]) -> Iterator[Body]:
@@ -114,18 +119,7 @@ def _bodies_named(message: Message, names: Sequence[str]) -> Iterator[Body]:
             failed = any(isinstance(part, ToolResultPart) and part.is_error for part in rest)
             yield ItemCompleted(item, "error" if failed else "ok", rest)
     if message.role == "assistant":
-        made = message.response or Response(Origin("unknown", "", ""))
-        yield ModelResponded(
-            message.id,
-            tuple(parts),
-            made.origin,
-            made.stop,
-            made.usage,
-            made.response_id,
-            made.complete,
-            report=made.report,
-            effort=made.effort,
-        )
+        yield _responded(message.id, parts, message.response)
 
 
 _TOOL_PARTS = (ToolCallPart, ToolResultPart)
