@@ -325,7 +325,7 @@ class SessionState(Struct):
                 self.asked[item] = event.turn
                 if self.todos:
                     self.todos_before[item] = self.todos
-                self.rules += tuple(Rule("allow", text, "session", FOR_THIS_TURN) for text in allowed)
+                self.rules += tuple(Rule("allow", text, "command", FOR_THIS_TURN) for text in allowed)
                 self.waited, self.waits_since = 0.0, None
             case TurnEnded(outcome=outcome):
                 self.turn_open, self.step_open, self.outcome = False, False, outcome

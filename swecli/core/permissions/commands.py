@@ -270,14 +270,16 @@ def _matches(path: str, place: Place) -> set[str]:
 def allowed_by(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Judgement) -> Rule | None:
     """The rule that lets the command run: rules or the proof cover every part of it."""
     patterns: list[tuple[Rule, Pattern]] = []
+    rights = any(rule.scope == "command" for rule in rules) and not _leaves(policy, call, judgement)
     for rule in rules:
+        if rule.scope == "command" and not rights:
+            continue
         try:
             patterns.append((rule, rule_pattern(rule).at_home(policy.home)))
         except RuleError:
             continue
-    whole = next(
-        (rule for rule, pattern in patterns if pattern.kind == "tool" and pattern.matches_tool(call.tool)), None
-    )
+    tools = ((rule, pattern) for rule, pattern in patterns if pattern.kind == "tool" and rule.scope != "command")
+    whole = next((rule for rule, pattern in tools if pattern.matches_tool(call.tool)), None)
     if whole is not None:
         return whole
     if judgement.unproven is not None:
@@ -286,14 +288,41 @@ def allowed_by(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Jud
     for part in judgement.parts:
         if part.reason is None:
             continue
-        rule = _part_rule(part, patterns, policy, call)
+        rule = _part_rule(part, patterns, policy, call, judgement.place)
         if rule is None:
             return None
         used = used or rule
     return used
 
 
-def _part_rule(part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Policy, call: Call) -> Rule | None:
+def covered_by_file(rules: Sequence[Rule], policy: Policy, call: Call, judgement: Judgement) -> bool:
+    """Whether the user's command or skill would let the command run if its rights were not limited: then a sandbox
+    that contains the command suffices."""
+    if not any(rule.scope == "command" for rule in rules):
+        return False
+    unlimited = [replace(rule, scope="session") if rule.scope == "command" else rule for rule in rules]
+    return allowed_by(unlimited, policy, call, judgement) is not None
+
+
+def _leaves(policy: Policy, call: Call, judgement: Judgement) -> bool:
+    """Whether a word of the command may name a place outside the workspace, or a file with secrets."""
+    known, names = (*call.roots, *policy.readable), judgement.place.facts.secret_names
+    paths = _named_paths(judgement, writing_only=False)
+    return any(inside(path, known) is None or is_secret_in(path, call.roots, names) for path in paths)
+
+
+def _spells(part: Part, words: Sequence[str], pattern: Pattern, place: Place) -> bool:
+    """Whether a rule is as narrow as the one that swecli would offer for this part, or the part only edits files of
+    the workspace."""
+    if part.edit is not None:
+        return True
+    offered = offered_words(words, lambda word: _is_script(word, place))
+    return isinstance(offered, Offered) and pattern.words[: len(offered.words)] == offered.words
+
+
+def _part_rule(
+    part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Policy, call: Call, place: Place
+) -> Rule | None:
     if part.fixed or not part.words:
         return None
     for path in part.writes:
@@ -309,7 +338,8 @@ def _part_rule(part: Part, patterns: Sequence[tuple[Rule, Pattern]], policy: Pol
     if len(words) != len(part.words):
         return None
     for rule, pattern in patterns:
-        if pattern.matches_tool(call.tool) and pattern.matches_words(words):
+        matches = pattern.matches_tool(call.tool) and (pattern.kind == "tool" or pattern.matches_words(words))
+        if matches and (rule.scope != "command" or _spells(part, words, pattern, place)):
             return rule
     return None
 
@@ -474,9 +504,9 @@ def _is_script(word: str, place: Place) -> bool:
 
 
 def lifted(rules: Sequence[Rule], found: Sequence[Danger]) -> bool:
-    """Whether the rules spell out every always-asking command; a broad one such as ``Bash(*)`` does not."""
+    """Whether the user's rules spell out every always-asking command; a broad one such as ``Bash(*)`` does not."""
     patterns: list[Pattern] = []
-    for rule in rules:
+    for rule in (rule for rule in rules if rule.scope != "command"):
         with contextlib.suppress(RuleError):
             patterns.append(rule_pattern(rule))
     return all(

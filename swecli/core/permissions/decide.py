@@ -8,7 +8,7 @@ mode's default. The specificity of a rule never matters.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, cast
 
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from swecli.core.permissions.commands import (
     Withheld,
     allowed_by,
     beyond_landlock,
+    covered_by_file,
     forbids,
     hides,
     judge,
@@ -226,6 +227,12 @@ def _matching_rule(policy: Policy, call: Call, effect: RuleEffect, judgement: Ju
     return None
 
 
+def _allowing_rule(policy: Policy, call: Call, reaches: Callable[[Rule], bool]) -> Rule | None:
+    """The rule that allows a call that is no command. ``reaches``: whether a right of a command's file goes so far."""
+    rules = (rule for rule in active_rules(policy, "allow") if _covers(rule, policy, call))
+    return next((rule for rule in rules if rule.scope != "command" or reaches(rule)), None)
+
+
 def _covers(rule: Rule, policy: Policy, call: Call) -> bool:
     return matches_call(rule, call, policy.home)
 
@@ -275,7 +282,7 @@ def _external(policy: Policy, call: Call, mode: Mode) -> Decision:
     program = call.effects.external
     if mode == "plan" and not call.effects.vouched:
         return Decision("deny", f"Plan mode is read-only, and {program} may change something.", evidence=(program,))
-    rule = _matching_rule(policy, call, "allow")
+    rule = _allowing_rule(policy, call, lambda rule: parse_rule(rule.text).tools == (call.tool,))
     if rule is not None:
         return _by_rule(rule)
     if call.typed:
@@ -303,7 +310,7 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
             more = "one more name" if names == 1 else f"{names} more names"
             reason = f"it has {more} (hard links) outside the workspace, which would change too"
             return Decision("ask", f"Writing {path} always asks: {reason}.", evidence=(path,))
-    rule = _matching_rule(policy, call, "allow")
+    rule = _allowing_rule(policy, call, lambda rule: _within_rights(rule, policy, call))
     if rule is not None:
         return _by_rule(rule)
     if call.typed:
@@ -318,6 +325,12 @@ def _paths(policy: Policy, call: Call, mode: Mode) -> Decision:
     if mode == "plan":
         return Decision("deny", f"Plan mode is read-only, and {call.tool} does not declare its effects.")
     return Decision("ask", f"{call.tool} does not declare its effects.", offers=_offered(policy, call, call.tool))
+
+
+def _within_rights(rule: Rule, policy: Policy, call: Call) -> bool:
+    """Whether the right that a command's or skill's file grants reaches this far: to a named host, and to files that
+    accept-edits mode would not ask about."""
+    return parse_rule(rule.text).kind == "domain" or _why_ask(policy, call, "accept-edits") is None
 
 
 def _noted(decision: Decision, call: Call) -> Decision:
@@ -444,6 +457,7 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     edits = mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement)
     dangers = [danger for danger in judgement.dangers if not (edits and danger.edits)]
     unasked = mode == "auto" or any(rule.text == SANDBOXED for rule in rules)
+    unasked = unasked or covered_by_file(rules, policy, call, judgement)
     uncontained = _uncontained(policy, call, judgement) if unasked else ""
     dangers = [danger for danger in dangers if _presses(danger, policy, contained=uncontained is None)]
     if dangers and not lifted(rules, dangers):

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from swecli.core.permissions.shell.losses import Loss
 
 Outcome = Literal["allow", "ask", "deny"]
-RuleScope = Literal["user", "project", "session", "flag", "grant"]
+RuleScope = Literal["user", "project", "session", "flag", "grant", "command"]
+"""``command``: the file of a command or skill grants the rule for the turn that the user begins with it. Such a rule
+never reaches outside the workspace and counts only where it is as narrow as one that swecli offers."""
 RuleEffect = Literal["allow", "ask", "deny"]
 Trust = Literal["unknown", "declined", "session", "trusted"]
 Sandbox = Literal["off", "partial", "full"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from swecli.core.engine.services import AgentProfile, SubagentOptions
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.permissions.decide import decide
+from swecli.core.permissions.facts import OsFacts
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Invoke, ReplyPermission, Submit
 from swecli.core.protocol.events import (
@@ -51,8 +53,8 @@ def asked(made: Bench, request: int = -1) -> list[str]:
 async def test_the_text_with_the_output_of_its_commands_is_sent(places: Places) -> None:
     front = "description: d\nallowed-tools: Bash(touch *), Bash(ls *)"
     places.write(".claude/commands/git/say.md", f"---\n{front}\n---\nSay !`touch made` $1, !`ls`, !`ls nowhere`.")
-    files = places.open()
-    async with bench(ANSWERS, places.project, tools=[RunCommand()], extension_files=files) as made:
+    files, policy = places.open(), Policy(facts=OsFacts(dict(os.environ)))
+    async with bench(ANSWERS, places.project, tools=[RunCommand()], extension_files=files, policy=policy) as made:
         made.send(Invoke("git:say", "her"))
         assert (await ended(made)).outcome == "done"
         assert "Say  her, made, ls: " in asked(made)[0]
@@ -60,7 +62,7 @@ async def test_the_text_with_the_output_of_its_commands_is_sent(places: Places) 
         assert made.bodies(PermissionRequested) == []
         started = [body for body in made.bodies(ItemStarted) if body.kind == "user"]
         assert [(body.name, body.title) for body in started] == [("command", "/git:say her")]
-        assert [body.rule for body in made.bodies(RuleApplied)] == ["Bash(touch *)", "Bash(ls *)", "Bash(ls *)"]
+        assert [body.rule for body in made.bodies(RuleApplied)] == ["Bash(touch *)"]
         assert made.session.view.totals.by_tool == {"run_command": 3}
         assert made.bodies(SessionStarted)[0].commands[0].name == "git:say"
 
@@ -70,8 +72,10 @@ async def test_its_rules_end_with_its_turn(places: Places) -> None:
     script = (
         '[[step]]\ntext = "one"\n[[step]]\n[[step.call]]\ntool = "run_command"\narguments = { command = "touch b" }\n'
     )
-    files = places.open()
-    async with bench(script + ANSWERS, places.project, tools=[RunCommand()], extension_files=files) as made:
+    files, policy = places.open(), Policy(facts=OsFacts(dict(os.environ)))
+    async with bench(
+        script + ANSWERS, places.project, tools=[RunCommand()], extension_files=files, policy=policy
+    ) as made:
         made.send(Invoke("x"))
         await ended(made)
         assert made.bodies(PermissionRequested) == []
