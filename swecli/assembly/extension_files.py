@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swecli.assembly.startup import Startup
+from swecli.core.config.paths import user_paths
 from swecli.core.config.trust import accept_items, covered_by_trust, file_digest
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.workspace.text_file import read_bytes
@@ -15,6 +16,7 @@ from swecli.launch import LaunchOptions
 
 if TYPE_CHECKING:
     from swecli.core.extensions.skills import Skill
+    from swecli.core.extensions.sources import Source
 
 
 def extension_files(options: LaunchOptions, startup: Startup) -> ExtensionFiles:
@@ -46,6 +48,14 @@ def extension_files(options: LaunchOptions, startup: Startup) -> ExtensionFiles:
         built_in=built_in,
         enabled=not options.safe_mode,
     )
+
+
+def project_sources(folder: Path) -> list[Source]:
+    """The places of a project's own skills, commands and agent profiles."""
+    from swecli.core.extensions.sources import places
+
+    found = places(folder, user_folder=user_paths(os.environ).config, home=Path.home(), project=True)
+    return [source for source in found if source.project is not None]
 
 
 def skill_listing(skills: Sequence[Skill], window: int) -> str:

@@ -52,7 +52,11 @@ class WorkspaceTrust:
         if trust.state != "unknown":
             return None
         names = unapproved(self._folder, trust.accepted)
-        return TrustQuestion(str(trust_key(self._folder)), names) if names else None
+        if not names:
+            return None
+        from swecli.assembly.powers import trust_lines
+
+        return TrustQuestion(str(trust_key(self._folder)), trust_lines(self._folder, dict(os.environ), names))
 
     def answer(self, choice: TrustChoice) -> str:
         from swecli.core.config.trust import accept_items, write_trust
@@ -68,6 +72,9 @@ class WorkspaceTrust:
             return f"Could not store your answer ({error}); it applies to this run only."
 
     def items(self) -> Sequence[TrustItem]:
+        return [*self._settings(), *self._changed()]
+
+    def _settings(self) -> Sequence[TrustItem]:
         if not any(os.path.lexists(os.path.join(self._folder, name)) for name in _ASKING):
             return ()
         from swecli.assembly.startup import startup_of
@@ -81,6 +88,31 @@ class WorkspaceTrust:
             *(TrustItem(item.key, item.value, item.origin, item.digest) for item in new),
             *self._servers(startup),
         ]
+
+    def _changed(self) -> list[TrustItem]:
+        """Skills, commands and agents of a trusted folder that are new or have changed since, and ask for something."""
+        from swecli.assembly.extension_files import project_sources
+        from swecli.core.config.trust import file_digest, read_trust
+
+        trust = read_trust(self._data, self._folder)
+        stays = self._options.trust is not None or self._options.safe_mode or trust.state != "trusted"
+        sources = () if stays else project_sources(self._folder)
+        if not sources:
+            return []
+        from swecli.assembly.powers import powers_of_file
+        from swecli.core.extensions.sources import Reader
+
+        items: list[TrustItem] = []
+        for file in Reader().read(sources)[0]:
+            digest = file_digest(self._folder, file.origin.path, file.origin.digest)
+            if digest in trust.accepted or digest in trust.refused or not (powers := list(powers_of_file(file))):
+                continue
+            items.append(
+                TrustItem(
+                    "", "; ".join(powers), str(file.origin.path), digest, file=os.path.normpath(file.origin.shown)
+                )
+            )
+        return items
 
     def _servers(self, startup: Startup) -> list[TrustItem]:
         configured = startup.loaded.settings.mcp or os.path.lexists(os.path.join(self._folder, PROJECT_SERVERS))
@@ -131,9 +163,9 @@ class WorkspaceTrust:
 def extension_digests(folder: Path) -> list[str]:
     """The part of a folder covered by trust in its skills, commands and agent profiles: digests of the present
     files."""
+    from swecli.assembly.extension_files import project_sources
     from swecli.core.config.trust import file_digest
-    from swecli.core.extensions.sources import Reader, places
+    from swecli.core.extensions.sources import Reader
 
-    sources = places(folder, user_folder=user_paths(os.environ).config, home=Path.home(), project=True)
-    files, _ = Reader().read([source for source in sources if source.project is not None])
+    files, _ = Reader().read(project_sources(folder))
     return [file_digest(folder, file.origin.path, file.origin.digest) for file in files]

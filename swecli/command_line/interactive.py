@@ -57,7 +57,7 @@ def asked(options: LaunchOptions, source: TextIO, target: TextIO) -> LaunchOptio
         say(
             f"Do you trust {safe_line(question.folder)}? It contains files that would change how swecli works:",
             *names,
-            "Nothing has been read yet. Answer y yes, s only this time, n no, never; anything else means not now.",
+            "These files have no effect yet. Answer y yes, s only this time, n no, never; anything else means not now.",
         )
         choice = _TRUST.get(_line(source), "later")
         if told := gate.answer(choice):

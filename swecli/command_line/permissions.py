@@ -152,6 +152,7 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
     from swecli.core.config.trust import accept_items, trust_key, write_trust
 
     below = bool(word == "trust" and chosen.below)
+    powers = _asked_for(folder) if word == "trust" else ()
     try:
         if word == "trust":
             accept_items(user_paths(os.environ).data, folder, extension_digests(folder))
@@ -166,9 +167,17 @@ def set_trust(word: str, arguments: Sequence[str]) -> int:
         "forget": "will ask about trust again",
     }
     hooks = _hooks_accepted(folder) if word == "trust" else ()
-    lines = [f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}."]
+    lines = [*powers, f"{trust_key(folder)}{' and everything below' if below else ''} {what[word]}."]
     lines += (f"Its hook for {item.key.partition('.')[2]} will run: {_safe(item.value)}" for item in hooks)
     return print_text("".join(f"{line}\n" for line in lines))
+
+
+def _asked_for(folder: Path) -> list[str]:
+    """The list that the interface shows before its question."""
+    from swecli.assembly.powers import trust_lines
+
+    lines = [_safe(line) for line in trust_lines(folder, dict(os.environ), with_hooks=True)]
+    return ["These files change how swecli works:", *(f"  {line}" for line in lines)] if lines else []
 
 
 def _hooks_accepted(folder: Path) -> tuple[PendingItem, ...]:

@@ -71,27 +71,31 @@ TrustChoice = Literal["trust", "session", "decline", "later"]
 
 
 class TrustQuestion(Struct, frozen=True):
-    """Asks to trust ``folder``; ``names`` lists what would be read. Both are untrusted text."""
+    """Asks to trust ``folder``; ``names`` lists the files that would count, each followed by indented lines of what it
+    asks for. Both are untrusted text."""
 
     folder: str
     names: tuple[str, ...]
 
 
 class TrustItem(Struct, frozen=True):
-    """A project setting, hook or MCP ``server`` (its name) that needs separate consent; ``digest`` identifies exactly
-    this value."""
+    """A project setting, hook, MCP ``server`` (its name), or changed ``file`` (its path) of a skill, command or agent
+    that needs separate consent; ``digest`` identifies exactly this value."""
 
     key: str
     value: str
     origin: str
     digest: str
     server: str = ""
+    file: str = ""
 
     @property
     def wish(self) -> str:
         """What it would do, as the continuation of "to". Untrusted text."""
         if self.server:
             return f"start the MCP server {self.server}"
+        if self.file:
+            return f"use {self.file}, which is new or has changed"
         if self.key.startswith("hooks.") and self.key[6:7].isupper():
             return f"run this command at {self.key[6:]}"
         return f"set {self.key}"

@@ -214,10 +214,17 @@ class ChoiceList(Widget, can_focus=False):
         return min(lead + max(map(cell_len, choices), default=0), width - letters)
 
 
+_LEAST_INDENTED = 20
+"""Columns beside an indentation that it leaves at least."""
+
+
 def wrapped(text: str, room: int) -> list[str]:
-    """The text in lines of at most ``room`` columns, broken between words if possible."""
+    """The text in lines of at most ``room`` columns, broken between words if possible, all indented as the first."""
     if cell_len(text) <= room:
         return [text]
+    indent = text[: len(text) - len(text.lstrip(" "))]
+    if indent and room - len(indent) >= _LEAST_INDENTED:
+        return [indent + line for line in wrapped(text[len(indent) :], room - len(indent))]
     lines: list[str] = []
     for word in text.split(" "):
         while cell_len(word) > room:

@@ -31,7 +31,7 @@ def trust_panel(question: TrustQuestion, done: Callable[[TrustChoice], None]) ->
     return ChoicePanel(
         f"Do you trust {safe_line(question.folder)}?",
         [f"  {name}" for name in question.names],
-        "Nothing has been read yet. If you decline, these files are ignored and swecli asks before changes.",
+        "These files have no effect yet. If you decline, swecli ignores them and asks before changes.",
         (
             ("trust", Choice("yes", "y")),
             ("session", Choice("only this time", "s")),

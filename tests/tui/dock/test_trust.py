@@ -66,7 +66,7 @@ async def test_nothing_is_opened_before_the_answer(key: str, choice: str) -> Non
     gate = Gate()
     opening = Opening(gate)
     async with running(open_session=opening, trust=gate) as it:
-        await it.shows("Do you trust /proj?", ".swecli/config.toml", "Nothing has been read yet")
+        await it.shows("Do you trust /proj?", ".swecli/config.toml", "These files have no effect yet")
         assert opening.before is None
         it.clock.now += GRACE
         await it.press(key)
