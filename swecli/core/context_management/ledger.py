@@ -298,12 +298,15 @@ class Projected(Struct, frozen=True):
 
 
 class _Shown(Struct):
-    """The items that the first ``entries`` of the view show; a cache of ``live_items`` and ``present_items``."""
+    """What the first ``entries`` of the view show, so that only what it has grown by is looked at: items, the newest
+    call of each tool that is there word for word, and the last entry made by a clearing or a summary."""
 
     rewrites: int
     entries: int = 0
     live: set[str] = field(default_factory=set[str])
     present: set[str] = field(default_factory=set[str])
+    calls: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    made: ViewEntry | None = None
 
 
 PASSED = 400
@@ -442,14 +445,23 @@ class Ledger:
 
     def live_items(self) -> AbstractSet[str]:
         """Items with some content word for word in the view, files attached to a summary included."""
-        return self._shown_items().live
+        return self._seen_view().live
 
     def present_items(self) -> AbstractSet[str]:
         """Items known to the model: in the view, as a stub, or behind a summary."""
-        return self._shown_items().present
+        return self._seen_view().present
 
-    def _shown_items(self) -> _Shown:
-        """Kept from one call to the next: only what the view has grown by is looked at."""
+    def newest_call(self, tool: str) -> ToolCallPart | None:
+        """The newest call of a tool that the model sees word for word."""
+        entry = self._seen_view().calls.get(tool)
+        return next((part for part in entry.parts if isinstance(part, ToolCallPart)), None) if entry else None
+
+    @property
+    def newest_made(self) -> ViewEntry | None:
+        """The last entry of the view that a clearing or a summary made."""
+        return self._seen_view().made
+
+    def _seen_view(self) -> _Shown:
         shown = self._shown
         if shown.rewrites != self.rewrites:
             shown = self._shown = _Shown(self.rewrites)
@@ -459,6 +471,10 @@ class Ledger:
             entry = self.entries.get(one.id)
             if one.kind == "live" and entry is not None:
                 shown.live.add(entry.item)
+                if entry.kind == "call":
+                    shown.calls[entry.source] = entry
+            if one.kind in ("stub", "summary"):
+                shown.made = one
             if one.kind == "summary":
                 shown.live.add(one.id)
                 shown.present.add(one.id)

@@ -78,18 +78,21 @@ def thoughts_changed(ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo)
 def watermarks(ledger: Ledger, messages: Sequence[Message], *, changed: bool) -> tuple[int, ...]:
     """Index of the last message made by a clearing or a summary; right after a change also of the last one before it,
     up to which a provider still has the conversation cached."""
-    views = (ledger.view, ledger.replaced_view) if changed else (ledger.view,)
-    ids = [owner for view in views if (owner := _last_made(ledger, view)) is not None]
+    made = [ledger.newest_made]
+    if changed:
+        made.append(
+            next((entry for entry in reversed(ledger.replaced_view) if entry.kind in ("stub", "summary")), None)
+        )
+    ids = [_message_with(ledger, entry) for entry in made if entry is not None]
     places = {message.id: index for index, message in enumerate(messages)} if ids else {}
     return tuple(places[owner] for owner in ids if owner in places)
 
 
-def _last_made(ledger: Ledger, view: Sequence[ViewEntry]) -> str | None:
-    """The id of the message with the last rewritten entry."""
-    made = next((entry for entry in reversed(view) if entry.kind in ("stub", "summary")), None)
-    known = ledger.entries.get(made.id) if made is not None else None
-    if made is None or known is None or known.kind == "user":
-        return made.id if made is not None else None
+def _message_with(ledger: Ledger, made: ViewEntry) -> str:
+    """The id of the message with a rewritten entry."""
+    known = ledger.entries.get(made.id)
+    if known is None or known.kind == "user":
+        return made.id
     return f"{known.message}.results" if known.kind == "result" else known.message
 
 

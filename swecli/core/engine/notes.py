@@ -25,7 +25,7 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text, parse_object
 from swecli.core.protocol.blocks import Todo, TodoStatus
 from swecli.core.protocol.events import ItemCompleted, ItemStarted
-from swecli.core.protocol.messages import Message, TextPart, ToolCallPart
+from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.session_tools import Scratchpad, UpdateTodos
 
 
@@ -51,9 +51,9 @@ def standing_facts(recorder: Recorder, *, unattended: bool) -> tuple[Statement, 
     """What holds now and any model must know: the mode, whether the user can answer, and the todo list and the
     scratchpad if the call that wrote them is no longer in view."""
     state, ledger = recorder.state, recorder.ledger
-    todos = "" if state.todos == _todos_in(newest_call(ledger, UpdateTodos.name)) else todo_text(state.todos)
+    todos = "" if state.todos == _todos_in(_newest_arguments(ledger, UpdateTodos.name)) else todo_text(state.todos)
     pad = state.scratchpad
-    if pad and as_text(newest_call(ledger, Scratchpad.name).get("text")).strip() == pad:
+    if pad and as_text(_newest_arguments(ledger, Scratchpad.name).get("text")).strip() == pad:
         pad = ""
     return (
         Statement(MODE, "Mode", mode_note(state.mode), USUAL_MODE),
@@ -63,14 +63,10 @@ def standing_facts(recorder: Recorder, *, unattended: bool) -> tuple[Statement, 
     )
 
 
-def newest_call(ledger: Ledger, tool: str) -> JsonObject:
+def _newest_arguments(ledger: Ledger, tool: str) -> JsonObject:
     """Arguments of the newest call of a tool that the model sees word for word; empty without one."""
-    for shown in reversed(ledger.view):
-        entry = ledger.entries.get(shown.id)
-        if entry is not None and shown.kind == "live" and entry.kind == "call" and entry.source == tool:
-            call = next((part for part in entry.parts if isinstance(part, ToolCallPart)), None)
-            return parse_object(call.arguments) or {} if call is not None else {}
-    return {}
+    call = ledger.newest_call(tool)
+    return parse_object(call.arguments) or {} if call is not None else {}
 
 
 def _todos_in(arguments: JsonObject) -> tuple[Todo, ...]:

@@ -22,8 +22,8 @@ from swecli.core.llm.endless import EndlessText
 from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
-from swecli.core.llm.json_values import JsonObject, as_object, compact
-from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, WireRequest
+from swecli.core.llm.json_values import JsonObject, as_object, encoded
+from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, Translations, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.quarantine import Quarantine
 from swecli.core.llm.refused_fields import refused_field, without_field
@@ -35,13 +35,11 @@ from swecli.core.llm.sent_images import (
     NOTICE,
     REJECTED,
     ImageFit,
-    has_images,
-    images_of,
+    RequestImages,
     named,
     refuses_images,
     without_images,
 )
-from swecli.core.llm.text import clean
 from swecli.core.llm.transport import ENCODING_HINT, HttpResponse, Timeouts, Transport
 from swecli.core.llm.types import (
     Failed,
@@ -154,9 +152,11 @@ class HttpModelClient:
         self._told_clearing = False
         self._masker = Masker(key_values(config.headers), shapes=False)
         self._build = request_builder(config.target.origin.protocol)
+        self._translations = Translations()
         self._transport = Transport(config.base_url, config.timeouts)
         self._adjustments: list[Adjustment] = []
         self._quarantine = Quarantine(config.target.refused)
+        self._images = RequestImages()
         self._image_fit = ImageFit(config.target.dialect.images)
         self._told_images: set[str] = set()
         self._documents = SentDocuments(reads=_reads_documents(config.info, config.target))
@@ -196,7 +196,7 @@ class HttpModelClient:
         await self._transport.close()
 
     def wire_request(self, request: ModelRequest) -> WireRequest:
-        wire = self._build(self._acceptable(request), self._config.target)
+        wire = self._build(self._acceptable(request), self._config.target, self._translations)
         return adjust(wire, self._adjustments) if self._adjustments else wire
 
     def headers(self, wire: WireRequest) -> dict[str, str]:
@@ -219,11 +219,12 @@ class HttpModelClient:
             from swecli.core.llm.text_tools import as_text
 
             request = as_text(request)
-        if not has_images(request):
+        images = self._images.of(request)
+        if not images:
             return self._quarantine.apply(request)
         if self._is_blind:
             return self._quarantine.apply(without_images(request))
-        reasons = self._image_fit.reasons(request)
+        reasons = self._image_fit.reasons(images)
         return self._quarantine.apply(without_images(request, lambda image: reasons.get(image.data, "")))
 
     @property
@@ -240,7 +241,7 @@ class HttpModelClient:
         conversation."""
         from swecli.core.llm.text_tools import TextCallStream
 
-        if self._is_blind and not self._told_blind and has_images(request):
+        if self._is_blind and not self._told_blind and self._images.of(request):
             self._told_blind = True
             yield StreamNotice(NOTICE)
         for sentence in (*self._unfit_images(request), *self._documents.news(request)):
@@ -267,14 +268,14 @@ class HttpModelClient:
                         error = to_provider_error(event.error, self._context)
                         event = StreamNotice(self._masker.mask_cut(change)) if change else Failed(error)
                     if isinstance(event, Finished | Failed):
-                        whole = isinstance(event, Finished)
-                        for name in self._quarantine.settle(self._acceptable(request), answered=whole):
+                        whole, sent = isinstance(event, Finished), self._acceptable(request)
+                        for name in self._quarantine.settle(self._images.of(sent), answered=whole):
                             if trouble := self._learn(name):
                                 yield StreamNotice(trouble)
                         event = _marked(event, wire, request.effort, self._quarantine.to_record(request))
                         if isinstance(event, Finished):
                             self._accepted = wire.body
-                            self._documents.settle(self._acceptable(request))
+                            self._documents.settle(sent)
                     for made in calls.feed(event) if calls is not None else (event,):
                         yield self._without_keys(made) if isinstance(made, Failed) else made
             if not change:
@@ -282,10 +283,10 @@ class HttpModelClient:
 
     def _unfit_images(self, request: ModelRequest) -> list[str]:
         """A sentence for each image that exceeds the server's limits, once."""
-        if self._is_blind or not has_images(request):
+        images = self._images.of(request)
+        if self._is_blind or not images:
             return []
-        images = images_of(part for message in request.messages for part in message.parts)
-        reasons = self._image_fit.reasons(request)
+        reasons = self._image_fit.reasons(images)
         earlier = {image.data for image in images if self._quarantine.refused_earlier(image)}
         reasons |= dict.fromkeys(earlier, f"{REJECTED} in an earlier request")
         new = [image for image in images if image.data in reasons and image.data not in self._told_images]
@@ -327,7 +328,7 @@ class HttpModelClient:
             return (
                 "The model does not support tools; the prompt describes them, and swecli reads its calls from the text."
             )
-        if has_images(request) and not self._is_blind and refuses_images(error):
+        if not self._is_blind and self._images.of(request) and refuses_images(error):
             self._no_images = self._told_blind = True
             return NOTICE
         if dropping := self._let_drop(error, wire, request):
@@ -404,7 +405,7 @@ class HttpModelClient:
         decoder: Decoder | None = None
         watchdog = _Watchdog(self._config.timeouts)
         response: HttpResponse | None = None
-        url, body = self._config.base_url + wire.path, clean(compact(wire.body)).encode()
+        url, body = self._config.base_url + wire.path, encoded(wire.body)
         headers, ended = self.headers(wire), "interrupted"
         exchange = dump.begin(self._config.shown_url + wire.path, headers, body) if (dump := self._dump) else None
         try:
@@ -430,9 +431,12 @@ class HttpModelClient:
             for event in (decoder or self._decoder()).abort(error):
                 yield event
         finally:
+            whole = decoder is not None and decoder.answer.outcome == "completed"
             if exchange is not None:
-                exchange.close(ended)
-            if response is not None:
+                exchange.close("" if whole else ended)
+            if response is not None and whole:
+                self._transport.release(response)
+            elif response is not None:
                 await response.close()
 
     async def _read_error(self, response: HttpResponse) -> WireError:

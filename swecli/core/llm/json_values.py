@@ -7,6 +7,9 @@ import math
 import re
 from typing import TypeAlias, TypeGuard, cast
 
+import msgspec
+
+from swecli.core.llm.text import clean
 from swecli.lazy_pattern import lazy_pattern
 
 JsonObject: TypeAlias = dict[str, object]
@@ -134,6 +137,15 @@ def parse_object(text: str) -> JsonObject | None:
     except ValueError:
         return None
     return value if is_object(value) else None
+
+
+def encoded(value: object) -> bytes:
+    """The bytes of ``compact`` for a request's body. They are valid Unicode: pairs of surrogates are joined, and lone
+    ones replaced."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return clean(compact(value)).encode()
 
 
 def compact(value: object) -> str:

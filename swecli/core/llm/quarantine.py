@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 from msgspec import structs
 from msgspec.structs import replace
 
 from swecli.core.llm.bound_thoughts import refused_from
 from swecli.core.llm.errors import COMPLAINTS, WireError
+from swecli.core.llm.per_message import PerMessage
 from swecli.core.llm.refused_fields import IMAGE_REFUSAL
 from swecli.core.llm.refused_parts import (
     ARGUMENTS,
@@ -57,6 +59,7 @@ class Quarantine:
         """Ids of messages whose thoughts the server refused in this run."""
         self._read_arguments = False
         """Whether the server has already complained about arguments."""
+        self._reported = PerMessage(_refused_before)
 
     def take(self, error: WireError, request: ModelRequest, build: Build) -> str:
         """Quarantine the parts of a server's complaint. ``request`` is as sent. Returns a sentence for the user; empty
@@ -117,14 +120,14 @@ class Quarantine:
             return ""
         return f"The server rejected the request; swecli repeats it without {named(self._suspects)}: {_why(error)}"
 
-    def settle(self, request: ModelRequest, *, answered: bool) -> list[str]:
-        """Note the end of a request, as sent: suspects were the cause if it was answered without them. Returns the
-        names of newly refused images."""
+    def settle(self, images: Iterable[ImagePart], *, answered: bool) -> list[str]:
+        """Note the end of a request that had these images as sent: suspects were the cause if it was answered without
+        them. Returns the names of newly refused images."""
         news, self._news = self._news, []
         if answered:
             news += self._suspects if len(self._suspects) == 1 else []
             self._images.update(image.data for image in self._suspects)
-            self._accepted.update(image.data for message in request.messages for image in images_of(message.parts))
+            self._accepted.update(image.data for image in images)
         self._suspects, self._is_repeated = [], False
         return list(map(refusal_name, news)) if answered else []
 
@@ -142,15 +145,19 @@ class Quarantine:
             request = without_images(
                 request, lambda image: REJECTED if image.data in refused or self.refused_earlier(image) else ""
             )
-        thoughtless = self._thoughtless | _recorded(request)
+        thoughtless = self._thoughtless | self._recorded(request)
         if not self._parts and not thoughtless:
             return request
         return replace(request, messages=tuple(self._cleared(message, thoughtless) for message in request.messages))
 
     def to_record(self, request: ModelRequest) -> tuple[str, ...]:
         """Ids of messages whose thoughts the server refused, as far as no answer in the request says so."""
-        new = self._thoughtless - _recorded(request)
+        new = self._thoughtless - self._recorded(request)
         return tuple(message.id for message in request.messages if message.id in new) if new else ()
+
+    def _recorded(self, request: ModelRequest) -> set[str]:
+        """Ids of messages whose thoughts were refused, by the answers that came after."""
+        return set(chain.from_iterable(self._reported.of(request.messages)))
 
     def _cleared(self, message: Message, thoughtless: Collection[str]) -> Message:
         parts: Sequence[Part] = message.parts
@@ -160,10 +167,10 @@ class Quarantine:
         return structs.replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
 
 
-def _recorded(request: ModelRequest) -> set[str]:
-    """Ids of messages whose thoughts were refused, by the answers that came after."""
-    reports = (message.response.report for message in request.messages if message.response is not None)
-    return {name for report in reports if report is not None for name in report.thoughtless}
+def _refused_before(message: Message) -> tuple[str, ...]:
+    """Ids of earlier messages whose thoughts were refused, by the report of this answer."""
+    report = message.response.report if message.response is not None else None
+    return report.thoughtless if report is not None else ()
 
 
 def _unsent(images: Sequence[ImagePart]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec import structs
 from msgspec.structs import replace
 
 from swecli.core.llm.errors import WireError
+from swecli.core.llm.per_message import PerMessage
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import DocumentPart, Message, Part, TextPart, ToolResultPart
 from swecli.lazy_pattern import lazy_pattern
@@ -30,18 +32,15 @@ _STATUSES: Final = (200, 400, 413, 415, 422)
 _KINDS: Final = ("bad_request", "too_large", "server", "unknown")
 
 
-def documents_of(request: ModelRequest) -> Iterator[DocumentPart]:
-    """All PDF files of a request in order, those of results included."""
-    for message in request.messages:
-        yield from _documents(message)
-
-
-def _documents(message: Message) -> Iterator[DocumentPart]:
+def documents_in(message: Message) -> tuple[DocumentPart, ...]:
+    """All PDF files of a message in order, those of results included."""
+    documents: list[DocumentPart] = []
     for part in message.parts:
         if isinstance(part, DocumentPart):
-            yield part
+            documents.append(part)
         elif isinstance(part, ToolResultPart):
-            yield from part.documents
+            documents.extend(part.documents)
+    return tuple(documents)
 
 
 Reason = Callable[[int, DocumentPart], str]
@@ -50,16 +49,15 @@ Reason = Callable[[int, DocumentPart], str]
 
 def with_texts(request: ModelRequest, reason: Reason = lambda place, document: UNREAD) -> ModelRequest:
     """The request with the text of each file that has a reason; the request itself without such files."""
-    if next(documents_of(request), None) is None:
-        return request
     messages: list[Message] = []
-    place = 0
+    place, changed = 0, False
     for message in request.messages:
-        count = sum(1 for _ in _documents(message))
-        reasons = [reason(place + at, document) for at, document in enumerate(_documents(message))]
+        documents = documents_in(message)
+        reasons = [reason(place + at, document) for at, document in enumerate(documents)]
+        changed = changed or any(reasons)
         messages.append(_message(message, reasons) if any(reasons) else message)
-        place += count
-    return replace(request, messages=tuple(messages))
+        place += len(documents)
+    return replace(request, messages=tuple(messages)) if changed else request
 
 
 def _message(message: Message, reasons: Sequence[str]) -> Message:
@@ -102,10 +100,15 @@ class SentDocuments:
         self._accepted: set[str] = set()
         """Data of files that the server has answered."""
         self._told: set[str] = set()
+        self._documents = PerMessage(documents_in)
+
+    def _of(self, request: ModelRequest) -> list[DocumentPart]:
+        """All PDF files of a request in order."""
+        return list(chain.from_iterable(self._documents.of(request.messages)))
 
     def apply(self, request: ModelRequest) -> ModelRequest:
         """The request with texts in place of the files that the server does not get."""
-        documents = list(documents_of(request))
+        documents = self._of(request)
         if not documents:
             return request
         if not self.reads:
@@ -122,13 +125,13 @@ class SentDocuments:
 
     def news(self, request: ModelRequest) -> list[str]:
         """A sentence about each reason for which files are sent as text, once for each file."""
-        new = [document for document in documents_of(request) if document.data not in self._told]
+        new = [document for document in self._of(request) if document.data not in self._told]
         if not new:
             return []
         if not self.reads:
             self._told.update(document.data for document in new)
             return [NOTICE]
-        fitting = [document for document in documents_of(request) if document.data not in self._refused]
+        fitting = [document for document in self._of(request) if document.data not in self._refused]
         gone = [document for document in _dropped(fitting) if document.data not in self._told]
         self._told.update(document.data for document in gone)
         return [f"Sent as text: {named(gone)}: {CROWDED}."] if gone else []
@@ -141,14 +144,14 @@ class SentDocuments:
             return ""
         if error.kind != "too_large" and not _ABOUT_DOCUMENTS.search(f"{error.parameter} {error.words}".lower()):
             return ""
-        sent = list(documents_of(request))
+        sent = self._of(request)
         return self._refuse([document for document in sent if document.data not in self._accepted] or sent, error)
 
     def suspect(self, error: WireError, request: ModelRequest) -> str:
         """The same for a complaint that does not name its cause, with files that the server has never accepted."""
         if error.kind != "bad_request" or error.status not in _STATUSES:
             return ""
-        return self._refuse([one for one in documents_of(request) if one.data not in self._accepted], error)
+        return self._refuse([one for one in self._of(request) if one.data not in self._accepted], error)
 
     def _refuse(self, documents: Sequence[DocumentPart], error: WireError) -> str:
         if not documents:
@@ -158,7 +161,7 @@ class SentDocuments:
 
     def settle(self, request: ModelRequest) -> None:
         """Note the files of an answered request, as sent."""
-        self._accepted.update(document.data for document in documents_of(request))
+        self._accepted.update(document.data for document in self._of(request))
 
 
 def _dropped(documents: Sequence[DocumentPart]) -> Sequence[DocumentPart]:

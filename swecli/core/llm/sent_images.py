@@ -6,12 +6,14 @@ import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import chain
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from swecli.core.images import ImageLimits, dimensions
 from swecli.core.llm.errors import WireError
+from swecli.core.llm.per_message import PerMessage
 from swecli.core.llm.refused_fields import IMAGE_REFUSAL
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import ImagePart, Message, Part, TextPart, ToolResultPart
@@ -71,12 +73,14 @@ def images_of(parts: Iterable[Part]) -> list[ImagePart]:
     return images
 
 
-def has_images(request: ModelRequest) -> bool:
-    return any(
-        isinstance(part, ImagePart) or (isinstance(part, ToolResultPart) and part.images)
-        for message in request.messages
-        for part in message.parts
-    )
+class RequestImages:
+    """The images of the requests of a growing conversation."""
+
+    def __init__(self) -> None:
+        self._images = PerMessage(lambda message: images_of(message.parts))
+
+    def of(self, request: ModelRequest) -> list[ImagePart]:
+        return list(chain.from_iterable(self._images.of(request.messages)))
 
 
 def newest_images(request: ModelRequest) -> list[ImagePart]:
@@ -168,9 +172,9 @@ class ImageFit:
         self.limits = limits
         self._edges: dict[str, int] = {}
 
-    def reasons(self, request: ModelRequest) -> dict[str, str]:
-        """Why images are left out, by their data."""
-        images = [image for message in request.messages for image in images_of(message.parts)]
+    def reasons(self, images: Iterable[ImagePart]) -> dict[str, str]:
+        """Why some of a request's images are left out, by their data."""
+        images = list(images)
         reasons = {image.data: reason for image in images if (reason := self._alone(image))}
         fitting = [image for image in images if image.data not in reasons]
         for image in fitting[: self._dropped(fitting)]:

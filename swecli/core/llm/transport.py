@@ -35,6 +35,8 @@ _Close = Callable[[], Awaitable[None]]
 
 MAX_ERROR_BODY = 1_000_000
 """Bytes of an error body that are read."""
+_REST_SECONDS = 2.0
+"""Longest wait for the end of a body behind its answer."""
 
 
 class Timeouts(Struct, frozen=True):
@@ -97,6 +99,19 @@ class HttpResponse:
             return bytes(body)
         return bytes(body)
 
+    async def read_out(self) -> None:
+        """Read what is behind the whole answer, usually only the mark of the body's end, and close: the connection then
+        serves the next request. One whose body goes on is closed."""
+        self.watch = None
+        try:
+            async with asyncio.timeout(_REST_SECONDS):
+                while await self.read() is not None:
+                    pass
+        except (TimeoutError, ProviderError):
+            pass  # the answer is complete
+        finally:
+            await self.close()
+
     async def close(self) -> None:
         """Close the connection at once, unless the body was read to its end."""
         await self._chunks.aclose()
@@ -112,8 +127,13 @@ class Transport:
         self._limits = {"connect": timeouts.connect, "pool": timeouts.connect, "write": timeouts.write, "read": None}
         self._pool: httpcore.AsyncConnectionPool | None = None
         self._opening = asyncio.Lock()
+        self._answered: set[asyncio.Task[None]] = set()
+        """Responses whose rest is being read."""
 
     async def close(self) -> None:
+        for task in (answered := list(self._answered)):
+            task.cancel()
+        await asyncio.gather(*answered, return_exceptions=True)
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.aclose()
@@ -150,6 +170,12 @@ class Transport:
             field, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
             head[field] = f"{head[field]}, {text}" if field in head else text
         return HttpResponse(response.status, head, self._chunks(response, head), response.aclose)
+
+    def release(self, response: HttpResponse) -> None:
+        """Take back a response whose answer is whole, and its connection for the next request."""
+        task = asyncio.create_task(response.read_out())
+        self._answered.add(task)
+        task.add_done_callback(self._answered.discard)
 
     async def _chunks(self, response: httpcore.Response, head: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
         named = encodings(head.get("content-encoding", ""))

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import ssl
+import threading
 import zlib
 from base64 import b64decode
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
+from typing import cast
 
 import httpcore
 import pytest
 
 from swecli.core.llm import transport
+from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.transport import AddressError, Timeouts, Transport, _address, proxy_of
-from swecli.core.llm.types import Failed, ProviderError
+from swecli.core.llm.types import Failed, Finished, ProviderError, StreamEvent
 from tests.core.llm.raw_server import head, say, serve
 from tests.core.llm.test_client import HELLO, REQUEST, ask, client_of, text_of
+from tests.support.json_server import read_request
+from tests.support.server_thread import ServerThread
+from tests.support.waiting import until
 
 CERTIFICATE = Path(__file__).parents[2] / "data" / "tls" / "loopback.pem"
 """Signed by itself, for 127.0.0.1 only, and its key."""
@@ -216,3 +225,54 @@ def test_an_ipv6_address_is_passed_by_in_each_form(passed_by: str, monkeypatch: 
 
 def test_an_empty_login_in_an_address_leaves_the_key() -> None:
     assert _address("http://@host/v1") == ("http://host/v1", "host", "")
+
+
+class _Answering(ServerThread):
+    """A server that keeps its connections, and sends the end of each body only when it is allowed to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.connections = 0
+        self.ending = threading.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            while (await read_request(reader)) is not None:
+                writer.write(
+                    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+                )
+                writer.write(f"{len(HELLO):x}\r\n".encode() + HELLO + b"\r\n")
+                await writer.drain()
+                await asyncio.to_thread(self.ending.wait)
+                writer.write(b"0\r\n\r\n")
+                await writer.drain()
+        writer.close()
+
+
+async def finished(client: HttpModelClient) -> None:
+    """One request, left as the engine does: at the answer's end, not at the body's."""
+    async with aclosing(cast("AsyncGenerator[StreamEvent]", client.stream(REQUEST))) as events:
+        async for event in events:
+            if isinstance(event, Finished):
+                return
+
+
+async def test_requests_in_a_row_share_a_connection() -> None:
+    tasks = len(asyncio.all_tasks())
+    with _Answering() as server:
+        url = f"http://127.0.0.1:{server.port}"
+        async with client_of(url) as client:
+            for _ in range(3):
+                server.ending.clear()
+                await finished(client)  # the body has not ended
+                server.ending.set()
+                await until(lambda: len(asyncio.all_tasks()) == tasks)  # the rest is read beside the next step
+        assert server.connections == 1
+
+
+async def test_closing_does_not_wait_for_the_end_of_a_body() -> None:
+    with _Answering() as server:
+        async with client_of(f"http://127.0.0.1:{server.port}") as client:
+            await finished(client)
+        server.ending.set()

@@ -9,7 +9,7 @@ import pytest
 
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.providers import Overrides, ProviderConfig, resolve
-from swecli.core.llm.sent_documents import SentDocuments, documents_of, with_texts
+from swecli.core.llm.sent_documents import SentDocuments, documents_in, with_texts
 from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamNotice
 from swecli.core.protocol.messages import DocumentPart, Message, TextPart, ToolResultPart
 from tests.core.llm.histories import assistant, build, call, request, target, user
@@ -137,12 +137,16 @@ async def test_another_complaint_ends_as_one() -> None:
         await client.close()
 
 
+def named_in(sent: ModelRequest) -> list[str]:
+    return [one.name for message in sent.messages for one in documents_in(message)]
+
+
 @pytest.mark.parametrize("each", [document(0, pages=10), document(0, characters=2_000_000)])
 def test_the_oldest_files_go_in_groups(each: DocumentPart) -> None:
     sent, first_kept = SentDocuments(reads=True), list[int]()
     documents = [document(number, each.pages, len(each.data)) for number in range(30)]
     for count in range(1, len(documents) + 1):
-        kept = [int(one.name.removesuffix(".pdf")) for one in documents_of(sent.apply(talk(*documents[:count])))]
+        kept = [int(name.removesuffix(".pdf")) for name in named_in(sent.apply(talk(*documents[:count])))]
         assert kept == list(range(count - len(kept), count))
         first_kept.append(count - len(kept))
     assert first_kept == sorted(first_kept)
@@ -151,7 +155,7 @@ def test_the_oldest_files_go_in_groups(each: DocumentPart) -> None:
 
 def test_a_single_file_is_never_too_many() -> None:
     talked = talk(document(1, pages=100), document(2, pages=100))
-    assert [one.name for one in documents_of(SentDocuments(reads=True).apply(talked))] == ["2.pdf"]
+    assert named_in(SentDocuments(reads=True).apply(talked)) == ["2.pdf"]
 
 
 def test_a_scanned_file_is_named_where_it_cannot_be_sent() -> None:

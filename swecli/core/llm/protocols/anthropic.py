@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from swecli.core.llm.answer_formats import closed, wanted_schema
 from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, as_text, is_object, parse_object
 from swecli.core.llm.protocols.arguments import arguments_object, rewrite_id
@@ -17,6 +19,7 @@ from swecli.core.llm.protocols.base import (
     ReasoningDraft,
     Target,
     TextDraft,
+    Translations,
     WireRequest,
     WireStop,
     dropped_thoughts,
@@ -58,7 +61,7 @@ _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh"
 _UNMARKABLE = ("thinking", "redacted_thinking")
 
 
-def build_request(request: ModelRequest, target: Target) -> WireRequest:
+def build_request(request: ModelRequest, target: Target, known: Translations | None = None) -> WireRequest:
     """The request body. At most four cache breakpoints: the system prompt's first, then the newest."""
     dialect = target.dialect
     limit = (
@@ -70,7 +73,8 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     system = [_text(block.text) for block in request.system if block.text]
     found = found_tools(request) if dialect.tool_references and not target.capabilities.tool_changes else {}
     effort, changes = effort_changes(request, target)
-    messages, ends = _messages(request, target, found, changes)
+    alone = (known or Translations()).of(request.messages, target, _alone)
+    messages, ends = _messages(request, target, alone, found, changes)
     body: JsonObject = {"model": target.origin.model, "max_tokens": limit, "stream": True}
     optional: list[str] = []
     betas: list[str] = []
@@ -108,8 +112,9 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         wanted = [block for block, marked in zip(system, marks, strict=True) if marked][-2:]
         newest = [ends[index] for index in sorted(set(request.breakpoints)) if index in ends]
         room = MAX_BREAKPOINTS - len(wanted)
-        for block in (*wanted, *newest[-room:]):
+        for block in wanted:
             block["cache_control"] = _cache_mark(target)
+        _mark(messages, newest[-room:], _cache_mark(target))
     if system:
         body["system"] = system
     body["messages"] = messages
@@ -161,11 +166,36 @@ def _text(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
+class _Alone(Struct, frozen=True):
+    """The blocks of one message, whatever stands beside it, the last one that may carry a breakpoint, and the ids of
+    calls of the server's tools; ``searched``: there are such calls or results of them."""
+
+    blocks: list[JsonObject]
+    markable: JsonObject | None
+    calls: tuple[str, ...]
+    searched: bool
+
+
+def _alone(message: Message, target: Target) -> _Alone:
+    return _described(_blocks(message, target, {}))
+
+
+def _described(blocks: list[JsonObject]) -> _Alone:
+    markable = next((block for block in reversed(blocks) if block.get("type") not in _UNMARKABLE), None)
+    calls = tuple(as_text(block["id"]) for block in blocks if block.get("type") == "server_tool_use")
+    searched = bool(calls) or any(block.get("type") == "web_search_tool_result" for block in blocks)
+    return _Alone(blocks, markable, calls, searched)
+
+
 def _messages(
-    request: ModelRequest, target: Target, found: Mapping[str, tuple[str, ...]], changes: Mapping[int, str]
+    request: ModelRequest,
+    target: Target,
+    alone: Sequence[_Alone],
+    found: Mapping[str, tuple[str, ...]],
+    changes: Mapping[int, str],
 ) -> tuple[list[JsonObject], dict[int, JsonObject]]:
     """Messages with adjacent ones of the same role merged and changes of the effort before their messages, and for each
-    message of the request the last block that may carry a breakpoint.
+    message of the request the last block that may carry a breakpoint. ``alone`` has what each message is by itself.
 
     Notes are system messages where the model reads them in mid-conversation: one has to follow a message of the user
     and to precede one of the assistant or end the list, so they wait for that place. Elsewhere, and if others can edit
@@ -174,6 +204,7 @@ def _messages(
     out: list[JsonObject] = []
     ends: dict[int, JsonObject] = {}
     broken_off: set[str] = set()
+    searched: set[int] = set()
     waiting: list[Message] = []
     newest: JsonObject | None = None
     for index, message in enumerate(request.messages):
@@ -182,12 +213,15 @@ def _messages(
             if newest is not None:
                 ends[index] = newest
             continue
-        blocks = _blocks(message, target, found)
-        if not blocks:
+        made = alone[index]
+        if found and any(result.call_id in found for result in message.tool_results):
+            made = _described(_blocks(message, target, found))
+        if not made.blocks:
             continue
-        following = request.messages[index + 1 : index + 2]
-        if _is_broken_off(message, goes_on=not following or following[0].role == "assistant"):
-            broken_off.update(as_text(block["id"]) for block in blocks if block.get("type") == "server_tool_use")
+        if made.calls:
+            following = request.messages[index + 1 : index + 2]
+            if _is_broken_off(message, goes_on=not following or following[0].role == "assistant"):
+                broken_off.update(made.calls)
         role = "assistant" if message.role == "assistant" else "user"
         if role == "assistant" and waiting:
             out.append(_system_message(waiting, target, request))
@@ -196,17 +230,31 @@ def _messages(
             word = target.dialect.efforts.get(changes[index], changes[index])
             out.append({"role": "system", "content": list[object](), "output_config": {"effort": word}})
         if out and out[-1]["role"] == role:
-            out[-1]["content"] = [*as_list(out[-1]["content"]), *blocks]
+            out[-1]["content"] = [*as_list(out[-1]["content"]), *made.blocks]
         else:
-            out.append({"role": role, "content": list[object](blocks)})
-        if markable := [block for block in blocks if block.get("type") not in _UNMARKABLE]:
-            newest = ends[index] = markable[-1]
+            out.append({"role": role, "content": list[object](made.blocks)})
+        if made.searched and role == "assistant":
+            searched.add(len(out) - 1)
+        if made.markable is not None:
+            newest = ends[index] = made.markable
     if waiting:
         out.append(_system_message(waiting, target, request))
-    for message in out:
-        if message["role"] == "assistant":
-            message["content"] = _paired(as_list(message["content"]), broken_off)
+    for place in searched:
+        out[place]["content"] = _paired(as_list(out[place]["content"]), broken_off)
     return [message for message in out if message["content"] or message["role"] == "system"], ends
+
+
+def _mark(messages: list[JsonObject], blocks: Sequence[JsonObject], mark: JsonObject) -> None:
+    """Set breakpoints at these blocks of the messages. They are usually among the newest ones."""
+    left = {id(block) for block in blocks}
+    for place in range(len(messages) - 1, -1, -1):
+        if not left:
+            break
+        content = as_list(messages[place]["content"])
+        if here := left.intersection(map(id, content)):
+            marked = [{**as_object(block), "cache_control": mark} if id(block) in here else block for block in content]
+            messages[place]["content"] = marked
+            left -= here
 
 
 def _tool(tool: ToolSchema) -> JsonObject:

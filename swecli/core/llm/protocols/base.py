@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, Protocol, TypeVar, get_args
 
 from msgspec import Struct, field, structs
 
@@ -27,6 +27,7 @@ from swecli.core.llm.json_values import (
     parse_event,
     parse_object,
 )
+from swecli.core.llm.per_message import PerMessage
 from swecli.core.llm.protocols.arguments import is_whole, once
 from swecli.core.llm.remedies import OTHER_MODEL, ErrorContext
 from swecli.core.llm.text import SurrogateJoiner, ThinkSplitter, ThinkTags, clean
@@ -154,6 +155,7 @@ class OpaqueDraft(Struct, kw_only=True):
 
 
 Draft = TextDraft | ReasoningDraft | CallDraft | OpaqueDraft
+_Made = TypeVar("_Made")
 AnyDraft = TypeVar("AnyDraft", TextDraft, ReasoningDraft, CallDraft, OpaqueDraft)
 
 
@@ -500,7 +502,27 @@ class WireRequest(Struct, frozen=True):
     optional: tuple[str, ...] = ()
 
 
-BuildRequest = Callable[[ModelRequest, Target], WireRequest]
+class Translations:
+    """What a protocol made of each message of a conversation for one target. Nobody changes these values: the next
+    request has them again."""
+
+    def __init__(self) -> None:
+        self._target: Target | None = None
+        self._made: PerMessage[Any] = PerMessage(lambda message: None)
+
+    def of(
+        self, messages: tuple[Message, ...], target: Target, make: Callable[[Message, Target], _Made]
+    ) -> Sequence[_Made]:
+        """The value of each message; ``make`` is the same function in every call."""
+        if target is not self._target:
+            self._target, self._made = target, PerMessage(lambda message: make(message, target))
+        return self._made.of(messages)
+
+
+class BuildRequest(Protocol):
+    """Builder of a protocol's requests. ``known`` is what earlier requests of the conversation made."""
+
+    def __call__(self, request: ModelRequest, target: Target, known: Translations | None = None) -> WireRequest: ...
 
 
 class Decoder(ABC):
@@ -704,14 +726,6 @@ def _is_error(message: JsonObject) -> bool:
 def _may_be_error(message: JsonObject) -> bool:
     """Whether an event that is no part of an answer has the words of an error: ``{"code": 500, "message": "..."}``."""
     return not message.get("type") and any(as_text(message.get(key)) for key in ("message", "detail", "msg"))
-
-
-def tool_messages_end(messages: Sequence[Message], start: int) -> int:
-    """The index after the run of tool messages that begins at ``start``."""
-    end = start
-    while end < len(messages) and messages[end].role == "tool":
-        end += 1
-    return end
 
 
 def dropped_thoughts(words: Iterable[str], reasons: Mapping[str, DropReason]) -> tuple[DroppedThoughts, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import quote
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from swecli.core.llm.answer_formats import plain_schema, wanted_schema
 from swecli.core.llm.errors import WireError
@@ -17,6 +18,7 @@ from swecli.core.llm.protocols.base import (
     ReasoningDraft,
     Target,
     TextDraft,
+    Translations,
     WireRequest,
     WireStop,
     plain,
@@ -40,7 +42,7 @@ _BUDGETS = {"none": 0, "minimal": 512, "low": 2048, "medium": 8192, "high": 2457
 """Thinking budgets in tokens for models that accept a number."""
 
 
-def build_request(request: ModelRequest, target: Target) -> WireRequest:
+def build_request(request: ModelRequest, target: Target, known: Translations | None = None) -> WireRequest:
     """The request body; adjacent messages of one role form one content, as the API requires."""
     body: JsonObject = {}
     system = [{"text": block.text} for block in request.system if block.text]
@@ -73,7 +75,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         config["responseJsonSchema"] = plain_schema(schema)
     if config:
         body["generationConfig"] = config
-    contents = _contents(request, target)
+    contents = _contents(request, (known or Translations()).of(request.messages, target, _alone))
     if system and target.dialect.system_role == "user":
         contents[:1] = [{"role": "user", "parts": [*system, *as_list(contents[0]["parts"] if contents else ())]}]
     body["contents"] = contents
@@ -91,13 +93,28 @@ def _thinking(effort: str | None, target: Target) -> JsonObject:
     return out
 
 
-def _contents(request: ModelRequest, target: Target) -> list[JsonObject]:
+class _Alone(Struct, frozen=True):
+    """The parts of one message, whatever stands beside it, and the ids that the API gave its calls, by their own."""
+
+    parts: list[JsonObject]
+    given: dict[str, str]
+
+
+def _alone(message: Message, target: Target) -> _Alone:
+    given: dict[str, str] = {}
+    return _Alone(
+        _model_parts(message, target, given) if message.role == "assistant" else _user_parts(message, given), given
+    )
+
+
+def _contents(request: ModelRequest, alone: Sequence[_Alone]) -> list[JsonObject]:
+    """Contents of the messages. Only ids that the API itself assigned to calls may be returned with a result."""
     out: list[JsonObject] = []
     given: dict[str, str] = {}
-    """Contents of the messages. Only ids that the API itself assigned to calls may be returned with a result."""
-    for message in request.messages:
+    for message, made in zip(request.messages, alone, strict=True):
         role = "model" if message.role == "assistant" else "user"
-        parts = _model_parts(message, target, given) if role == "model" else _user_parts(message, given)
+        given.update(made.given)
+        parts = _user_parts(message, given) if given and message.role == "tool" else made.parts
         if not parts:
             continue
         if out and out[-1]["role"] == role:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from swecli.core.llm.answer_formats import plain_schema, wanted_schema
 from swecli.core.llm.json_values import JsonObject, as_int, as_items, as_object, as_text
 from swecli.core.llm.protocols.arguments import arguments_object
-from swecli.core.llm.protocols.base import CallDraft, Decoder, Target, WireRequest, WireStop, plain
+from swecli.core.llm.protocols.base import CallDraft, Decoder, Target, Translations, WireRequest, WireStop, plain
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import ImagePart, Message, ReasoningPart, Usage
 
 
-def build_request(request: ModelRequest, target: Target) -> WireRequest:
+def build_request(request: ModelRequest, target: Target, known: Translations | None = None) -> WireRequest:
     """The request body. It sets the window explicitly, because the server's default is small, and disables silent
     cutting of the prompt."""
     options: JsonObject = {}
@@ -39,24 +41,31 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
         body["format"] = plain_schema(schema)
     if options:
         body["options"] = options
-    body["messages"] = _messages(request, target)
+    body["messages"] = _messages(request, (known or Translations()).of(request.messages, target, _alone))
     return WireRequest("/api/chat", body, optional=tuple(optional))
 
 
-def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
+def _alone(message: Message, target: Target) -> list[JsonObject]:
+    """The messages in place of one, whatever stands beside it."""
+    if message.role == "tool":
+        return _results(message)
+    if message.role == "user":
+        return [_with_images({"role": "user", "content": message.text}, _images(message))]
+    assistant = _assistant(message, target)
+    return [assistant] if assistant else []
+
+
+def _messages(request: ModelRequest, alone: Sequence[Sequence[JsonObject]]) -> list[JsonObject]:
+    """All messages; ``alone`` are those of each message by itself."""
     out: list[JsonObject] = []
     system = "\n\n".join(block.text for block in request.system if block.text)
     if system:
         out.append({"role": "system", "content": system})
-    for message in request.messages:
-        if message.role == "tool":
-            out.extend(_results(message))
-        elif message.note:
+    for message, made in zip(request.messages, alone, strict=True):
+        if message.note:
             _append_note(out, message.text)
-        elif message.role == "user":
-            out.append(_with_images({"role": "user", "content": message.text}, _images(message)))
-        elif assistant := _assistant(message, target):
-            out.append(assistant)
+        else:
+            out.extend(made)
     return out
 
 
@@ -101,7 +110,7 @@ def _append_note(out: list[JsonObject], text: str) -> None:
     last = out[-1] if out else {}
     content = last.get("content")
     if last.get("role") in ("user", "tool") and isinstance(content, str):
-        last["content"] = f"{content}\n\n{text}" if content else text
+        out[-1] = {**last, "content": f"{content}\n\n{text}" if content else text}
     else:
         out.append({"role": "user", "content": text})
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+
+from msgspec import Struct
 
 from swecli.core.llm.answer_formats import openai_format, wanted_schema
 from swecli.core.llm.json_values import (
@@ -23,12 +25,12 @@ from swecli.core.llm.protocols.base import (
     ReasoningDraft,
     Target,
     TextDraft,
+    Translations,
     WireRequest,
     WireStop,
     first_int,
     plain,
     read_cost,
-    tool_messages_end,
 )
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.messages import (
@@ -44,7 +46,7 @@ from swecli.core.protocol.messages import (
 )
 
 
-def build_request(request: ModelRequest, target: Target) -> WireRequest:
+def build_request(request: ModelRequest, target: Target, known: Translations | None = None) -> WireRequest:
     """The request body. Keys are in a fixed order with the messages last, so that the bytes for a longer history begin
     with those of the shorter one."""
     dialect = target.dialect
@@ -79,7 +81,7 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if dialect.prompt_cache_key and request.session:
         body["prompt_cache_key"] = request.session
         optional.append("prompt_cache_key")
-    body["messages"] = _messages(request, target)
+    body["messages"] = _messages(request, target, (known or Translations()).of(request.messages, target, _alone))
     headers = {dialect.session_header: request.session} if dialect.session_header and request.session else {}
     return WireRequest("/chat/completions", body, headers, tuple(optional))
 
@@ -98,33 +100,61 @@ def _effort(effort: str, target: Target) -> JsonObject:
     return {}
 
 
-def _messages(request: ModelRequest, target: Target) -> list[JsonObject]:
+class _Alone(Struct, frozen=True):
+    """The messages in place of one, whatever stands beside it, and what is attached to its results."""
+
+    messages: list[JsonObject]
+    attached: list[JsonObject] = []
+
+
+def _alone(message: Message, target: Target) -> _Alone:
+    if message.role == "tool":
+        results = message.tool_results
+        return _Alone([_tool_result(result, target) for result in results], _pictures(results, target))
+    if message.role == "user":
+        return _Alone([{"role": "user", "content": _user_content(message, False)}])
+    assistant = _assistant(message, target)
+    return _Alone([assistant] if assistant is not None else [])
+
+
+def _messages(request: ModelRequest, target: Target, alone: Sequence[_Alone]) -> list[JsonObject]:
+    """All messages; ``alone`` has those of each message by itself. Tool messages can't contain images and files: they
+    follow the results of an answer in a user message."""
     out = _system(request, target)
-    messages = request.messages
-    index = 0
-    while index < len(messages):
-        message = messages[index]
-        if message.role == "tool":
-            end = tool_messages_end(messages, index)
-            marks = [at - index for at in request.breakpoints] if target.dialect.cache_results else []
-            out.extend(_tool_results(messages[index:end], target, marks))
-            index = end
-            if index < len(messages) and messages[index].role == "user" and target.dialect.assistant_after_tool:
-                out.append({"role": "assistant", "content": "Continuing."})
-            continue
-        marked = target.dialect.cache_control and index in request.breakpoints
+    dialect, messages = target.dialect, request.messages
+    marks = frozenset(request.breakpoints if dialect.cache_control else ())
+    attached: list[JsonObject] = []
+    for index, message in enumerate(messages):
+        made = alone[index]
         if message.note:
-            _append_note(out, message.text, marked, target)
-        elif message.role == "user":
-            out.append({"role": "user", "content": _user_content(message, marked)})
-        elif (assistant := _assistant(message, target)) is not None:
-            if marked and target.dialect.cache_results and message.text:
-                assistant["content"] = [_text_part(message.text, True)]
-            out.append(assistant)
-        index += 1
-    if target.dialect.merge_roles or target.dialect.system_role == "user":
-        out = _merged(out)
-    return out
+            _append_note(out, message.text, index in marks, target)
+        elif index in marks and message.role == "user":
+            out.append({"role": "user", "content": _user_content(message, True)})
+        else:
+            out.extend(made.messages)
+            if index in marks and dialect.cache_results and made.messages:
+                _mark(out, message.text or as_text(out[-1]["content"]))
+        attached += made.attached
+        if message.role == "tool" and (attached or dialect.assistant_after_tool):
+            following = messages[index + 1].role if index + 1 < len(messages) else ""
+            if attached and following != "tool":
+                out += _apart(target)
+                out.append({"role": "user", "content": attached})
+                attached = []
+            if following == "user":
+                out += _apart(target)
+    return _merged(out) if dialect.merge_roles or dialect.system_role == "user" else out
+
+
+def _mark(out: list[JsonObject], text: str) -> None:
+    """Set a breakpoint at the end of the newest message, which has this text."""
+    if text:
+        out[-1] = {**out[-1], "content": [_text_part(text, True)]}
+
+
+def _apart(target: Target) -> list[JsonObject]:
+    """What stands between results and a message of the user for templates that want an answer there."""
+    return [{"role": "assistant", "content": "Continuing."}] if target.dialect.assistant_after_tool else []
 
 
 def _merged(messages: list[JsonObject]) -> list[JsonObject]:
@@ -189,24 +219,14 @@ def _user_content(message: Message, marked: bool) -> str | list[JsonObject]:
     return content
 
 
-def _tool_results(messages: Sequence[Message], target: Target, marks: Collection[int]) -> list[JsonObject]:
-    """One message for each result. Tool messages can't contain images and files: they follow in a user message.
-    ``marks`` are the indexes of messages that end with a breakpoint."""
+def _pictures(results: Sequence[ToolResultPart], target: Target) -> list[JsonObject]:
+    """Images and files of results, those of each after its name."""
     out: list[JsonObject] = []
-    pictures: list[JsonObject] = []
-    for index, message in enumerate(messages):
-        for result in message.tool_results:
-            out.append(_tool_result(result, target))
-            if result.images or result.documents:
-                kind = "Images" if result.images else "Files"
-                pictures.append(_text_part(f"{kind} returned by {result.name} ({_id(result.call_id, target)}):"))
-                pictures.extend(map(_attached, (*result.images, *result.documents)))
-        if index in marks and message.tool_results and (text := as_text(out[-1]["content"])):
-            out[-1]["content"] = [_text_part(text, True)]
-    if pictures:
-        if target.dialect.assistant_after_tool:
-            out.append({"role": "assistant", "content": "Continuing."})
-        out.append({"role": "user", "content": pictures})
+    for result in results:
+        if result.images or result.documents:
+            kind = "Images" if result.images else "Files"
+            out.append(_text_part(f"{kind} returned by {result.name} ({_id(result.call_id, target)}):"))
+            out.extend(map(_attached, (*result.images, *result.documents)))
     return out
 
 
@@ -311,9 +331,9 @@ def _append_note(out: list[JsonObject], text: str, marked: bool, target: Target)
     marked = marked and (role == "user" or target.dialect.cache_results)
     if is_list(content) or marked:
         parts = content if is_list(content) else [_text_part(as_text(content))] if content else []
-        last["content"] = [*parts, _text_part(text, marked)]
+        out[-1] = {**last, "content": [*parts, _text_part(text, marked)]}
     else:
-        last["content"] = f"{as_text(content)}\n\n{text}" if content else text
+        out[-1] = {**last, "content": f"{as_text(content)}\n\n{text}" if content else text}
 
 
 NAME = "openai-chat"

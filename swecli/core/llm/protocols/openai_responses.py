@@ -21,6 +21,7 @@ from swecli.core.llm.protocols.base import (
     ReasoningDraft,
     Target,
     TextDraft,
+    Translations,
     WireRequest,
     WireStop,
     dropped_thoughts,
@@ -49,7 +50,7 @@ from swecli.core.protocol.messages import (
 )
 
 
-def build_request(request: ModelRequest, target: Target) -> WireRequest:
+def build_request(request: ModelRequest, target: Target, known: Translations | None = None) -> WireRequest:
     dialect = target.dialect
     body: JsonObject = {"model": target.origin.model}
     instructions = "\n\n".join(block.text for block in request.system if block.text)
@@ -95,7 +96,8 @@ def build_request(request: ModelRequest, target: Target) -> WireRequest:
     if options:
         body["prompt_cache_options"] = options
         optional += ["prompt_cache_options", *(f"prompt_cache_options.{name}" for name in options)]
-    body["input"] = _input(request, target, found, changes)
+    alone = (known or Translations()).of(request.messages, target, _alone)
+    body["input"] = _input(request, target, alone, found, changes)
     return WireRequest("/responses", body, optional=tuple(optional))
 
 
@@ -157,21 +159,34 @@ def _searched(result: ToolResultPart, target: Target, tools: Sequence[ToolSchema
     }
 
 
+def _alone(message: Message, target: Target) -> list[JsonObject]:
+    """The items in place of one message, whatever stands beside it."""
+    if message.role == "assistant":
+        return _assistant(message, target)
+    if message.role == "tool":
+        return [_result(result, target) for result in message.tool_results]
+    content = _content(message)
+    return [{"role": "user", "content": content}] if content else []
+
+
 def _input(
-    request: ModelRequest, target: Target, found: Mapping[str, tuple[str, ...]], changes: Mapping[int, str]
+    request: ModelRequest,
+    target: Target,
+    alone: Sequence[Sequence[JsonObject]],
+    found: Mapping[str, tuple[str, ...]],
+    changes: Mapping[int, str],
 ) -> list[JsonObject]:
+    """All items; ``alone`` are those of each message by itself."""
     out: list[JsonObject] = []
     tools = {tool.name: tool for tool in request.tools}
     later = {name for names in found.values() for name in names}
     for index, message in enumerate(request.messages):
-        if message.role == "assistant":
-            out.extend(_assistant(message, target))
-        elif message.role == "tool":
+        if message.role == "tool" and target.dialect.tool_references:
             out.extend(
                 _searched(result, target, [tools[name] for name in found.get(result.call_id, ())])
-                if target.dialect.tool_references and result.name == SEARCH
-                else _result(result, target)
-                for result in message.tool_results
+                if result.name == SEARCH
+                else made
+                for result, made in zip(message.tool_results, alone[index], strict=True)
             )
         elif message.note:
             names = next((one.tools for one in request.announced if one.note == message.id), ())
@@ -179,11 +194,11 @@ def _input(
             if joined:
                 out.append({"type": "additional_tools", "role": "developer", "tools": joined})
             _append_note(out, message, target)
-        elif content := _content(message):
+        elif alone[index]:
             if index in changes:
                 word = target.dialect.efforts.get(changes[index], changes[index])
                 out.append({"type": "configuration_update", "reasoning": {"effort": word}})
-            out.append({"role": "user", "content": content})
+            out.extend(alone[index])
     return _once_each(out)
 
 
@@ -195,11 +210,11 @@ def _append_note(out: list[JsonObject], message: Message, target: Target) -> Non
     if target.capabilities.system_messages and message.note != "quoted":
         out.append({"role": "developer", "content": [_text(message.text)]})
     elif last.get("role") == "user":
-        last["content"] = [*as_list(last["content"]), _text(message.text)]
+        out[-1] = {**last, "content": [*as_list(last["content"]), _text(message.text)]}
     elif last.get("type") == "function_call_output":
         output = last["output"]
         text = f"{output}\n\n{message.text}" if output else message.text
-        last["output"] = [*output, _text(message.text)] if is_list(output) else text
+        out[-1] = {**last, "output": [*output, _text(message.text)] if is_list(output) else text}
     else:
         out.append({"role": "user", "content": [_text(message.text)]})
 

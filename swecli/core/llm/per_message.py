@@ -1,0 +1,40 @@
+"""What was made of each message of a growing conversation, kept so that a request costs only its new messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import is_
+from typing import Generic, TypeVar
+
+from swecli.core.protocol.messages import Message
+
+_T = TypeVar("_T")
+
+
+class PerMessage(Generic[_T]):
+    """A value of each message of the newest conversation. Messages that it has in common with the one before, as the
+    same objects, keep their values."""
+
+    def __init__(self, make: Callable[[Message], _T]) -> None:
+        self._make = make
+        self._messages: tuple[Message, ...] = ()
+        self._values: list[_T] = []
+
+    def of(self, messages: tuple[Message, ...]) -> Sequence[_T]:
+        """The value of each message."""
+        if messages is not self._messages:
+            before, same = self._messages, _common(self._messages, messages)
+            moved = {id(message): place for place, message in enumerate(before[same:], same)}
+            values = self._values[:same]
+            for message in messages[same:]:
+                place = moved.get(id(message))
+                values.append(self._values[place] if place is not None else self._make(message))
+            self._messages, self._values = messages, values
+        return self._values
+
+
+def _common(before: Sequence[Message], now: Sequence[Message]) -> int:
+    """How many messages at the beginning are the same objects."""
+    if all(map(is_, before, now)):
+        return min(len(before), len(now))
+    return next(place for place, (old, new) in enumerate(zip(before, now, strict=False)) if old is not new)
