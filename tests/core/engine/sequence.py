@@ -1,0 +1,336 @@
+"""The order of what a session does, written down: the steps of its parts, its events, and the bytes of its requests.
+
+``WATCHED`` names the methods. They follow the code when it moves; what is written down stays, unless the behaviour
+changes. Texts of prompts and tools are not part of it: it names the beginning of a request only where that changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import inspect
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import pytest
+
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.engine import session, turn
+from swecli.core.engine.compaction import Compactions
+from swecli.core.engine.consent import Consents, SandboxWatch
+from swecli.core.engine.files import ChangedFiles, SessionFiles
+from swecli.core.engine.hooks import SessionHooks
+from swecli.core.engine.invoked import ExtensionNews, Invoking
+from swecli.core.engine.jobs import JobWatch
+from swecli.core.engine.model_call import Answer, Asking, StepAccount
+from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.offered_tools import OfferedTools
+from swecli.core.engine.plan import Plans
+from swecli.core.engine.playbook import SessionPlaybook
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.repeats import RepeatGuard
+from swecli.core.engine.results import Results, SeenFiles
+from swecli.core.engine.retrieval import PromptRetrieval
+from swecli.core.engine.sentinel import Sentinel
+from swecli.core.engine.services import Connection
+from swecli.core.engine.session_memory import InstructionNews, SessionMemory
+from swecli.core.engine.snapshots import SessionSnapshots
+from swecli.core.engine.spending_limits import SpendingGate
+from swecli.core.engine.subagents import Relay, Subagents
+from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
+from swecli.core.engine.work import Work
+from swecli.core.llm.scripted import ScriptedModel
+from swecli.core.llm.types import ModelRequest
+from swecli.core.protocol.events import DELTAS, MAIN, Body, HooksRunning, ItemCheckpointed
+from swecli.core.protocol.messages import Message, ToolCallPart
+from tests.core.engine.support import MemoryLog
+
+FOLDER = Path(__file__).parent / "sequences"
+REGENERATE = "UPDATE_GOLDENS=1 .venv/bin/pytest tests/core/engine/test_sequence.py"
+MOST_SHOWN = 40
+"""Most lines of a difference that are shown, and most characters of a message."""
+Condition = Callable[..., object]
+
+
+def _always(*_arguments: object) -> bool:
+    return True
+
+
+def _told(hooks: SessionHooks) -> object:
+    return hooks._contexts  # pyright: ignore[reportPrivateUsage]
+
+
+def _has_hooks(hooks: SessionHooks, *_arguments: object) -> bool:
+    return hooks._hooks is not None  # pyright: ignore[reportPrivateUsage]
+
+
+def _keeps(memory: SessionMemory) -> bool:
+    return memory._keeps  # pyright: ignore[reportPrivateUsage]
+
+
+def _has_index(retrieval: PromptRetrieval, *_arguments: object) -> bool:
+    return retrieval._services.project is not None  # pyright: ignore[reportPrivateUsage]
+
+
+def _is_limited(gate: SpendingGate, *_arguments: object) -> bool:
+    return gate._watches  # pyright: ignore[reportPrivateUsage]
+
+
+def _has_files(news: ExtensionNews) -> bool:
+    return news._files is not None  # pyright: ignore[reportPrivateUsage]
+
+
+def _has_playbook(playbook: SessionPlaybook, *_arguments: object) -> bool:
+    return playbook.exists
+
+
+def _any(_self: object, words: Sequence[str], *_arguments: object) -> bool:
+    return bool(words)
+
+
+WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
+    # the session
+    ("recover", session, "recover", _always),
+    ("connection: connect", Connection, "connect", _always),
+    ("subagents: close the interrupted", session, "close_interrupted", _always),
+    ("tools: adopt", OfferedTools, "adopt", _always),
+    ("snapshots: resume", SessionSnapshots, "resume", _always),
+    ("context: resume the cache", ContextManager, "resume_cache", _always),
+    ("memory: start", SessionMemory, "start", _always),
+    ("sandbox: publish", SandboxWatch, "publish", _always),
+    ("models: start", ModelChoice, "start", _always),
+    ("hooks: start", SessionHooks, "start", _has_hooks),
+    ("work: stop", Work, "stop", _always),
+    ("subagents: close", Subagents, "close", _always),
+    ("hooks: end", SessionHooks, "end", _has_hooks),
+    ("playbook: close", SessionPlaybook, "close", _has_playbook),
+    ("models: close", ModelChoice, "close", _always),
+    ("sandbox: stop", SandboxWatch, "stop", _always),
+    ("jobs: close", JobWatch, "close", _always),
+    ("files: close", SessionFiles, "close", _always),
+    ("snapshots: close", SessionSnapshots, "close", _always),
+    ("connection: close", Connection, "close", _always),
+    ("recorder: close", Recorder, "close", _always),
+    # the beginning of a turn, and steering
+    ("models: begin the turn", ModelChoice, "begin_turn", _always),
+    ("extension news: look", ExtensionNews, "look", _has_files),
+    ("models: lend", ModelChoice, "lend", _always),
+    ("command: expand", Invoking, "send", _always),
+    ("hooks: begin the turn", SessionHooks, "begin_turn", _has_hooks),
+    ("hooks: screen the message", SessionHooks, "submit", _has_hooks),
+    ("models: ready", ModelChoice, "ready", _always),
+    ("tools: wait for mentions", OfferedTools, "arrived", _any),
+    ("playbook: begin the turn", SessionPlaybook, "begin_turn", _has_playbook),
+    ("playbook: tell", SessionPlaybook, "tell", _has_playbook),
+    ("retrieval: add", PromptRetrieval, "add", _has_index),
+    ("repeats: the user spoke", RepeatGuard, "user_spoke", _always),
+    # each step
+    ("hooks: add texts", SessionHooks, "tell_model", _told),
+    ("caps: check", turn, "cap_reached", _always),
+    ("instructions: look", InstructionNews, "look", _always),
+    ("tools: settle", OfferedTools, "settle", _always),
+    ("context: settle", ContextManager, "settle", _always),
+    ("changed files: check", ChangedFiles, "check", _always),
+    ("jobs: tell", JobWatch, "tell", _always),
+    ("request: build", ContextManager, "prepare", _always),
+    ("budget of the parent", SpendingGate, "reached", _is_limited),
+    ("budget: check", SpendingGate, "check", _is_limited),
+    ("compactions: before the request", Compactions, "before_request", _always),
+    ("repeats: compacted", RepeatGuard, "compacted", _always),
+    ("account: begin", StepAccount, "begin", _always),
+    ("model: ask", Asking, "ask", _always),
+    ("model: wait", Asking, "wait", _always),
+    ("models: learn", ModelChoice, "learn", _always),
+    ("compactions: after an overflow", Compactions, "after_overflow", _always),
+    ("models: fall back", ModelChoice, "fall_back", _always),
+    ("models: note the failure", ModelChoice, "note_failure", _always),
+    ("cache: report a miss", turn, "report_cache_miss", _always),
+    ("tools: called", OfferedTools, "called", _always),
+    ("calls: run", Scheduler, "run", lambda _scheduler, calls: bool(calls)),
+    ("playbook: settle", SessionPlaybook, "settle", _has_playbook),
+    ("account: end", StepAccount, "end", _always),
+    ("memory: keep", SessionMemory, "keep", _keeps),
+    ("repeats: check", RepeatGuard, "check", _always),
+    ("subagents: settled", Subagents, "settled", _always),
+    ("hooks: stop", SessionHooks, "stop", _has_hooks),
+    # the end of a turn
+    ("plans: propose", Plans, "propose", _always),
+    ("sentinel: look", Sentinel, "look", _always),
+    ("hooks: the turn ended", SessionHooks, "turn_ended", _has_hooks),
+    # a call
+    ("call: prepare", ToolCalls, "prepare", _always),
+    ("subagents: expect", Subagents, "expect", _always),
+    ("hooks: before the call", SessionHooks, "before_tool", _has_hooks),
+    ("consent: obtain", Consents, "obtain", _always),
+    ("hooks: before the question", SessionHooks, "permission", _has_hooks),
+    ("consent: stands", Consents, "stands", _always),
+    ("locks: hold", EffectLocks, "hold", _always),
+    ("consent: holds", Consents, "holds", _always),
+    ("hooks: after the call", SessionHooks, "after_tool", _has_hooks),
+    ("consent: outside", Consents, "outside", _always),
+    ("results: admit", Results, "admit", _always),
+    ("playbook: add to the failure", SessionPlaybook, "with_failure", _has_playbook),
+    ("files: record", SeenFiles, "record", _always),
+    ("subagents: work", Subagents, "work", _always),
+    ("log: barrier", MemoryLog, "barrier", _always),
+)
+
+
+class Order:
+    """What happened, line by line. ``stops_at`` is the number of the awaited step at which ``interrupt`` is called,
+    and which then waits to be cancelled."""
+
+    def __init__(self, folder: Path, stops_at: int = 0) -> None:
+        self.lines: list[str] = []
+        self._folder = str(folder)
+        self._stops_at = stops_at
+        self._awaited = count(1)
+        self.interrupt: Callable[[], None] | None = None
+        self.stopped_at, self.stopped_line = "", 0
+        self._sent: dict[str, ModelRequest] = {}
+        """The newest request of each model."""
+
+    def note(self, line: str) -> None:
+        self.lines.append(line)
+
+    def event(self, body: Body, agent: str = MAIN) -> None:
+        """Write down an event, but for what depends on the pace of the machine."""
+        paced = isinstance(body, (*DELTAS, HooksRunning))
+        text = isinstance(body, ItemCheckpointed) and not isinstance(body.part, ToolCallPart)
+        if not (paced or text):
+            item = getattr(body, "item", "")
+            self.note("  ".join(filter(None, ("", agent, " ".join(filter(None, (type(body).__name__, item)))))))
+
+    def request(self, model: ScriptedModel, request: ModelRequest) -> None:
+        """Write down what a request has behind the one before, message by message with its bytes."""
+        before = self._sent.get(model.info.ref)
+        self._sent[model.info.ref] = request
+        pairs = zip(before.messages, request.messages, strict=False) if before is not None else ()
+        same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+        kept = f", {same} of {len(before.messages)} as before" if before is not None else ""
+        self.note(f"> request to {model.info.ref}: {len(request.messages)} messages{kept}")
+        if before is not None and (before.system, before.tools) != (request.system, request.tools):
+            self.note(">   another beginning")
+        for message in request.messages[same:]:
+            self.note(f">   {self._shown(message)}")
+
+    def _shown(self, message: Message) -> str:
+        data = msgspec.json.encode(msgspec.structs.replace(message, response=None)).decode()
+        data = data.replace(self._folder, "FOLDER")
+        text = " ".join(message.text.replace(self._folder, "FOLDER").split())
+        if not text:
+            text = ", ".join(
+                [
+                    *(f"{call.name} {call.arguments}" for call in message.tool_calls),
+                    *(f"{result.name}: {' '.join(result.text.split())}" for result in message.tool_results),
+                ]
+            )
+        text = text.replace(self._folder, "FOLDER")
+        shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+        note = f" ({message.note})" if message.note else ""
+        return f"{message.role}{note}, {len(data.encode()):,} bytes {crc32(data.encode()):08x}: {shown}"
+
+    async def step(self, label: str) -> None:
+        """Interrupt the session at the wanted awaited step; the others go on."""
+        if self.interrupt is not None and next(self._awaited) == self._stops_at:
+            self.stopped_at, self.stopped_line = label, len(self.lines)
+            self.interrupt()
+            await asyncio.Event().wait()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+    @property
+    def turns(self) -> str:
+        """Without the beginning and the end of the session, which are the same everywhere."""
+        begin = next(at for at, line in enumerate(self.lines) if line.startswith("«"))
+        end = len(self.lines) - self.lines[::-1].index("work: stop") - 1
+        return "\n".join(self.lines[begin:end]) + "\n"
+
+
+@contextmanager
+def watched(folder: Path, monkeypatch: pytest.MonkeyPatch, stops_at: int = 0) -> Iterator[Order]:
+    """Write down what the sessions do that begin meanwhile."""
+    order = Order(folder, stops_at)
+    with monkeypatch.context() as patch:
+        for label, owner, name, condition in WATCHED:
+            patch.setattr(owner, name, _wrapped(order, label, getattr(owner, name), condition))
+        patch.setattr(Recorder, "emit", _emitting(order, Recorder.emit))
+        patch.setattr(Recorder, "relay", _relaying(order, Recorder.relay))
+        patch.setattr(ScriptedModel, "stream", _asking(order, ScriptedModel.stream))
+        patch.setattr(Answer, "_checkpoint", lambda _answer: None)  # by the pace of the stream
+        yield order
+
+
+def _wrapped(order: Order, label: str, method: Callable[..., Any], condition: Condition) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(method):
+
+        async def awaited(*arguments: Any, **named: Any) -> Any:
+            if condition(*arguments):
+                order.note(label)
+                await order.step(label)
+            return await method(*arguments, **named)
+
+        return awaited
+
+    def called(*arguments: Any, **named: Any) -> Any:
+        if condition(*arguments):
+            order.note(label)
+        return method(*arguments, **named)
+
+    return called
+
+
+def _emitting(order: Order, emit: Callable[..., Any]) -> Callable[..., Any]:
+    def emitting(recorder: Recorder, body: Body) -> Any:
+        if not isinstance(recorder.log, Relay):  # which records it in the session around
+            order.event(body)
+        return emit(recorder, body)
+
+    return emitting
+
+
+def _relaying(order: Order, relay: Callable[..., Any]) -> Callable[..., Any]:
+    def relaying(recorder: Recorder, body: Body, agent: str, turn: int) -> Any:
+        order.event(body, agent)
+        return relay(recorder, body, agent, turn)
+
+    return relaying
+
+
+def _asking(order: Order, stream: Callable[..., Any]) -> Callable[..., Any]:
+    def asking(model: ScriptedModel, request: ModelRequest) -> Any:
+        order.request(model, request)
+        return stream(model, request)
+
+    return asking
+
+
+def check(name: str, text: str) -> None:
+    """Compare with what is written down under this name.
+
+    Raises:
+        AssertionError: it differs; with the beginning of the difference, and how to write it down anew.
+    """
+    path = FOLDER / f"{name}.txt"
+    if os.environ.get("UPDATE_GOLDENS"):
+        FOLDER.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    known = path.read_text(encoding="utf-8") if path.exists() else ""
+    if text == known:
+        return
+    lines = list(difflib.unified_diff(known.splitlines(), text.splitlines(), "before", "now", lineterm="", n=1))[2:]
+    more = [f"… {len(lines) - MOST_SHOWN} more lines"] if len(lines) > MOST_SHOWN else []
+    shown = "\n".join([*lines[:MOST_SHOWN], *more])
+    pytest.fail(
+        f"The sequence {name!r} has changed:\n{shown}\n\nIf that is wanted, write it down anew and read the "
+        f"difference:\n  {REGENERATE}",
+        pytrace=False,
+    )
