@@ -359,7 +359,7 @@ def folder_policy(folder: Path) -> Policy:
     rules = _rules(folder)
     startup = rules.startup()
     state = sandbox_state(rules.options, startup)
-    return replace(rules.policy(startup), sandbox=state.level, holds=state.holds)
+    return replace(rules.policy(startup), sandbox=state.level, holds=state.holds, masks=state.masks)
 
 
 def _import(arguments: Sequence[str]) -> int:

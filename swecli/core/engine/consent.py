@@ -375,7 +375,8 @@ class SandboxWatch:
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._sandbox = services.sandbox
-        self._roots, self._home = services.workspace.roots, services.policy.home
+        self._roots, self._policy = services.workspace.roots, services.policy
+        self._home = self._policy.home
         self._recorder = recorder
         self._task: asyncio.Task[None] | None = None
         self._accepting: set[asyncio.Task[None]] = set()
@@ -410,12 +411,17 @@ class SandboxWatch:
 
     async def ready(self, effects: Effects) -> None:
         """Make sure that the sandbox state is known before a decision on a command that depends on it."""
-        wanted = self._recorder.state.mode == "auto" or self._sandbox.options.mode == "on"
+        wanted = self._recorder.state.mode == "auto" or self._sandbox.options.mode == "on" or self._hides_files()
         state = self._sandbox.state
         if effects.command is not None and wanted and (not state.checked or state.closable):
             await self._check()
         elif effects.command is not None:
             self.publish()
+
+    def _hides_files(self) -> bool:
+        """Whether rules keep files from being read, which the sandbox may hide from commands."""
+        policy = replace(self._policy, rules=(*self._policy.rules, *self._recorder.state.rules))
+        return bool(read_rules(policy, ()).rules)
 
     def publish(self) -> None:
         """Record the state if it is known and new."""
@@ -462,14 +468,14 @@ class SandboxWatch:
         one, or if the user wants every command there and did not approve this one outside."""
         wanted = self._sandbox.options.mode == "on" and not effects.outside
         inside = decision.contained or decision.containable or wanted
-        if effects.command is None or not inside:
+        if effects.command is None or not (inside or decision.masked):
             return ctx
-        return replace(ctx, sandbox=self._sandbox, contained=decision.contained)
+        return replace(ctx, sandbox=self._sandbox, contained=decision.contained, masked=decision.masked and not inside)
 
     @contextlib.contextmanager
     def around(self, ctx: ToolContext, effects: Effects) -> Generator[None]:
         """Encloses a call, so that its writes outside the sandbox are not attributed to contained commands."""
-        everything = effects.command is not None and ctx.sandbox is None
+        everything = effects.command is not None and (ctx.sandbox is None or ctx.masked)
         if not everything and (effects.command is not None or not effects.writes):
             yield
             return
@@ -595,7 +601,9 @@ class Consents:
         call, decision = consent.call, self.decide(consent.call)
         if decision.outcome == "ask" and decision.git_knows:
             decision = await self._counted(call, decision)
-        same = decision.contained == consent.ctx.contained and decision.reads_only == consent.reads_only
+        ctx = self._sandbox.context(call.ctx, call.effects, decision)
+        same = (ctx.contained, ctx.masked) == (consent.ctx.contained, consent.ctx.masked)
+        same &= decision.reads_only == consent.reads_only
         return decision.outcome == "allow" and same
 
     async def holds(self, consent: Consent) -> bool:
@@ -684,6 +692,7 @@ class Consents:
             rules=(*policy.rules, *state.rules, *more),
             sandbox=sandbox.level,
             holds=sandbox.holds,
+            masks=sandbox.masks,
             untrusted=state.untrusted,
             restores=checkpoints.restores if checkpoints is not None else restores_nothing,
             readable=files.readable if files is not None else (),

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import inside, is_secret_in, within_text
 from swecli.core.permissions.rules import (
     NO_READ_RULES,
@@ -30,7 +31,7 @@ from swecli.core.permissions.shell.destructive import Danger, Place, dangers, is
 from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.offers import NoOffer, Offered, offered_words
 from swecli.core.permissions.shell.proof import REPOSITORY_RUNS, Part, prove
-from swecli.core.permissions.shell.readers import Showing, git_content, naming, showing
+from swecli.core.permissions.shell.readers import Showing, git_content, naming, showing, tells_by_words, unseen
 from swecli.core.permissions.shell.scan import ScanError, ScanWord
 from swecli.core.permissions.shell.started import Started, started
 from swecli.core.permissions.shell.subcommands import may_match, mentions, without_global_options
@@ -40,6 +41,10 @@ from swecli.lazy_pattern import lazy_pattern
 
 _QUOTED = lazy_pattern(r"""["']([^"'\n]{1,200})["']""")
 """Quoted text in code for an interpreter, which may be a file name."""
+_BLANK = lazy_pattern(r"[\s,;()]+")
+"""What separates the words of code."""
+_OF_PROCESS = lazy_pattern(r"/+proc/[^/]*/(?:task/[^/]*/)?(?:(cwd)|root)(?=/|$)")
+"""The directory of a process, or the root of its file system, as a path."""
 
 
 class Judgement(Struct, frozen=True):
@@ -184,6 +189,9 @@ def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
         if not (writing_only and judgement.proven):
             words += naming(item)
         words += [ScanWord(text) for word in naming(item) for text in _QUOTED.findall(word.text)]
+        if not tells_by_words(item):
+            code = (word.text for word in naming(item) if len(word.text) < 1_000)
+            words += [ScanWord(text) for each in code if _BLANK.search(each) for text in _BLANK.split(each)]
         for word in words:
             for text in (
                 *(word.text, word.text.partition("=")[2], word.text.rpartition(":")[2]),
@@ -242,8 +250,9 @@ def reads_elsewhere(policy: Policy, call: Call, judgement: Judgement) -> bool:
 def _meanings(word: ScanWord, place: Place) -> set[str]:
     found: set[str] = set()
     for base in place.bases:
-        path = within_text(word.text, base, place.home)
-        found |= {path, place.resolve(posixpath.join(base, word.text))}
+        text = _OF_PROCESS.sub(lambda match, base=base: base if match[1] else "", word.text) or "/"
+        path = within_text(text, base, place.home)
+        found |= {path, place.resolve(posixpath.join(base, text))}
         if word.glob or not word.known:
             found |= _matches(path, place)
     return found
@@ -346,26 +355,55 @@ def _part_rule(
 
 class Withheld(Struct, frozen=True):
     """A file that a command may show without naming it, and that a rule about reading covers. ``reason`` is a
-    sentence; ``certain``: it is among what the command reads now."""
+    sentence; ``certain``: it is among what the command reads now; ``maskable``: a sandbox can hide all such files."""
 
     rule: Rule
     reason: str
     certain: bool = True
     git_knows: bool = False
+    maskable: bool = True
 
 
 def withheld(judgement: Judgement) -> Withheld | None:
     """What the command may show although a rule about reading covers it; certain findings first."""
-    part = next((part for part in judgement.parts if part.rule is not None), None)
-    if part is not None and part.rule is not None:
-        return Withheld(part.rule, f"{part.reason}.", git_knows=part.git_knows)
     if judgement.proven:
         return None
     found = sorted(_unproven_readers(judgement), key=lambda each: not each.certain)
+    ruled = [part for part in judgement.parts if part.rule is not None]
+    maskable = all(each.maskable for each in found) and all(part.words[:1] != ("git",) for part in ruled)
+    for part in ruled:
+        if part.rule is not None:
+            return Withheld(part.rule, f"{part.reason}.", git_knows=part.git_knows, maskable=maskable)
     if not found:
         return None
     # Where the proof objects to secrets only, it knows that no rule covers what is read as far as it can tell.
-    return Withheld(found[0].rule, found[0].reason, found[0].certain and not judgement.only_reads_elsewhere)
+    certain = found[0].certain and not judgement.only_reads_elsewhere
+    return Withheld(found[0].rule, found[0].reason, certain, maskable=maskable)
+
+
+def unfollowed(judgement: Judgement) -> Withheld | None:
+    """What a command may read without its words telling so; those that no sandbox can mask come first."""
+    rule = next(iter(judgement.rules.rules), None)
+    if rule is None or judgement.proven:
+        return None
+    found = sorted(unseen(_unproven(judgement), judgement.rules), key=lambda each: each.maskable)
+    if found:
+        return Withheld(rule, found[0].reason, certain=False, maskable=found[0].maskable)
+    if judgement.unread is None:
+        return None
+    return Withheld(rule, f"It may read what your rule {rule.text} covers: {judgement.unread}.", certain=False)
+
+
+def has_covered_files(judgement: Judgement) -> bool:
+    """Whether there may be a file that a rule about reading covers: such a rule may be about other projects."""
+    place, rules = judgement.place, judgement.rules
+    if any(place.facts.kind(top) != "missing" for _, top in rules.elsewhere()):
+        return True
+    for root in place.roots:
+        found = place.facts.secrets_below(root, Reach(links=True), lambda path: rules.covering(path) is not None)
+        if found is None or any(rules.covering(path) or rules.covering(place.resolve(path)) for path in found):
+            return True
+    return False
 
 
 def _unproven_readers(judgement: Judgement) -> list[Showing]:

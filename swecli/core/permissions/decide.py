@@ -20,6 +20,7 @@ from swecli.core.permissions.commands import (
     beyond_landlock,
     covered_by_file,
     forbids,
+    has_covered_files,
     hides,
     judge,
     lifted,
@@ -28,6 +29,7 @@ from swecli.core.permissions.commands import (
     only_edits,
     reads_elsewhere,
     shows_history,
+    unfollowed,
     withheld,
 )
 from swecli.core.permissions.git_facts import is_git_settings
@@ -111,17 +113,33 @@ def _decided(policy: Policy, call: Call) -> Decision:
     rule = None if policy.yolo else _matching_rule(policy, call, "ask", judgement)
     if rule is not None:
         return _by_rule(rule)
-    shown = withheld(judgement) if judgement is not None else None
-    if shown is not None and shown.certain:
-        return _withheld(shown)
-    found = _by_mode(policy, call, judgement)
-    unbound = policy.yolo or (found.outcome == "allow" and not found.contained)
-    if shown is not None and unbound and not (policy.mode == "plan" and found.outcome == "deny"):
-        return _withheld(shown)
-    if policy.yolo and not (policy.mode == "plan" and found.outcome == "deny"):
+    return _shown_to(policy, judgement, _by_mode(policy, call, judgement))
+
+
+def _shown_to(policy: Policy, judgement: Judgement | None, decision: Decision) -> Decision:
+    """The decision, or a question if it would let a command show what a rule about reading covers; where the sandbox
+    can hide such files, the command runs without seeing them."""
+    refused = policy.mode == "plan" and decision.outcome == "deny"
+    unbound = not refused and (policy.yolo or (decision.outcome == "allow" and not decision.contained))
+    if policy.yolo and not refused:
         proven = judgement is not None and judgement.proven
-        return Decision("allow", "This session runs everything without approval (--yolo).", reads_only=proven)
-    return found
+        decision = Decision("allow", "This session runs everything without approval (--yolo).", reads_only=proven)
+    if judgement is None:
+        return decision
+    shown = withheld(judgement)
+    if shown is not None and shown.certain and not refused and decision.outcome != "allow":
+        return _withheld(shown)
+    if not unbound:
+        return decision
+    unclear = unfollowed(judgement) if shown is None or shown.maskable else None
+    shown = unclear if shown is None or (unclear is not None and not unclear.maskable) else shown
+    if shown is None:
+        return decision
+    if policy.masks and shown.maskable:
+        return replace(decision, masked=True)
+    if shown is unclear and not has_covered_files(judgement):
+        return decision
+    return _withheld(shown)
 
 
 def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decision:

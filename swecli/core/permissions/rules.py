@@ -12,9 +12,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, cast
@@ -375,6 +376,10 @@ def active_rules(policy: Policy, effect: RuleEffect) -> tuple[Rule, ...]:
     )
 
 
+_ANY_NAMES = ("\x7f", "a0.b")
+"""Two names that are unlikely to exist: a pattern with both has every name."""
+
+
 class ReadRules(Struct, frozen=True):
     """Deny and ask rules about reading, for tools and commands that read many files. ``roots`` are the resolved
     workspace directories."""
@@ -394,6 +399,30 @@ class ReadRules(Struct, frozen=True):
     def covering(self, path: str) -> Rule | None:
         """The first rule that covers an absolute path."""
         return next((rule for rule in self.rules if self._covers(rule, path)), None)
+
+    def covers_folder(self, path: str) -> bool:
+        """Whether everything in a folder is covered, also what is not there yet."""
+        first = self.covering(f"{path}/{_ANY_NAMES[0]}")
+        return first is not None and self.covering(f"{path}/{_ANY_NAMES[1]}") is not None
+
+    def elsewhere(self) -> Iterator[tuple[Rule, str]]:
+        """Rules about places outside the workspace, each with the folder that has all that it covers, or with the
+        file."""
+        for rule in self.rules:
+            pattern = parse_rule(rule.text).path
+            if pattern is None or pattern.base == "workspace" or (pattern.base == "home" and not self.home):
+                continue
+            text = (
+                pattern.text
+                if pattern.text.startswith("/") or "/" not in pattern.text.rstrip("/")
+                else f"/{pattern.text}"
+            )
+            plain = re.split(r"[*?\[\]{}\\]", text)[0]
+            plain = plain if plain == text else plain.rpartition("/")[0]
+            yield (
+                rule,
+                posixpath.normpath(posixpath.join(self.home if pattern.base == "home" else "/", plain.strip("/"))),
+            )
 
     def within(self, names: Iterable[str], folder: str) -> tuple[str, ...]:
         """The topmost of the names below a folder that a rule covers, as absolute paths: what a sandbox hides.

@@ -93,6 +93,8 @@ class Policy(Struct, frozen=True):
     sandbox: Sandbox = "off"
     holds: bool = False
     """Whether a partial sandbox still restricts what a command writes and connects to."""
+    masks: bool = False
+    """Whether a sandbox can hide files from a command that may do everything else."""
     yolo: bool = False
     readable: tuple[str, ...] = ()
     """Resolved folders outside the workspace with readable files: those of skills."""
@@ -126,6 +128,8 @@ class Decision(Struct, frozen=True):
     evidence: tuple[str, ...] = field(default=())
     contained: bool = False
     reads_only: bool = False
+    masked: bool = False
+    """It may run without a question only where the files that rules keep from being read are hidden from it."""
     danger: str = ""
     loss: Loss | None = None
     counted: bool = False

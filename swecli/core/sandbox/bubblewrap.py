@@ -172,13 +172,18 @@ def bwrap_argv(
 ) -> list[str]:
     """All arguments before the command. ``seccomp`` is a descriptor to read the filter from, ``status`` one for the
     outcome as JSON, ``lock`` one that stays open as long as anything runs inside. ``root``: the user is root."""
-    argv = [program, "--unshare-user", "--unshare-ipc", "--unshare-pid"]
+    # Other processes see the whole disk, so none of them may be visible.
+    argv = [program, "--unshare-user", "--unshare-pid"]
+    argv += [] if plan.masks_only else ["--unshare-ipc"]
     if not plan.network:
         argv.append("--unshare-net")
     if version >= DISABLE_USERNS:
         argv.append("--disable-userns")
     argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    if plan.masks_only:
+        argv += ["--dev-bind", "/", "/", "--proc", "/proc"]
+    else:
+        argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     for name in _KERNEL if root else ():
         argv += ["--ro-bind-try", f"/proc/{name}", f"/proc/{name}"]
     for mount in plan.mounts:

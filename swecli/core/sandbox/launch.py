@@ -41,7 +41,7 @@ _BUSY = lazy_pattern(r"device or resource busy|\bEBUSY\b|is a directory|\bEISDIR
 def blocked(output: str, status: int | None, plan: Plan, layer: Layer) -> str:
     """The blocked action, as a clause such as "it writes outside the workspace"; empty if the command succeeded or the
     sandbox does not explain its failure."""
-    if not status:
+    if not status or plan.masks_only:
         return ""
     text = output[-_TAIL:]
     if _READ_ONLY.search(text):
@@ -257,7 +257,7 @@ def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None)
     """
     opened: list[int] = []
     try:
-        code = filter_program(os.uname().machine, "bwrap", plan.network)
+        code = b"" if plan.masks_only else filter_program(os.uname().machine, "bwrap", plan.network)
         filter_ = None
         if code:
             filter_ = os.memfd_create("filter", os.MFD_CLOEXEC)
@@ -280,7 +280,8 @@ def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None)
         lock=lock,
         root=os.geteuid() == 0,
     )
-    return Launch("bwrap", plan, argv, tuple(opened), _changes("bwrap", plan.temporary), reader, lock)
+    changes = {} if plan.masks_only else _changes("bwrap", plan.temporary)
+    return Launch("bwrap", plan, argv, tuple(opened), changes, reader, lock)
 
 
 def launch_landlock(plan: Plan, abi: int) -> Launch:

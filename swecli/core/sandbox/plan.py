@@ -313,6 +313,8 @@ class Plan(Struct, frozen=True):
     """Gaps in the protection of this workspace, as clauses."""
     advice: str = ""
     """How the user can close all of these gaps, as a sentence; empty if swecli knows no way."""
+    masks_only: bool = False
+    """Whether the command may do everything else: the mounts only hide files from it."""
 
     def paths(self, *accesses: Access) -> tuple[str, ...]:
         return tuple(mount.path for mount in self.mounts if mount.access in accesses)
@@ -341,6 +343,12 @@ class SandboxState(Struct, frozen=True):
         return self.level == "full" or self.holds
 
     @property
+    def masks(self) -> bool:
+        """Whether files can be hidden from a command that may do everything else. Landlock could do so only by
+        listing all others."""
+        return self.layer == "bwrap" and self.level != "off"
+
+    @property
     def label(self) -> str:
         """The state in a few words, for a status line."""
         if not self.checked:
@@ -367,8 +375,18 @@ def reading(plan: Plan) -> Plan:
     return replace(plan, mounts=mounts, placeholders=())
 
 
+def masking(roots: tuple[str, ...], private: str, paths: Sequence[str], disk: Disk) -> Plan:
+    """The plan for a command that may do everything but read these files and folders."""
+    mounts: dict[str, Mount] = {}
+    for path in sorted(disk.real(path) for path in paths):
+        kind = disk.kind(path)
+        if kind != "missing" and path not in roots and inside(path, tuple(mounts)) is None:
+            mounts[path] = Mount(path, "hidden" if kind == "directory" else "denied", directory=kind == "directory")
+    return Plan(roots, tuple(mounts.values()), (), private, network=True, masks_only=True)
+
+
 _TEMPORARY = ("/tmp", "/dev/shm")
-_MAX_SECRETS = 1_000
+MAX_MASKED = 1_000
 """Files and folders hidden because they may hold secrets. Each is a mount, which takes bubblewrap about 20 us."""
 _MAX_LINKS = 64
 """Single files made read-only because they have another hard link outside."""
@@ -549,13 +567,17 @@ class _PlanBuilder:
         for path in home_secrets(request.home, secret_names(request.own_names)):
             self._hide(path)
         secrets = request.found.secrets
-        for path in secrets[:_MAX_SECRETS]:
+        for path in secrets[:MAX_MASKED]:
             if self._disk.kind(path) == "directory":
                 self._hide(path)
             else:
                 self._deny(path)
-        if len(secrets) > _MAX_SECRETS:
-            self._uncovered.append(f"{len(secrets) - _MAX_SECRETS:,} of {len(secrets):,} files that may hold secrets")
+        if request.found.unruled:
+            self._uncovered.append(
+                f"files that your rule {request.found.unruled} covers, which are too many to look for"
+            )
+        if len(secrets) > MAX_MASKED:
+            self._uncovered.append(f"{len(secrets) - MAX_MASKED:,} of {len(secrets):,} files that may hold secrets")
         for path in (*request.own_dirs, *request.options.hide):
             self._hide(path, hold=True)
 

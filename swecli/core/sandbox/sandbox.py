@@ -17,7 +17,17 @@ from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
 from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.guard import Guard
 from swecli.core.sandbox.launch import Launch, SandboxError
-from swecli.core.sandbox.plan import Plan, Request, SandboxOptions, SandboxState, home_secrets, reading
+from swecli.core.sandbox.plan import (
+    MAX_MASKED,
+    Disk,
+    Plan,
+    Request,
+    SandboxOptions,
+    SandboxState,
+    home_secrets,
+    masking,
+    reading,
+)
 from swecli.core.sandbox.probe import Folders, Machine, SandboxWorkspace, off, planned
 from swecli.core.sandbox.survey import Abandoned, Surveyor
 from swecli.core.secret_names import secret_names
@@ -157,6 +167,30 @@ class Sandbox:
         except BaseException:
             self._leave()
             raise
+
+    def begin_masked(self, cwd: Path, rules: ReadRules) -> Launch:
+        """A launch for a command that may do everything but read what the rules cover.
+
+        Raises:
+            SandboxError: that can't be hidden.
+        """
+        state = self.check()
+        if not state.masks:
+            raise SandboxError(f"the sandbox is {state.text}, so it can't hide what your rules about reading cover")
+        try:
+            found = self._surveyor.survey(rules)
+            plan = masking(self._workspace.roots, self._temporary.path, found.ruled, Disk())
+        except OSError as error:
+            raise SandboxError(f"cannot set up the sandbox: {error}") from error
+        except Abandoned:
+            raise SandboxError("the session has ended") from None
+        if found.unruled:
+            raise SandboxError(f"your rule {found.unruled} covers more files than swecli can look for")
+        if len(plan.mounts) > MAX_MASKED:
+            raise SandboxError(f"your rules about reading cover {len(plan.mounts):,} files, too many to hide")
+        if not plan.mounts:
+            return Launch("none", plan, ())
+        return self._machine.launch(state.layer, plan, str(cwd), self._placeholders)
 
     def begin_reader(self, cwd: Path) -> Launch:
         """A launch for a program that runs beside commands for a long time and may not write in the workspace.

@@ -45,13 +45,16 @@ Content = bytes | None
 class Survey(Struct, frozen=True):
     """``sockets`` are those of programs outside. ``links`` are workspace files with a hard link outside. ``steering``
     has the control files at any depth. ``secrets`` are files and folders, in the workspace and below home, whose names
-    suggest secrets or that a rule keeps from being read. ``whole``: the survey of the workspace is complete."""
+    suggest secrets or that a rule keeps from being read; ``ruled`` are the latter alone. ``whole``: the survey of the
+    workspace is complete. ``unruled`` is the first rule that covers more files than could be looked for."""
 
     sockets: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     steering: Mapping[str, Content] = field(default_factory=lambda: {})
     secrets: tuple[str, ...] = ()
+    ruled: tuple[str, ...] = ()
     whole: bool = True
+    unruled: str = ""
 
 
 class _Folder(Struct, frozen=True):
@@ -106,6 +109,7 @@ class Surveyor:
         if rules != self._rules:
             self._rules, self._ruled = rules, {}
         secrets: set[str] = set()
+        ruled: set[str] = set()
         own: list[str] = []
         visited: dict[str, _Folder] = {}
         steering: dict[str, Content] = {}
@@ -122,19 +126,33 @@ class Surveyor:
                 counts[key] = count
             if root:
                 steering |= _steering_in(path, folder)
-                secrets.update(folder.secrets, self._kept_unread(path, folder))
+                secrets.update(folder.secrets)
+                ruled.update(self._kept_unread(path, folder))
                 own += [f"{path}/{name}" for name in folder.sockets]
         elsewhere = sorted(path for key, found in names.items() if len(found) < counts[key] for path in found)
         found: set[str] = set()
         for path, folder in self._below_home(visited):
             found.update(os.path.realpath(f"{path}/{name}") for name in folder.sockets)
-            secrets.update(folder.secrets, self._kept_unread(path, folder))
+            secrets.update(folder.secrets)
+        elsewhere_ruled, unruled = self._ruled_elsewhere()
+        ruled.update(elsewhere_ruled)
         self._known = visited
         # Sockets that contained commands bind belong to another network namespace and are not among these.
         bound = {posixpath.basename(name) for name in bound_names()} if own else set[str]()
         sockets = {*bound_sockets(), *(path for path in found if inside(path, self._roots) is None)}
         sockets.update(path for path in own if posixpath.basename(path) in bound)
-        return Survey(tuple(sorted(sockets)), tuple(elsewhere), steering, tuple(sorted(secrets)), seen <= MAX_ENTRIES)
+        whole = seen <= MAX_ENTRIES
+        if not whole and not unruled and rules.rules:
+            unruled = rules.rules[0].text
+        return Survey(
+            tuple(sorted(sockets)),
+            tuple(elsewhere),
+            steering,
+            tuple(sorted(secrets | ruled)),
+            tuple(sorted(ruled)),
+            whole,
+            unruled,
+        )
 
     def steering(self) -> Mapping[str, Content]:
         found: dict[str, Content] = {}
@@ -166,9 +184,33 @@ class Surveyor:
         known = self._ruled.get(path)
         if known is None or known[0] is not folder or not folder.stamp:
             names = (*folder.folders, *(folder.files or folder.others))
-            result = tuple(f"{path}/{name}" for name in names if self._rules.covering(f"{path}/{name}") is not None)
-            known = self._ruled[path] = (folder, result)
+            result = [f"{path}/{name}" for name in names if self._rules.covering(f"{path}/{name}") is not None]
+            result += [below for name in folder.folders if self._rules.covers_folder(below := f"{path}/{name}")]
+            known = self._ruled[path] = (folder, tuple(dict.fromkeys(result)))
         return known[1]
+
+    def _ruled_elsewhere(self) -> tuple[set[str], str]:
+        """What rules about places outside the workspace keep from being read, and the first rule that covers more than
+        could be looked for."""
+        found: set[str] = set()
+        for rule, top in self._rules.elsewhere():
+            if self._rules.covers_folder(top) or not os.path.isdir(top):
+                found.update([top] if os.path.lexists(top) and self._rules.covering(f"{top}/_") else ())
+                continue
+            pending, seen = [top], 0
+            while pending:
+                path = pending.pop()
+                folder = self._folder(path, "", self._home)
+                if folder is None:
+                    continue
+                seen += folder.entries
+                if seen > _MAX_HOME or self._abandoned:
+                    return found, rule.text
+                kept = self._kept_unread(path, folder)
+                found.update(kept)
+                below = (f"{path.rstrip('/')}/{name}" for name in folder.folders)
+                pending += [each for each in below if each not in kept and each not in self._roots]
+        return found, ""
 
     def _below_home(self, visited: dict[str, _Folder]) -> Iterator[tuple[str, _Folder]]:
         """The upper folders of the home directory. Their sockets may be bound by another network namespace."""

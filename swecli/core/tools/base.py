@@ -193,6 +193,8 @@ class ToolContext(Struct, frozen=True):
     """Whether the model reads PDF files."""
     contained: bool = False
     """The user did not approve the command, so it may run only in a full sandbox."""
+    masked: bool = False
+    """The command may run only where it can't read what rules keep from being read; nothing else restricts it."""
     own_names: tuple[str, ...] = ()
     """Patterns of the user's for names of files that may hold secrets."""
     read_rules: Callable[[], ReadRules] = ReadRules

@@ -207,8 +207,11 @@ class RunCommand(Tool[RunCommandParams]):
             result.duration,
             truncated=bool(result.omitted or shown.omitted_bytes),
         )
+        hides = launch is not None and launch.plan.masks_only and bool(launch.plan.mounts)
+        which = ctx.read_rules().note.replace("are left out", "could not be read")
+        note = f"For this command, {which}." if hides else ""
         return ToolOutcome(
-            report(params.command, result, timeout, blocked, self._most),
+            report(params.command, result, timeout, blocked, self._most, note),
             (block,),
             _detail(result, timeout, blocked),
             is_error=result.ending != "background" and (result.exit_status != 0 or bool(result.ended_left)),
@@ -266,6 +269,8 @@ async def _launch(ctx: ToolContext) -> Launch | None:
     if ctx.sandbox is None:
         return None
     try:
+        if ctx.masked:
+            return await begun(partial(ctx.sandbox.begin_masked, ctx.cwd, ctx.read_rules()))
         return await begun(partial(ctx.sandbox.begin, ctx.cwd, full=ctx.contained, rules=ctx.read_rules()))
     except SandboxError as error:
         raise ToolError(f"Not run: {error}. {_ASK_OUTSIDE}") from error
@@ -300,9 +305,12 @@ def _detail(result: ProcessResult, timeout: float, blocked: str) -> str:
     return f"blocked by sandbox, exit {result.exit_status}" if blocked else f"exit {result.exit_status}{left}"
 
 
-def report(command: str, result: ProcessResult, timeout: float, blocked: str, most: float = MAX_TIMEOUT) -> str:
-    """The result for the model: how the command ended, then its output. ``most`` is the maximum ``timeout``."""
-    lines = [_ending(result, timeout, most)]
+def report(
+    command: str, result: ProcessResult, timeout: float, blocked: str, most: float = MAX_TIMEOUT, note: str = ""
+) -> str:
+    """The result for the model: how the command ended, a note on what it saw, then its output. ``most`` is the maximum
+    ``timeout``."""
+    lines = [_ending(result, timeout, most), *([note] if note else [])]
     if blocked:
         lines.append(f"Probably blocked by the sandbox: {blocked}. {_ASK_OUTSIDE}")
     if result.ending == "exited" and result.background:

@@ -18,7 +18,7 @@ from swecli.core.permissions.types import SANDBOXED, Policy, Rule, Sandbox
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import ItemCompleted, Notice, PermissionRequested, SandboxChanged
 from swecli.core.sandbox.launch import Launch, SandboxError
-from swecli.core.sandbox.plan import Plan, SandboxOptions, SandboxState
+from swecli.core.sandbox.plan import Mount, Plan, SandboxOptions, SandboxState
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench
 from tests.support.waiting import PATIENCE
@@ -70,6 +70,12 @@ class FakeSandbox:
         if self.broken:
             prefix = ["sh", "-c", f'echo "swecli sandbox: {self.broken}"; exit 126', "--"]
         return Launch("landlock", plan, prefix, (), {"SWECLI_SANDBOX": "1"})
+
+    def begin_masked(self, cwd: Path, rules: ReadRules) -> Launch:
+        if not self.check().masks:
+            raise SandboxError(f"the sandbox is {self.state.text}")
+        plan = Plan((str(cwd),), (Mount(f"{cwd}/private", "hidden"),), (), "/tmp", masks_only=True)
+        return Launch("bwrap", plan, ["env"], (), {"MASKED": " ".join(rule.text for rule in rules.rules)})
 
     def abandon(self) -> None:
         self.abandoned += 1
@@ -124,6 +130,26 @@ async def test_without_a_full_sandbox_auto_asks_and_runs_outside(tmp_path: Path,
         assert asked.facts[0] == (OUTSIDE if level == "off" else APPROVED_OUTSIDE)
         assert "inside" not in results(made)[0]
         assert made.bodies(SandboxChanged)[0].level == level
+
+
+@pytest.mark.parametrize("mode", ["default", "auto"])
+async def test_what_a_rule_allows_does_not_see_what_rules_keep_from_being_read(tmp_path: Path, mode: str) -> None:
+    rules = (Rule("allow", "Bash(./*)", "user"), Rule("deny", "Read(private/**)", "user"))
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "plan.txt").write_text("x")
+    (tmp_path / "see").write_text('#!/bin/sh\necho "masked: $MASKED"\n')
+    (tmp_path / "see").chmod(0o755)
+    async with running(tmp_path, FakeSandbox(), step("./see"), mode=mode, rules=rules) as made:
+        await made.say("go")
+        assert not made.bodies(PermissionRequested)
+        result = results(made)[0]
+    assert "masked: Read(private/**)" in result
+    assert "For this command, files covered by Read(private/**) could not be read." in result
+    async with running(tmp_path, FakeSandbox("off"), step("./see"), mode=mode, rules=rules) as made:
+        made.allow_all = True
+        await made.say("go")
+        assert "its words do not tell what it reads" in made.bodies(PermissionRequested)[0].reason
+        assert results(made)[0].endswith("masked: ")
 
 
 async def test_what_a_rule_or_the_user_allows_runs_outside(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@ files that rules keep from being read."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +14,9 @@ from swecli.core.permissions.types import Rule
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.survey import Surveyor
 from swecli.core.secret_names import secret_names
+from swecli.core.workspace.process import ProcessResult, run_process
 from tests.core.sandbox.support import SECRET, Grounds, contained, laid_out
+from tests.support.waiting import PATIENCE
 
 IN_WORKSPACE = """id_rsa server.pem config/.env deep/down/below/.env.production secrets/db_password
   conf/.aws/credentials src/wp-config.php terraform.tfvars
@@ -85,3 +89,75 @@ def test_a_link_to_a_secret_masks_what_it_leads_to(grounds: Grounds) -> None:
     (grounds.work / "real.txt").write_text(SECRET)
     (grounds.work / "app" / ".env").symlink_to("../real.txt")
     assert SECRET not in contained(working(grounds, None), "cat app/.env real.txt", grounds.work).output
+
+
+def masked(sandbox: Sandbox, command: str, grounds: Grounds, *rules: str) -> ProcessResult:
+    """Run a command that may do everything but read what deny rules cover."""
+    read = ReadRules(tuple(Rule("deny", text, "user") for text in rules), (str(grounds.work),), str(grounds.home))
+    launch = sandbox.begin_masked(grounds.work, read)
+    try:
+        return asyncio.run(
+            run_process(
+                command,
+                cwd=grounds.work,
+                environment={**os.environ, **launch.environment},
+                timeout=PATIENCE,
+                prefix=launch.prefix,
+                inherited=launch.inherited,
+            )
+        )
+    finally:
+        launch.end()
+
+
+def test_a_masked_command_may_do_everything_but_read_what_rules_cover(grounds: Grounds) -> None:
+    sandbox = working(grounds, None)
+    if not sandbox.state.masks:
+        pytest.skip(f"nothing masks files here: {sandbox.state.text}")
+    rules = ("Read(private/**)", "Read(~/.ssh/**)", f"Read(/{grounds.outside}/victim)", "Read(*.vault)")
+    outside = grounds.outside
+    steps = (
+        "python3 -c \"print(open('pri' + 'vate/plan.txt').read())\"",
+        f"cat pri*/* own.v* {outside}/victim {outside}/folder/deep {grounds.home}/.ssh/* id_rsa",
+        "cp -r . ../copy; cat ../copy/*/plan.txt ../copy/own.vault",
+        "ln -s private p; cat p/plan.txt; mv private moved; cat moved/plan.txt",
+        f"echo new > private/later.txt; echo x > {outside}/made; echo y > .git/config",
+    )
+    command = "\n".join(steps)
+    result = masked(sandbox, command, grounds, *rules)
+    for name in ("private/plan.txt", "own.vault"):
+        assert f"of {name}" not in result.output
+    assert f"{SECRET} of id_rsa" in result.output  # a secret, but no rule covers it
+    assert result.output.count("keep") == 1  # the one that is not covered
+    assert (outside / "made").read_text() == "x\n"
+    assert (grounds.work / ".git" / "config").read_text() == "y\n"
+    assert (grounds.work / "private" / "plan.txt").read_text().startswith(SECRET)
+    assert not (grounds.work / "private" / "later.txt").exists()
+
+
+def test_a_masked_command_sees_no_other_process_that_sees_the_files(grounds: Grounds) -> None:
+    sandbox = working(grounds, None)
+    if not sandbox.state.masks:
+        pytest.skip(f"nothing masks files here: {sandbox.state.text}")
+    result = masked(sandbox, f"cat /proc/[0-9]*/root{grounds.work}/private/plan.txt", grounds, "Read(private/**)")
+    assert SECRET not in result.output
+
+
+def test_rules_that_cover_nothing_cost_no_sandbox(grounds: Grounds) -> None:
+    sandbox = working(grounds, None)
+    if not sandbox.state.masks:
+        pytest.skip(f"nothing masks files here: {sandbox.state.text}")
+    read = ReadRules((Rule("deny", "Read(elsewhere/**)", "user"),), (str(grounds.work),), str(grounds.home))
+    launch = sandbox.begin_masked(grounds.work, read)
+    launch.end()
+    assert launch.prefix == ()
+
+
+def test_what_rules_cover_outside_workspace_and_home_is_masked_too(grounds: Grounds) -> None:
+    read = ReadRules(
+        (Rule("deny", f"Read(/{grounds.outside}/**)", "user"), Rule("ask", "Read(~/projects/**/.env)", "user")),
+        (str(grounds.work),),
+        str(grounds.home),
+    )
+    found = Surveyor((str(grounds.work),), str(grounds.home)).survey(read)
+    assert found.ruled == (f"{grounds.home}/projects/other/.env", str(grounds.outside))

@@ -13,7 +13,7 @@ from itertools import pairwise
 from swecli.core.permissions.shell.scan import PROGRAM_SETTING, FoundCommand, ScanWord, is_long_option
 from swecli.lazy_pattern import lazy_pattern
 
-_SHELLS = frozenset(
+SHELLS = frozenset(
     (
         *("sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "pwsh", "nu", "xonsh"),
         *("elvish", "oksh", "yash", "osh"),
@@ -106,7 +106,7 @@ def inner_scripts(words: Sequence[ScanWord], found: FoundCommand) -> tuple[list[
     texts = [word.text for word in arguments]
     scripts = list(_values_of_options(texts, _OPTIONS.get(name, ())))
     computed = False
-    if name in _SHELLS:
+    if name in SHELLS:
         scripts, computed = _of_shell(arguments, found)
     elif name in (".", "source"):
         scripts = [found.stdin] if found.stdin is not None else []

@@ -5,12 +5,12 @@ The proof follows the commands that it understands. This looks at all others, as
 
 from __future__ import annotations
 
+import contextlib
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from itertools import pairwise
 from typing import cast
 
 from msgspec import Struct
@@ -19,19 +19,24 @@ from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import within_text
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.shell.destructive import Place
-from swecli.core.permissions.shell.scan import ScanWord, is_long_option
-from swecli.core.permissions.shell.started import Started
+from swecli.core.permissions.shell.inner_scripts import SHELLS
+from swecli.core.permissions.shell.proof import unwrap
+from swecli.core.permissions.shell.scan import FoundCommand, ScanWord, is_long_option
+from swecli.core.permissions.shell.started import WRAPPERS, Started
 from swecli.core.permissions.shell.subcommands import without_global_options
+from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.types import Rule
+from swecli.lazy_pattern import lazy_pattern
 
 
 class Showing(Struct, frozen=True):
     """What a command may show: ``reason`` is a sentence. ``certain``: a file that the rule covers is among what it
-    reads now."""
+    reads now. ``maskable``: the command shows nothing of it where a mount hides the files."""
 
     rule: Rule
     reason: str
     certain: bool
+    maskable: bool = True
 
 
 class _Readers(Struct, frozen=True):
@@ -42,9 +47,10 @@ class _Readers(Struct, frozen=True):
     contents: frozenset[str]
     listing: frozenset[str]
     git: frozenset[str]
-    code_options: frozenset[str]
-    code_names: frozenset[str]
-    code_words: re.Pattern[str]
+    git_with: Mapping[str, frozenset[str]]
+    git_plain: frozenset[str]
+    plain: frozenset[str]
+    elsewhere: frozenset[str]
 
 
 @cache
@@ -55,7 +61,6 @@ def _readers() -> _Readers:
     data = tomllib.loads(Path(__file__).with_name("readers.toml").read_text(encoding="utf-8"))
     recursive = {name: frozenset(text.split()) for name, text in cast("dict[str, str]", data["recursive"]).items()}
     always = recursive.pop("always")
-    words = "|".join(cast("str", data["code"]["words"]).split())
     return _Readers(
         recursive,
         always,
@@ -64,9 +69,10 @@ def _readers() -> _Readers:
         frozenset(data["contents"]["names"].split()),
         frozenset(data["listing"]["names"].split()),
         frozenset(data["git"]["names"].split()),
-        frozenset(data["code"]["options"].split()),
-        frozenset(data["code"]["names"].split()),
-        re.compile(rf"(?<![\w.])(?:{words})\b|\.(?:{words})\b|<\w*>|`"),
+        {name: frozenset(text.split()) for name, text in cast("dict[str, str]", data["git_with"]).items()},
+        frozenset(data["git"]["plain"].split()),
+        frozenset(data["plain"]["names"].split()),
+        frozenset(data["elsewhere"]["names"].split()),
     )
 
 
@@ -74,9 +80,25 @@ def git_content(item: Started) -> str:
     """The subcommand of a git command that may print the content of files; empty for any other command."""
     if item.name != "git":
         return ""
-    words = [word.text for word in item.words[1:]]
-    name = next(iter(words[without_global_options("git", words) :]), "")
-    return name if name in _readers().git else ""
+    name, rest = _subcommand(item)
+    readers = _readers()
+    if name in readers.git:
+        return name
+    options = readers.git_with.get(name, frozenset())
+    bare = {option for option in options if not option.startswith("-")}
+    copies = name == "clone" and not any(_REMOTE.match(word.text) for word in rest)
+    return name if copies or bare & {word.text for word in rest[:1]} or _has_option(rest, options - bare) else ""
+
+
+_REMOTE = lazy_pattern(r"(?!file:)(?:[a-z+]+://|[\w.-]+@?[\w.-]*:(?!/?$))")
+"""How the address of a repository on another machine begins."""
+
+
+def _subcommand(item: Started) -> tuple[str, Sequence[ScanWord]]:
+    """The subcommand of a git command, and the words behind it."""
+    words = item.words[1:]
+    rest = words[without_global_options("git", [word.text for word in words]) :]
+    return (rest[0].text if rest else ""), rest[1:]
 
 
 def showing(items: Sequence[Started], rules: ReadRules, place: Place) -> Iterator[Showing]:
@@ -86,13 +108,13 @@ def showing(items: Sequence[Started], rules: ReadRules, place: Place) -> Iterato
     for item in items:
         yield from _recursive(item, rules, place)
         yield from _of_git(item, rules, place)
-        yield from _code(item, rules)
     yield from _given(items, rules, place)
 
 
 def _recursive(item: Started, rules: ReadRules, place: Place) -> Iterator[Showing]:
     readers = _readers()
-    if item.name not in readers.always and not _has_option(item, readers.recursive.get(item.name, frozenset())):
+    options = readers.recursive.get(item.name, frozenset())
+    if item.name not in readers.always and not _has_option(item.words[1:], options):
         return
     words, values = _parts(item)
     folders = list(dict.fromkeys(path for word in words for path in _folders(word, place)))
@@ -104,8 +126,8 @@ def _recursive(item: Started, rules: ReadRules, place: Place) -> Iterator[Showin
             yield found
 
 
-def _has_option(item: Started, options: frozenset[str]) -> bool:
-    for word in item.words[1:]:
+def _has_option(words: Sequence[ScanWord], options: frozenset[str]) -> bool:
+    for word in words:
         text = word.text
         for option in options:
             if option.startswith("--"):
@@ -215,21 +237,78 @@ def _of_git(item: Started, rules: ReadRules, place: Place) -> Iterator[Showing]:
             relative = posixpath.relpath(path, base)
             if rule is not None and not any(relative == each or relative.startswith(f"{each}/") for each in out):
                 reason = f"git {name} may show {relative}, which your rule {rule.text} covers."
-                yield Showing(rule, reason, certain=True)
+                yield Showing(rule, reason, certain=True, maskable=False)
                 return
     rule = rules.rules[0]
-    yield Showing(rule, f"git {name} may show what your rule {rule.text} covers.", certain=False)
+    yield Showing(rule, f"git {name} may show what your rule {rule.text} covers.", certain=False, maskable=False)
 
 
-def _code(item: Started, rules: ReadRules) -> Iterator[Showing]:
-    readers = _readers()
-    if item.name.rstrip("0123456789.") not in readers.code_names:
+def unseen(items: Sequence[Started], rules: ReadRules) -> Iterator[Showing]:
+    """Commands whose words do not tell what they read: programs of the project, interpreters, build tools."""
+    if not rules.rules:
         return
-    texts = [word.text for before, word in pairwise(item.words) if before.text in readers.code_options]
-    texts += [item.found.stdin] if item.found.stdin else []
-    if any(readers.code_words.search(text) for text in texts):
-        rule = rules.rules[0]
-        yield Showing(rule, f"{item.name} may read what your rule {rule.text} covers.", certain=False)
+    rule = rules.rules[0]
+    program: tuple[ScanWord, ...] = ()
+    wrapped: FoundCommand | None = None
+    for item in items:
+        if item.found is wrapped and item.words != program:
+            continue  # words of the wrapper, or behind the program that it starts
+        behind = _program_behind(item)
+        if behind:
+            program, wrapped = behind, item.found
+        elif item.name in WRAPPERS or item.found is not wrapped:
+            wrapped = None
+        elsewhere = item.name in _readers().elsewhere
+        if elsewhere or not _tells_what_it_reads(item):
+            name = f"git {_subcommand(item)[0]}".rstrip() if item.name == "git" else item.name or "a computed program"
+            what = f"what your rule {rule.text} covers, and its words do not tell what it reads."
+            yield Showing(rule, f"{name} may read {what}", certain=False, maskable=not elsewhere and item.name != "git")
+
+
+_XARGS_OPTION = lazy_pattern(r"-[0rtx]+|-[nPLI]\S+|--null|--no-run-if-empty")
+
+
+def _program_behind(item: Started) -> tuple[ScanWord, ...]:
+    """The words of the command that a wrapper surely starts; empty if it is none, or that is not sure."""
+    texts = [word.text if word.known and not word.glob else None for word in item.words[1:]]
+    rest: Sequence[str | None] | None = None
+    if item.name in ("nohup", "setsid", "exec", "builtin"):
+        rest = texts
+    elif item.name == "xargs":
+        before = next((at for at, text in enumerate(texts) if not text or not _XARGS_OPTION.fullmatch(text)), 0)
+        rest = texts[before:]
+    else:
+        with contextlib.suppress(UnprovenError):
+            rest = unwrap(item.name, texts, lambda name, value: True)
+    if not rest or not rest[0] or rest[0].startswith("-"):
+        return ()
+    return item.words[-len(rest) :]
+
+
+def _tells_what_it_reads(item: Started) -> bool:
+    readers = _readers()
+    if item.computed:
+        return False
+    if item.name == "git":
+        name, _ = _subcommand(item)
+        return name in readers.git_plain or name in readers.git or name in readers.git_with
+    if item.name in SHELLS:
+        return any(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text) for word in item.words[1:])
+    known = item.name in readers.plain or item.name in readers.always or item.name in readers.recursive
+    return known and item.name not in ("cpio", "pax") and not _lists_names(item)
+
+
+_LISTS = lazy_pattern(r"-T|-K|--files?(?:0)?-from|--null|-@$|--input-file|--config")
+"""Options with a file that names the files to read."""
+
+
+def _lists_names(item: Started) -> bool:
+    return any(_LISTS.match(word.text) for word in item.words[1:])
+
+
+def tells_by_words(item: Started) -> bool:
+    """Whether a word with blanks is no code that might name files: it is text for a program that opens none by it."""
+    return item.name == "git" or (item.name in _readers().plain and item.name not in SHELLS)
 
 
 _PASSING_NAMES = frozenset(("xargs", "parallel", "find", "gfind", "fd", "fdfind"))

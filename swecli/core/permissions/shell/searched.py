@@ -72,13 +72,15 @@ def check_ripgrep(options: Collection[str], texts: Texts, operands: Sequence[str
     known = not redefined and all(name in _RIPGREP_TYPES for name in types)
     endings = tuple(ending for name in types for ending in _RIPGREP_TYPES.get(name, "").split()) if known else ()
     ignored = wanted or bool(_RIPGREP_ALL & set(options)) or any(one.startswith("--no-ignore") for one in options)
+    # A later glob takes precedence, and one that is no exclusion may bring a folder back.
+    last_wanted = max((at for at, (_, value) in enumerate(globs) if not value.startswith("!")), default=-1)
     reach = Reach(
         hidden=wanted or bool(_RIPGREP_HIDDEN & set(options)),
         ignored=ignored,
         links=not {"-L", "--follow"}.isdisjoint(options),
         pruned=tuple(
             found[1]
-            for _, value in globs
+            for _, value in globs[last_wanted + 1 :]
             if (found := re.fullmatch(r"!(?:\*\*/)?([^/{}\[\]]+?)(?:/(?:\*\*)?)?", value))
         ),
     )

@@ -19,7 +19,7 @@ _MOST_WORDS = 100_000
 _DEEPEST = 6
 """Levels of commands within commands."""
 
-_WRAPPERS = frozenset(
+WRAPPERS = frozenset(
     (
         *("env", "timeout", "gtimeout", "nice", "nohup", "stdbuf", "setsid", "ionice", "time", "command", "builtin"),
         *("exec", "sudo", "doas", "xargs", "chroot", "unshare", "nsenter", "strace", "ltrace", "chrt", "taskset"),
@@ -116,7 +116,7 @@ def _suffixes(words: tuple[ScanWord, ...], depth: int = 0) -> Iterator[tuple[Sca
     yield words
     name = program_name(words[0])
     runner = name in _RUNNERS or _RUNS_SCRIPTS.fullmatch(name) is not None
-    if name in _WRAPPERS or runner or _LOADER.match(name):
+    if name in WRAPPERS or runner or _LOADER.match(name):
         named, given, direct = False, False, name in _DIRECT
         for index in range(1, min(len(words), 40)):
             word = words[index]
@@ -124,9 +124,9 @@ def _suffixes(words: tuple[ScanWord, ...], depth: int = 0) -> Iterator[tuple[Sca
                 continue  # an argument
             if (word.known and word.text.endswith("/")) or (word.glob and (runner or given)):
                 continue  # a folder or files, as no path of a program ends in a slash
-            direct &= program_name(word) not in _WRAPPERS - _DIRECT
+            direct &= program_name(word) not in WRAPPERS - _DIRECT
             given |= direct and _gives_program(word, words[index - 1])
-            named |= not (word.text.startswith("-") or word.text.isdigit() or program_name(word) in {"", *_WRAPPERS})
+            named |= not (word.text.startswith("-") or word.text.isdigit() or program_name(word) in {"", *WRAPPERS})
             if word.text.startswith("-") or _SETTING.match(word.text):
                 continue
             if word.known and re.search(r"\s", word.text):
@@ -149,5 +149,5 @@ def _gives_program(word: ScanWord, before: ScanWord) -> bool:
         word.known
         and not (word.glob or text.startswith("-") or before.text.startswith("-") or not before.known)
         and not (_SETTING.match(text) or _NUMBER.match(text))
-        and program_name(word) not in {"", *_WRAPPERS}
+        and program_name(word) not in {"", *WRAPPERS}
     )

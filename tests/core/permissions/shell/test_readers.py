@@ -15,7 +15,9 @@ from tests.support.shell_workspace import ShellWorkspace
 
 CORPUS = Path(__file__).parent / "corpus" / "readers.txt"
 LINES = [tuple(line.replace("⏎", "\n").split("\t")) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
-"""What becomes of a command: denied, asked about, run as it only reads, or allowed by another rule."""
+"""What becomes of a command: denied, asked about unless a sandbox masks the files ("asks"), asked about in any case
+("stays"), run as it only reads, or allowed by another rule."""
+_ASKS = ("asks", "stays")
 
 
 def git(root: Path, *words: str) -> None:
@@ -55,7 +57,7 @@ def under(work: ShellWorkspace, *rules: tuple[str, str], **changes: object) -> P
 @pytest.mark.parametrize(("label", "command"), LINES, ids=[line[1] for line in LINES])
 def test_a_denied_folder_is_denied_to_every_reader(work: ShellWorkspace, label: str, command: str) -> None:
     deny, everything = ("deny", "Read(private/**)"), ("allow", "Bash")
-    expected = {"denied": "deny", "asks": "ask", "runs": "allow", "allowed": "allow"}[label]
+    expected = {"denied": "deny", "asks": "ask", "stays": "ask", "runs": "allow", "allowed": "allow"}[label]
     for policy in (under(work, deny, everything), under(work, deny, yolo=True)):
         decision = work.decide(command, policy)
         assert decision.outcome == expected, decision.reason
@@ -64,12 +66,33 @@ def test_a_denied_folder_is_denied_to_every_reader(work: ShellWorkspace, label: 
 
 
 @pytest.mark.parametrize(("label", "command"), LINES, ids=[line[1] for line in LINES])
+def test_where_a_sandbox_masks_files_other_commands_run_without_seeing_them(
+    work: ShellWorkspace, label: str, command: str
+) -> None:
+    policy = under(work, ("deny", "Read(private/**)"), ("allow", "Bash"), masks=True)
+    decision = work.decide(command, policy)
+    if label == "asks":
+        assert decision.masked or decision.outcome == "ask", decision.reason
+        return
+    expected = {"denied": "deny", "stays": "ask"}.get(label, "allow")
+    assert (decision.outcome, decision.masked) == (expected, False), decision.reason
+
+
+def test_most_commands_that_would_ask_run_masked(work: ShellWorkspace) -> None:
+    policy = under(work, ("deny", "Read(private/**)"), ("allow", "Bash"), masks=True)
+    masked = [command for label, command in LINES if label == "asks" and work.decide(command, policy).masked]
+    assert len(masked) > 180
+    assert {"npm test", "make -j4 test", "rg x", "python3 build.py", "tar czf x.tgz ."} <= set(masked)
+    assert all(work.decide(command, under(work, ("allow", "Bash"), masks=True)).masked is False for command in masked)
+
+
+@pytest.mark.parametrize(("label", "command"), LINES, ids=[line[1] for line in LINES])
 def test_an_ask_rule_asks_for_every_reader(work: ShellWorkspace, label: str, command: str) -> None:
     decision = work.decide(command, under(work, ("ask", "Read(private/)"), ("allow", "Bash")))
-    assert decision.outcome == ("ask" if label in ("denied", "asks") else "allow"), decision.reason
+    assert decision.outcome == ("ask" if label in ("denied", *_ASKS) else "allow"), decision.reason
 
 
-@pytest.mark.parametrize("command", [command for label, command in LINES if label == "asks"])
+@pytest.mark.parametrize("command", [command for label, command in LINES if label in _ASKS])
 def test_without_the_rule_nothing_is_asked(work: ShellWorkspace, command: str) -> None:
     deny = ("deny", "Read(elsewhere/**)")
     only_names = "$" in command or "xargs" in command or "<" in command or " -e " in command or "-c " in command
