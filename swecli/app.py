@@ -22,6 +22,7 @@ from swecli.assembly.rules import require_rules, rule_notices
 from swecli.assembly.services import (
     adjustable,
     build_services,
+    grants_of,
     inherit_changes,
     open_checkpoints,
     require_sandbox,
@@ -193,6 +194,7 @@ def _build(options: LaunchOptions) -> _Parts:
         stored.cover = cover
         stored.log = open_log(options, startup.trust.trusts, settings.log, stored.session_id)
     blobs = stored.blobs(settings.agent.result_offload_threshold)
+    grants = grants_of(startup, options.cwd).trouble()
     services = build_services(
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
     )
@@ -215,7 +217,10 @@ def _build(options: LaunchOptions) -> _Parts:
     )
     rules = rule_notices(services.policy.rules)
     orphans = _orphans(workspace_mark(startup.paths, options.cwd))
-    notices = (*startup.notices, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
+    files = services.extension_files
+    plugins = files.problems if files is not None else ()
+    plugins = (grants, *plugins) if grants else plugins
+    notices = (*startup.notices, *plugins, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
     return _Parts(
         models.equip(services),
         stored,

@@ -294,13 +294,26 @@ class _Known(Struct, frozen=True):
         return ((self.name, first), *(("", fact) for fact in others))
 
 
+def examine_files(options: LaunchOptions, startup: Startup) -> tuple[DisplayBlock, ...]:
+    """What is ignored in the files of settings, servers, hooks, plugins, instructions, skills, commands and agents."""
+    from swecli.assembly.extension_files import extension_files
+    from swecli.assembly.mcp import definitions_of
+    from swecli.assembly.memory import project_instructions
+
+    files, instructions = extension_files(options, startup), project_instructions(options, startup)
+    told = (*startup.notices, *definitions_of(startup, options.cwd)[1], *files.problems)
+    told = (*told, *instructions.notices, *(text for _, text in files.now.problems))
+    return tuple(TextBlock(text, "warning") for text in dict.fromkeys(told))
+
+
 async def examine_session(
     options: LaunchOptions, startup: Startup, supply: ModelSupply, model: ModelInfo | None, *, online: bool
 ) -> Sequence[DisplayBlock]:
     """Examine a running session: its ``model``, the sandbox, its storage; ``online`` contacts the providers."""
     contained = await asyncio.to_thread(examine_sandbox, options, startup)
     found = await asyncio.to_thread(examine_storage, startup.paths, options.cwd, startup.environment)
-    rest = (contained, *finding_blocks(found))
+    files = await asyncio.to_thread(examine_files, options, startup)
+    rest = (contained, *finding_blocks(found), *files)
     if supply.scripted:
         return (TextBlock("A script answers instead of a model; no provider is needed."), *rest)
     main = model.ref if model is not None else None

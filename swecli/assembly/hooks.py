@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.core.config.trust import PendingItem, TrustReading, accept_items, item_digest
+from swecli.core.config.paths import Paths, workspace_key
+from swecli.core.config.trust import PendingItem, TrustReading, accept_items, is_led_away, item_digest
 from swecli.core.validation import fields_of
 
 if TYPE_CHECKING:
@@ -28,20 +30,28 @@ class HookReading(Struct, frozen=True):
 
 
 def read_hooks(
-    cwd: Path, loaded: Loaded, trust: TrustReading, home: str, *, safe: bool = False, vouched: bool = False
+    cwd: Path,
+    loaded: Loaded,
+    trust: TrustReading,
+    paths: Paths,
+    home: str,
+    *,
+    safe: bool = False,
+    vouched: bool = False,
 ) -> HookReading:
     """The hooks of the user and, if the workspace is trusted, of the project. ``vouched``: the user trusts the folder's
     content for this run, and can't be asked. Without configured hooks nothing is imported or read."""
     settings = loaded.settings.hooks
     own = any(value for _, value in fields_of(settings) if isinstance(value, tuple))
     claude = [cwd / name for name in CLAUDE_FILES] if trust.trusts else []
-    claude = [path for path in claude if path.is_file() and not path.is_symlink() and not path.parent.is_symlink()]
+    claude = [path for path in claude if os.path.lexists(path) and not is_placeholder(path, cwd, paths)]
     users = Path(home) / ".claude" / "settings.json" if settings.user_claude and home else None
     if safe or not (own or claude or users):
         return HookReading()
     from swecli.core.hooks.hook import problems
 
-    notices: list[str] = []
+    notices = [f"{path} ignored: it is a link or inside one." for path in claude if is_led_away(path)]
+    claude = [path for path in claude if not is_led_away(path)]
     hooks = [*_own(loaded), *_claude(claude, users, notices)]
     notices += (f"{hook.origin}: a hook for {hook.event}: {one}." for hook in hooks for one in problems(hook))
     judged, pending = [], []
@@ -61,6 +71,15 @@ def read_hooks(
     if ran:
         notices.append(f"--trust allows {len(ran)} hook{'s' * (len(ran) > 1)} of this project to run: {_named(ran)}")
     return HookReading(tuple(judged), tuple(pending), tuple(notices))
+
+
+def is_placeholder(path: Path, cwd: Path, paths: Paths) -> bool:
+    """Whether the sandbox of a running command put a folder in place of a file."""
+    if not path.is_dir():
+        return False
+    from swecli.core.sandbox.bubblewrap import stands_in  # only where a folder has the name of a file
+
+    return stands_in(path, paths.state, workspace_key(cwd))
 
 
 def _named(hooks: Sequence[Hook]) -> str:

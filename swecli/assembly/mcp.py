@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from swecli import __version__
+from swecli.assembly.hooks import is_placeholder
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths
 from swecli.core.engine.services import Mentionable, PromptTemplate
@@ -69,8 +71,11 @@ def definitions_of(startup: Startup, cwd: Path) -> tuple[tuple[ServerDefinition,
     own, own_problems = read_file(startup.paths.config / OWN_SERVERS, "user")
     project: tuple[ServerDefinition, ...] = ()
     file = cwd / PROJECT_SERVERS
-    if startup.trust.trusts and not file.is_symlink():
-        project, project_problems = read_file(file, "project")
+    if startup.trust.trusts and file.is_symlink():
+        problems.append(f"{file} ignored: it is a link.")
+    elif startup.trust.trusts:
+        held = partial(is_placeholder, cwd=cwd, paths=startup.paths)
+        project, project_problems = read_file(file, "project", held=held)
         problems += project_problems
     found, told = merged(named, own, project)
     return tuple(bound(one, cwd) for one in found), (*problems, *own_problems, *told)
@@ -96,7 +101,9 @@ def decisions_of(paths: Paths, cwd: Path) -> Decisions:
 
 def _of_run(options: LaunchOptions, startup: Startup) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
     """The servers of a run, and sentences about ignored definitions."""
+    lost = decisions_of(startup.paths, options.cwd).trouble()
     configured, notices = definitions_of(startup, options.cwd)
+    notices = (lost, *notices) if lost else notices
     definitions, hidden = merged(options.servers, configured)
     if options.safe_mode:
         definitions = tuple(one for one in definitions if not one.asks)

@@ -87,7 +87,7 @@ def read_startup(
         )
     except ConfigError as error:
         raise StartError(str(error), ExitCode.CONFIG) from error
-    hooks = read_hooks(cwd, loaded, reading, environment.get("HOME", ""), safe=safe, vouched=vouched)
+    hooks = read_hooks(cwd, loaded, reading, paths, environment.get("HOME", ""), safe=safe, vouched=vouched)
     return Startup(paths, loaded, reading, environment, hooks)
 
 

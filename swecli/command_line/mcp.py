@@ -157,7 +157,7 @@ def _read(file: Path) -> dict[str, Any]:
 
     if not isinstance(content, dict) or not isinstance(content.get("mcpServers", {}), dict):  # pyright: ignore[reportUnknownMemberType]
         raise StartError(f"{file} has no object mcpServers. Nothing was changed.")
-    return table_of(cast("dict[str, Any]", content))[1]
+    return table_of(cast("dict[str, Any]", content)).table
 
 
 @contextmanager
@@ -188,9 +188,12 @@ def _write(file: Path, servers: Mapping[str, Any]) -> None:
             mode = target.stat().st_mode & 0o777
         if not target.parent.exists():
             make_private(target.parent)
-        key, known = table_of(content)
+        key, known, _ = table_of(content)
         rest = content if key else {name: value for name, value in content.items() if name not in known}
-        content = {**rest, key or "mcpServers": dict(servers)}
+        inner: dict[str, Any] = dict(servers)
+        if len(key) == 2:  # a table in a table, as in the settings of VS Code
+            inner = {**cast("dict[str, Any]", content[key[0]]), key[1]: inner}
+        content = {**rest, key[0] if key else "mcpServers": inner}
         write_whole(target, json.dumps(content, indent=2, ensure_ascii=False) + "\n", mode)
     except OSError as error:
         raise StartError(f"cannot write {file}: {error.strerror or error}. Nothing was changed.") from error

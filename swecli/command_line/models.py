@@ -49,9 +49,7 @@ def doctor(arguments: Sequence[str]) -> int:
         return _repaired(chosen.repair, working_directory(chosen.cwd), asks=asks)
     options = LaunchOptions(cwd=working_directory(chosen.cwd), model=chosen.model, store=False)
     startup = read_startup(options.cwd, dict(os.environ), flags_of(options))
-    for notice in startup.notices:
-        complain(f"warning: {notice}")
-    from swecli.assembly.doctor import examine, examine_storage, finding_blocks, is_damaged
+    from swecli.assembly.doctor import examine, examine_files, examine_storage, finding_blocks, is_damaged
     from swecli.assembly.services import examine_sandbox
 
     settings, environment = startup.loaded.settings, startup.environment
@@ -60,7 +58,8 @@ def doctor(arguments: Sequence[str]) -> int:
     report = asyncio.run(examine(supply, main, online=chosen.online))
     contained = examine_sandbox(options, startup)
     findings = examine_storage(startup.paths, options.cwd, environment)
-    if _show((*report.blocks, contained, *finding_blocks(findings))) is not ExitCode.OK:
+    files = examine_files(options, startup)
+    if _show((*report.blocks, contained, *finding_blocks(findings), *files)) is not ExitCode.OK:
         return ExitCode.FAILURE
     if contained.style == "error":
         return ExitCode.SANDBOX

@@ -420,6 +420,17 @@ class GrantStore:
         except (OSError, DamagedFile):
             return ()
 
+    def trouble(self) -> str:
+        """Why the grants that were stored do not apply, as a sentence; empty if they do. A damaged file is kept under
+        another name, so only the first reading of it tells."""
+        try:
+            self._grants()
+        except DamagedFile as error:
+            return f"{error}, so nothing is granted here any more."
+        except OSError as error:
+            return f"Cannot read {self._path} ({error.strerror or error}), so no grant applies."
+        return ""
+
     def add(self, rule: str, span: Span) -> Grant:
         """Add a rule, replacing an equal one.
 

@@ -341,7 +341,8 @@ class _Reader:
                 head = self._head(path, within, unreadable)
                 if head is None or "\0" in head.text:
                     continue
-                rule, text = read_rule(head.text, path, self._name(path, within), directory, folder)
+                rule, text, problems = read_rule(head.text, path, self._name(path, within), directory, folder)
+                self.notices += (f"{rule.name}:{problem.line}: {problem.text}." for problem in problems)
                 if rule.when == "always" and _bytes(text) > self.rule_bytes:
                     left_out.append(rule.name)
                     rule = replace(rule, when="described")
@@ -365,7 +366,12 @@ class _Reader:
         head = self._head(path, within, unreadable)
         if head is None or not self._imports or not self._trusts(path, head.digest, within):
             return
-        for word in read_front_matter(f"---\n{head.text.removeprefix('---')}\n---").words("read") or ():
+        front = read_front_matter(f"---\n{head.text.removeprefix('---')}\n---")
+        name = self._name(path, within)
+        self.notices += (f"{name}:{max(1, problem.line - 1)}: {problem.text}." for problem in front.problems)
+        if isinstance(front.fields.get("read"), dict):
+            self.notices.append(f"{name}:{front.lines.get('read', 2) - 1}: read is not a list of files; it is ignored.")
+        for word in front.words("read") or ():
             if Path(word).suffix in _PROSE:
                 self._import(word, (path,), within)
 

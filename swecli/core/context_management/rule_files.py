@@ -7,7 +7,7 @@ fits, or only when the user mentions its file.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from swecli.core.braces import without_braces
 from swecli.core.config.trust import RULE_FOLDERS
-from swecli.core.extensions.front_matter import FrontMatter, read_front_matter
+from swecli.core.extensions.front_matter import FrontMatter, Problem, read_front_matter
 from swecli.core.permissions.rules import glob_spec
 from swecli.core.workspace.walk import is_simple
 
@@ -93,8 +93,8 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
             yield from _walk(folder / name, depth + 1)
 
 
-def read_rule(text: str, path: Path, name: str, base: Path, folder: str) -> tuple[RuleFile, str]:
-    """The rule in a file of ``base / folder``, and its text without the front matter."""
+def read_rule(text: str, path: Path, name: str, base: Path, folder: str) -> tuple[RuleFile, str, Sequence[Problem]]:
+    """The rule in a file of ``base / folder``, its text without the front matter, and problems with that."""
     front = read_front_matter(text)
     globs, description = _globs(front), front.text("description")
     when: When = "always" if folder in _UNCONDITIONAL else "described" if description else "mentioned"
@@ -107,7 +107,8 @@ def read_rule(text: str, path: Path, name: str, base: Path, folder: str) -> tupl
         when = trigger
     elif globs:
         when = "matching"
-    return RuleFile(path, name, base, when, globs if when == "matching" else (), description), front.body
+    rule = RuleFile(path, name, base, when, globs if when == "matching" else (), description)
+    return rule, front.body, front.problems
 
 
 def _globs(front: FrontMatter) -> tuple[str, ...]:

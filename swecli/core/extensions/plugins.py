@@ -5,21 +5,19 @@ A plugin is a folder with ``.claude-plugin/plugin.json``. Its hooks and servers 
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec import Struct
 
+from swecli.core.config.documents import read_document
 from swecli.core.config.trust import EXTENSION_FOLDERS, INSTALLED_PLUGINS
 from swecli.core.extensions.sources import Kind, as_name
-from swecli.core.workspace.text_file import read_bytes
 
 MANIFEST = ".claude-plugin/plugin.json"
 _SETTINGS = ".claude/settings.json"
-_MOST_BYTES = 1_000_000
 MOST_PLUGINS = 100
 
 
@@ -30,6 +28,8 @@ class Plugin(Struct, frozen=True):
     root: Path
     folders: tuple[tuple[Kind, Path, str], ...]
     unused: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Sentences about its manifest."""
 
     @property
     def remedy(self) -> str:
@@ -38,28 +38,40 @@ class Plugin(Struct, frozen=True):
         return f"; `swecli mcp import {servers}` offers its servers" if servers.is_file() else ""
 
 
-def installed_plugins(home: Path, cwd: Path) -> tuple[Plugin, ...]:
-    """The enabled plugins for work in ``cwd``, by name. Damaged files count as empty: they are another program's."""
-    enabled = _table(_json(home / _SETTINGS).get("enabledPlugins"))
+class InstalledPlugins(NamedTuple):
+    """The enabled plugins by name, and sentences about unusable files, each with its line."""
+
+    plugins: tuple[Plugin, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def installed_plugins(home: Path, cwd: Path) -> InstalledPlugins:
+    """The plugins for work in ``cwd``."""
+    problems: list[str] = []
+    enabled = _object(home / _SETTINGS, "enabledPlugins", "no plugin of Claude Code is used", problems)
+    listed = _object(home / INSTALLED_PLUGINS, "plugins", "the plugins in it are ignored", problems)
     found: dict[str, Plugin] = {}
-    for key, value in _table(_json(home / INSTALLED_PLUGINS).get("plugins")).items():
+    for key, value in listed.items():
         if enabled.get(key) is not True:
             continue
         entries = cast("list[object]", value) if isinstance(value, list) else [value]
         for entry in map(_table, entries):
             root, project = entry.get("installPath"), entry.get("projectPath")
             if not isinstance(root, str) or not os.path.isabs(root):
+                problems.append(f"{home / INSTALLED_PLUGINS}: ignored plugin {key!r}: it has no absolute installPath.")
                 continue
             if isinstance(project, str) and not cwd.is_relative_to(project):
                 continue
             plugin = read_plugin(Path(root), key.partition("@")[0])
-            found.setdefault(plugin.name, plugin)
-    return tuple(found[name] for name in sorted(found))[:MOST_PLUGINS]
+            if found.setdefault(plugin.name, plugin) is plugin:
+                problems += plugin.problems
+    return InstalledPlugins(tuple(found[name] for name in sorted(found))[:MOST_PLUGINS], tuple(problems))
 
 
 def read_plugin(root: Path, name: str) -> Plugin:
     """The plugin in a folder. Its manifest may name further folders inside it."""
-    manifest = _json(root / MANIFEST)
+    problems: list[str] = []
+    manifest = _object(root / MANIFEST, "", "only its usual folders are used", problems)
     folders: list[tuple[Kind, Path, str]] = []
     for kind in EXTENSION_FOLDERS:
         said = manifest.get(kind)
@@ -74,6 +86,7 @@ def read_plugin(root: Path, name: str) -> Plugin:
         root,
         tuple(folders),
         tuple(what for what, file in unused if (root / file).is_file() or keys[what] in manifest),
+        tuple(problems),
     )
 
 
@@ -85,11 +98,18 @@ def _inside(paths: Sequence[object]) -> Iterator[str]:
                 yield folder
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        return _table(json.loads(read_bytes(Path(os.path.realpath(path)), _MOST_BYTES)[0]))
-    except (OSError, ValueError, RecursionError):
+def _object(path: Path, key: str, ignored: str, problems: list[str]) -> Mapping[str, Any]:
+    """The object in a field of a file, or without ``key`` the whole file; empty if there is none, with a sentence if
+    something else is there."""
+    document = read_document(path, "json", ignored)
+    if document is None:
         return {}
+    problems += document.problems
+    content = document.content or {}
+    value = content.get(key) if key else content
+    if value is not None and not isinstance(value, Mapping):
+        problems.append(f"{document.at(key)}: {key} is not an object; {ignored}.")
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _table(value: object) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class ExtensionFiles:
         self._accepted = set(accepted)
         self._keep = keep
         self._built_in = built_in
-        self._plugins = self._installed() if enabled else ()
+        self._plugins, self.problems = self._installed() if enabled else ((), ())
         self._folders = self._all_folders() if enabled else ()
         self._reader: Reader | None = None
         self._read: Found | None = None
@@ -63,10 +63,10 @@ class ExtensionFiles:
         self.now: Catalogue = NOTHING
         self.look()
 
-    def _installed(self) -> Sequence[Plugin]:
-        """The user's plugins of Claude Code, as they are at the start."""
-        if not os.path.exists(self._home / INSTALLED_PLUGINS):
-            return ()
+    def _installed(self) -> tuple[Sequence[Plugin], Sequence[str]]:
+        """The user's plugins of Claude Code, as they are at the start, and sentences about unusable files."""
+        if not os.path.lexists(self._home / INSTALLED_PLUGINS):
+            return (), ()
         from swecli.core.extensions.plugins import installed_plugins
 
         return installed_plugins(self._home, self._cwd)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -13,13 +10,12 @@ from typing import Any, cast
 
 from msgspec import Struct
 
+from swecli.core.config.documents import Document, read_document
 from swecli.core.hooks.hook import EVENTS, TIMEOUT, Hook, HookEvent, HookSource
 from swecli.core.permissions.types import RuleEffect
 from swecli.figures import plural
 
 FILES = (".claude/settings.json", ".claude/settings.local.json")
-LARGEST = 1_000_000
-"""Bytes of a settings file."""
 LONGEST = 86_400.0
 """Seconds."""
 _EVENTS: Mapping[str, HookEvent] = MappingProxyType({event: event for event in EVENTS})
@@ -34,25 +30,30 @@ class ClaudeHooks(Struct, frozen=True):
 
 
 def read_claude_settings(path: Path, source: HookSource) -> ClaudeHooks:
-    """The hooks of one file; empty if it does not exist. Invalid parts are ignored and reported."""
-    try:
-        text = _text(path)
-    except (FileNotFoundError, NotADirectoryError):
+    """The hooks of one file; empty if it does not exist. Invalid parts are ignored and reported with their line. Links
+    are followed only to the user's own."""
+    document = read_document(path, "json", "its hooks are ignored", link=source == "user")
+    if document is None:
         return ClaudeHooks()
-    except (OSError, UnicodeDecodeError) as error:
-        return ClaudeHooks((), (f"{path}: cannot read it ({error}); its hooks are ignored.",))
-    if text is None:
-        return ClaudeHooks((), (f"{path}: not a regular file of at most {LARGEST} bytes; its hooks are ignored.",))
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return ClaudeHooks((), (f"{path}: not JSON ({error}); its hooks are ignored.",))
-    settings = _object(data)
-    notices: list[str] = []
-    if lost := _lost_rules(_object(settings.get("permissions"))):
+    notices = [*document.problems]
+    settings = document.content or {}
+    permissions = _part(settings, "permissions", document, notices)
+    if lost := _lost_rules(permissions):
         notices.append(f"{path}: {lost}.")
-    hooks = tuple(_hooks(_object(settings.get("hooks")), path, source, notices))
-    return ClaudeHooks(hooks, tuple(notices), settings.get("disableAllHooks") is True)
+    hooks = tuple(_hooks(_part(settings, "hooks", document, notices), document, source, notices))
+    disabled = settings.get("disableAllHooks")
+    if disabled not in (None, True, False):
+        notices.append(f"{document.at('disableAllHooks')}: disableAllHooks is neither true nor false; it is ignored.")
+    return ClaudeHooks(hooks, tuple(notices), disabled is True)
+
+
+def _part(table: Mapping[str, Any], name: str, document: Document, notices: list[str]) -> Mapping[str, Any]:
+    """The object in a field; if something else is there, an empty one with a notice."""
+    value = table.get(name)
+    found = _object(cast("object", value))
+    if value is not None and not isinstance(value, dict):
+        notices.append(f"{document.at(name)}: {name} is not an object; it is ignored.")
+    return found
 
 
 class ClaudeRule(Struct, frozen=True):
@@ -69,13 +70,12 @@ def read_claude_rules(path: Path) -> tuple[ClaudeRule, ...]:
     Raises:
         ValueError: it can't be read; a sentence without its end.
     """
-    try:
-        text = _text(path)
-        permissions = _object(_object(json.loads(text or "")).get("permissions"))
-    except (FileNotFoundError, NotADirectoryError):
+    document = read_document(path, "json", "its rules are not read")
+    if document is None:
         return ()
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(f"{path} cannot be read as settings ({error})") from None
+    if document.content is None:
+        raise ValueError(" ".join(document.problems).rstrip("."))
+    permissions = _object(document.content.get("permissions"))
     effects: tuple[RuleEffect, ...] = ("deny", "ask", "allow")
     return tuple(
         ClaudeRule(effect, rule.strip(), path)
@@ -83,15 +83,6 @@ def read_claude_rules(path: Path) -> tuple[ClaudeRule, ...]:
         for rule in _list(permissions.get(effect))
         if isinstance(rule, str) and rule.strip()
     )
-
-
-def _text(path: Path) -> str | None:
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        state = os.fstat(file.fileno())
-        if not stat.S_ISREG(state.st_mode) or state.st_size > LARGEST:
-            return None
-        return file.read(LARGEST).decode("utf-8-sig")
 
 
 def _object(value: object) -> Mapping[str, Any]:
@@ -112,33 +103,48 @@ def _lost_rules(permissions: Mapping[str, Any]) -> str:
     return f"swecli does not apply {told}; `swecli permissions import` shows and copies them"
 
 
-def _hooks(events: Mapping[str, Any], path: Path, source: HookSource, notices: list[str]) -> Iterator[Hook]:
+def _hooks(events: Mapping[str, Any], document: Document, source: HookSource, notices: list[str]) -> Iterator[Hook]:
     for name, groups in events.items():
         event = _EVENTS.get(name)
         if event is None:
-            notices.append(f"{path}: hooks.{name} is ignored: swecli has no such event.")
+            notices.append(f"{document.at('hooks', name)}: hooks.{name} is ignored: swecli has no such event.")
             continue
-        for group in map(_object, _list(groups)):
+        for at, group in _objects(groups, ("hooks", name), document, notices):
             matcher = group.get("matcher", "")
-            for entry in map(_object, _list(group.get("hooks"))):
+            for keys, entry in _objects(group.get("hooks"), (*at, "hooks"), document, notices):
+                place = document.at(*keys)
                 command, problem = _command(entry)
                 if problem or not isinstance(matcher, str):
                     problem = problem or "its matcher is not text"
-                    notices.append(f"{path}: a hook for {name} is ignored: {problem}.")
+                    notices.append(f"{place}: a hook for {name} is ignored: {problem}.")
                     continue
                 condition = entry.get("if")
                 if ignored := _ignored(entry):
-                    notices.append(f"{path}: a hook for {name}: {ignored}.")
+                    notices.append(f"{place}: a hook for {name}: {ignored}.")
                 yield Hook(
                     event,
                     command,
                     matcher,
                     _seconds(entry.get("timeout")),
                     source,
-                    str(path),
+                    place,
                     condition=condition if isinstance(condition, str) else "",
                     background=entry.get("async") is True,
                 )
+
+
+def _objects(
+    value: object, keys: tuple[str, ...], document: Document, notices: list[str]
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """The objects of a list with their keys; other shapes are reported."""
+    if not isinstance(value, list):
+        notices.append(f"{document.at(*keys)}: {keys[-1]} of {'.'.join(keys[:2])} is not a list; it is ignored.")
+    for number, one in enumerate(_list(cast("object", value))):
+        at = (*keys, str(number))
+        if isinstance(one, dict):
+            yield at, _object(cast("object", one))
+        else:
+            notices.append(f"{document.at(*at)}: an entry of {'.'.join(keys[:2])} is not an object; it is ignored.")
 
 
 def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
@@ -167,10 +173,17 @@ def _ignored(entry: Mapping[str, Any]) -> str:
         told.append("its condition is not text and has no effect")
     if entry.get("async") not in (None, True, False):
         told.append("async is neither true nor false, so swecli waits for it")
+    if entry.get("timeout") is not None and _limit(entry["timeout"]) is None:
+        told.append(f"its timeout is not a number of seconds, so it is {TIMEOUT:g}")
     return "; ".join(told)
 
 
 def _seconds(value: object) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    seconds = float(cast("float", value)) if number else TIMEOUT
-    return min(seconds, LONGEST) if math.isfinite(seconds) and seconds > 0 else TIMEOUT
+    return _limit(value) or TIMEOUT
+
+
+def _limit(value: object) -> float | None:
+    """A time limit in seconds; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        return None
+    return min(float(value), LONGEST)

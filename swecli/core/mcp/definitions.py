@@ -7,13 +7,14 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from swecli.core.config.documents import read_document
 from swecli.core.config.settings import McpSettings
 from swecli.core.validation import fields_of
 from swecli.lazy_pattern import lazy_pattern
@@ -26,15 +27,10 @@ OTHER_FILES = (
     *("opencode.json", "opencode.jsonc"),
 )
 """Other programs' files, offered for import."""
-LARGEST = 1_000_000
-"""Bytes of a file of definitions."""
-
 _NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _VARIABLE = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _FOREIGN = lazy_pattern(r"\$\{(?:(workspaceFolder|workspaceRoot)|(userHome)|(?:env|input):([^}]+))\}|\{env:([^}]+)\}")
 """Variables of Cursor and VS Code, and of OpenCode."""
-_COMMENT = lazy_pattern(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = lazy_pattern(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 class DefinitionError(ValueError):
@@ -156,85 +152,85 @@ def of_settings(name: str, settings: McpSettings, origin: str, scope: Scope = "u
     return whole(found)
 
 
-def read_file(path: Path, scope: Scope) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
-    """The servers of a file in the format of Claude Code or of another program, and a sentence for each invalid one.
-    Empty without a file."""
-    try:
-        raw = path.read_bytes() if path.stat().st_size <= LARGEST else None
-    except (FileNotFoundError, IsADirectoryError):  # a folder stands in for it while a sandboxed command runs
+def read_file(
+    path: Path, scope: Scope, *, held: Callable[[Path], bool] = lambda path: False
+) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """The servers of a file in the format of Claude Code or of another program, and a sentence with its line for each
+    part that is ignored. Empty without a file. ``held``: whether a folder only stands in for the file while a sandboxed
+    command runs."""
+    document = read_document(path, "toml" if path.suffix == ".toml" else "jsonc", "its servers are ignored")
+    if document is None or (document.content is None and path.is_dir() and held(path)):
         return (), ()
-    except OSError as error:
-        return (), (f"Cannot read {path}: {error.strerror or error}.",)
-    if raw is None:
-        return (), (f"{path} is larger than {LARGEST:,} bytes and was ignored.",)
-    toml = path.suffix == ".toml"
-    try:
-        text = raw.decode("utf-8-sig")
-        if (path.parent / ".claude-plugin").is_dir():
-            text = text.replace("${CLAUDE_PLUGIN_ROOT}", json.dumps(str(path.parent))[1:-1])
-        content = (_toml if toml else _json)(text)
-    except (ValueError, RecursionError) as error:
-        return (), (f"{path} is not valid {'TOML' if toml else 'JSON'} ({error}); its servers are ignored.",)
+    problems = list(document.problems)
+    if document.content is None:
+        return (), tuple(problems)
     found: list[ServerDefinition] = []
-    problems: list[str] = []
-    for name, entry in _entries(content):
-        usable = usable_name(name)
+    key, table, wrong = table_of(document.content)
+    problems += (f"{document.at(name)}: {name} is not an object; the servers in it are ignored." for name in wrong)
+    if not table and not wrong and document.content and path.name.endswith("mcp.json") and not key:
+        problems.append(f"{path}: has no mcpServers; nothing in it is used.")
+    for name, entry in table.items():
+        usable, place = usable_name(name), document.at(*key, name)
         try:
-            found.append(_of_json(usable, entry, str(path), scope))
+            found.append(_of_json(usable, _of_plugin(entry, path.parent), str(path), scope))
         except DefinitionError as error:
-            problems.append(f"{path}: ignored server {name!r}: {error}.")
-        else:
-            if isinstance(entry, dict) and "headersHelper" in entry:
-                problems.append(f"{path}: server {usable}: headersHelper is not run; put the headers into headers.")
-            if usable != name:
-                problems.append(f"{path}: the server {name!r} is called {usable} here.")
-    if not isinstance(content, dict):
-        problems.append(f"{path} contains no object; its servers are ignored.")
+            problems.append(f"{place}: ignored server {name!r}: {error}.")
+            continue
+        problems += (f"{place}: server {usable}: {one}." for one in _without_effect(cast("dict[str, Any]", entry)))
+        if usable != name:
+            problems.append(f"{place}: the server {name!r} is called {usable} here.")
     return tuple(found), tuple(problems)
 
 
-def _json(text: str) -> Any:
-    """The value, also of a file with comments and last commas, as editors write them.
-
-    Raises:
-        ValueError: it is not JSON.
-        RecursionError: it is nested too deep.
-    """
-    try:
-        return json.loads(text)
-    except ValueError:
-        bare = _COMMENT.sub(lambda found: found[0] if found[0].startswith('"') else " ", text)
-        if bare == text and "," not in text:
-            raise
-        return json.loads(_LAST_COMMA.sub(lambda found: found[0] if found[0].startswith('"') else "", bare))
+_PLUGIN_ROOT = "${CLAUDE_PLUGIN_ROOT}"
 
 
-def _toml(text: str) -> Any:
-    """The value of a file of Codex.
-
-    Raises:
-        ValueError: it is not TOML.
-    """
-    import tomllib
-
-    return tomllib.loads(text)
+def _of_plugin(entry: Any, folder: Path) -> Any:
+    """The entry, in a plugin's file with the path of the plugin for its variable."""
+    if isinstance(entry, str):
+        return entry.replace(_PLUGIN_ROOT, str(folder)) if (folder / ".claude-plugin").is_dir() else entry
+    if isinstance(entry, dict):
+        return {name: _of_plugin(value, folder) for name, value in cast("dict[str, Any]", entry).items()}
+    return [_of_plugin(one, folder) for one in cast("list[Any]", entry)] if isinstance(entry, list) else entry
 
 
-def table_of(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The servers of a file, unparsed, and the key that holds them: ``mcpServers`` (Claude Code, Cursor), ``servers``
-    (VS Code), ``mcp`` (OpenCode; VS Code's settings have ``servers`` in it), ``mcp_servers`` (Codex), or empty, if the
-    file itself is the table."""
-    for word in ("mcpServers", "servers", "mcp", "mcp_servers"):
+def _without_effect(entry: Mapping[str, Any]) -> Iterator[str]:
+    """Fields of a server that are ignored although it counts, as clauses."""
+    if "headersHelper" in entry:
+        yield "headersHelper is not run; put the headers into headers"
+    for key in ("startupTimeout", "timeout"):
+        if entry.get(key) is not None and _milliseconds(entry, key, 0) == 0:
+            yield f"{key} is not a number of milliseconds up to a day, so the usual limit applies"
+    for key in ("disabled", "enabled"):
+        if entry.get(key) not in (None, True, False):
+            yield f"{key} is neither true nor false and has no effect"
+
+
+class Servers(NamedTuple):
+    """The servers of a file, unparsed, and the keys that lead to them: ``mcpServers`` (Claude Code, Cursor),
+    ``servers`` (VS Code), ``mcp`` (OpenCode; VS Code's settings have ``servers`` in it), ``mcp_servers`` (Codex), or
+    none, if the file itself is the table. ``wrong`` are such keys that hold something else than an object."""
+
+    key: tuple[str, ...]
+    table: dict[str, Any]
+    wrong: tuple[str, ...] = ()
+
+
+_TABLES = ("mcpServers", "servers", "mcp", "mcp_servers")
+
+
+def table_of(content: Mapping[str, Any]) -> Servers:
+    """Where a file has its servers."""
+    wrong = tuple(word for word in _TABLES if content.get(word) is not None and not isinstance(content[word], dict))
+    for word in _TABLES:
         table = content.get(word)
         if isinstance(table, dict) and not _is_server(cast("dict[str, Any]", table)):
             inner = cast("dict[str, Any]", table)
-            return word, table_of(inner)[1] if word == "mcp" else inner
-    return "", {name: entry for name, entry in content.items() if _looks_like(entry)}
-
-
-def _entries(content: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(content, dict):
-        yield from table_of(cast("dict[str, Any]", content))[1].items()
+            if word != "mcp":
+                return Servers((word,), inner, wrong)
+            deeper = table_of(inner)
+            return Servers((word, *deeper.key), deeper.table, (*wrong, *deeper.wrong))
+    return Servers((), {name: entry for name, entry in content.items() if _looks_like(entry)}, wrong)
 
 
 def _looks_like(entry: Any) -> bool:

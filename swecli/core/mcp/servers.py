@@ -86,6 +86,19 @@ class Decisions:
             return f"Could not store your decision about {server} ({error.strerror or error})."
         return ""
 
+    def trouble(self) -> str:
+        """Why the stored decisions do not count, as a sentence; empty if they do. A damaged file is kept under another
+        name, so only the first reading of it tells."""
+        if self._path is None:
+            return ""
+        try:
+            read_json(self._path, "servers", dict)
+        except DamagedFile as error:
+            return f"{error}, so swecli asks about MCP servers again."
+        except OSError as error:
+            return f"Cannot read {self._path} ({error.strerror or error}), so swecli asks about MCP servers again."
+        return ""
+
     def _all(self) -> dict[str, dict[str, object]]:
         if self._path is None:
             return dict(self._held)

@@ -23,6 +23,16 @@ class PlaceholderError(Exception):
     """A protected name can't be blocked; the message says which and why."""
 
 
+def stands_in(path: Path, state: Path, key: str) -> bool:
+    """Whether a path is the folder that stands in for a protected file while a sandboxed command runs. ``state`` is
+    the user's state folder, ``key`` that of the workspace."""
+    return path.is_dir() and os.path.realpath(path) in Placeholders(placeholders_folder(state, key)).standing()
+
+
+def placeholders_folder(state: Path, key: str) -> Path:
+    return state / "sandbox" / key
+
+
 class Placeholders:
     """Protected names that are blocked in one workspace. ``folder`` is private to the workspace and outside it."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
-from swecli.core.sandbox.bubblewrap import Placeholders
+from swecli.core.sandbox.bubblewrap import Placeholders, placeholders_folder
 from swecli.core.sandbox.guard import Guard
 from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.sandbox.plan import (
@@ -89,7 +89,7 @@ class Sandbox:
         self.options = options
         self._workspace = workspace
         self._machine = Machine(workspace, folders)
-        self._placeholders = Placeholders(folders.state / "sandbox" / workspace.key)
+        self._placeholders = Placeholders(placeholders_folder(folders.state, workspace.key))
         self._temporary = PrivateTemporary()
         self.state = OFF_BY_SETTING if options.mode == "off" else SandboxState()
         """Last known state."""

@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Path:
 def rule(folder: str, front: str, name: str = "a.md") -> tuple[When, tuple[str, ...]]:
     base = Path("/p")
     text = f"---\n{front}\n---\nBody" if front else "Body"
-    found, body = read_rule(text, base / folder / name, f"{folder}/{name}", base, folder)
+    found, body, _ = read_rule(text, base / folder / name, f"{folder}/{name}", base, folder)
     assert body.strip() == "Body"
     return found.when, found.globs
 
@@ -76,7 +76,7 @@ def test_the_front_matter_says_when_a_rule_applies(folder: str, front: str, when
     ],
 )
 def test_globs_are_relative_to_the_folder_of_the_rules(globs: str, path: str, matches: bool) -> None:
-    found, _ = read_rule(
+    found, _, _ = read_rule(
         f"---\nglobs: '{globs}'\n---\nx", Path("/p/.cursor/rules/a.mdc"), "a", Path("/p"), ".cursor/rules"
     )
     assert found.matches(Path(path)) is matches
@@ -88,13 +88,13 @@ MANY = "{a,b,c,d,e,f,g,h,i,j}" * 6
 
 @pytest.mark.parametrize("glob", [SLOW, f"**/{{{SLOW},x}}", MANY, "a" * 300, "{" + "," * 50_000], ids=len)
 def test_a_glob_that_would_take_for_ever_matches_nothing(glob: str) -> None:
-    found, _ = read_rule(f"---\nglobs: ['{glob}']\n---\nBody", Path("/p/r"), "r", Path("/p"), ".cursor/rules")
+    found, _, _ = read_rule(f"---\nglobs: ['{glob}']\n---\nBody", Path("/p/r"), "r", Path("/p"), ".cursor/rules")
     assert not found.matches(Path("/p") / ("a" * 300))
 
 
 def test_globs_with_several_endings_are_not_too_many_wildcards() -> None:
     text = "---\nglobs: '{*.ts,*.tsx,*.js,*.jsx}'\n---\nBody"
-    found, _ = read_rule(text, Path("/p/r"), "r", Path("/p"), ".cursor/rules")
+    found, _, _ = read_rule(text, Path("/p/r"), "r", Path("/p"), ".cursor/rules")
     assert found.matches(Path("/p/src/a.jsx"))
     assert not found.matches(Path("/p/src/a.py"))
 

@@ -129,6 +129,25 @@ def test_files_that_hold_no_servers(content: str, tmp_path: Path) -> None:
     assert servers(tmp_path, content)[0] == {}
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{\n"mcpServers": []}', ":2: mcpServers is not an object; the servers in it are ignored."),
+        ('{\n"mcp": {\n"servers": 3}}', ": servers is not an object"),
+        ('{"mcpserver": {}}', ": has no mcpServers; nothing in it is used."),
+        ('{"mcpServers": {\n"x": {"command": "y",\n"timeout": "soon"}}}', ":2: server x: timeout is not a number"),
+        ('{"mcpServers": {\n"x": {"command": "y", "disabled": "no"}}}', ":2: server x: disabled is neither true nor"),
+        ('{"mcpServers": {\n\n"bad": {"command": 3}}}', ":3: ignored server 'bad': command must be a string."),
+        ('{"mcpServers": {\n"x": {"command": "a"},\n"x": {"command": "b"}}}', ":3: 'x' appears twice in one object"),
+    ],
+)
+def test_each_ignored_part_is_named_with_its_line(content: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / ".mcp.json"
+    file.write_text(content)
+    (problem,) = read_file(file, "project")[1]
+    assert problem.startswith(f"{file}{told}")
+
+
 def test_a_program_for_headers_is_reported_and_not_run(tmp_path: Path) -> None:
     entry = {"url": "https://x", "headersHelper": "touch ran"}
     found, problems = servers(tmp_path, {"mcpServers": {"x": entry}})
@@ -265,5 +284,7 @@ def test_the_folder_of_a_plugin_is_known_in_its_own_file(tmp_path: Path) -> None
 
 def test_a_folder_in_place_of_the_file_counts_as_no_file(tmp_path: Path) -> None:
     """The sandbox puts one there while a command runs."""
-    (tmp_path / ".mcp.json").mkdir()
-    assert read_file(tmp_path / ".mcp.json", "project") == ((), ())
+    file = tmp_path / ".mcp.json"
+    file.mkdir()
+    assert read_file(file, "project", held=lambda path: path == file) == ((), ())
+    assert read_file(file, "project")[1] == (f"{file}: is a folder, not a file; its servers are ignored.",)
