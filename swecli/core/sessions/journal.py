@@ -40,7 +40,36 @@ _EXACT = frozenset(
 
 
 def masked_events(events: Sequence[Event], cover: Cover) -> list[Event]:
+    """The events with every text in them covered. All texts are checked at once, because each check has its fixed
+    cost."""
+    texts: list[str] = []
+    for event in events:
+        _add_texts(event.body, texts)
+    joined = "\n".join(texts)
+    if cover(joined) is joined:
+        return list(events)
     return [structs.replace(event, body=masked(event.body, cover)) for event in events]
+
+
+def _add_texts(value: Any, texts: list[str]) -> None:
+    """Add what ``_masked`` would cover."""
+    if isinstance(value, str):
+        texts.append(value)
+    elif isinstance(value, tuple | list):
+        for item in cast("Sequence[Any]", value):
+            _add_texts(item, texts)
+    elif isinstance(value, Mapping):
+        for item in cast("Mapping[Any, Any]", value).values():
+            _add_texts(item, texts)
+    elif isinstance(value, Struct) and not isinstance(value, Opaque | ImagePart):
+        for name in value.__struct_fields__:
+            field = getattr(value, name)
+            if not (isinstance(field, str) and name in _exact_fields(value)):
+                _add_texts(field, texts)
+
+
+def _exact_fields(value: Struct) -> frozenset[str]:
+    return _EXACT | {"data"} if isinstance(value, DocumentPart) else _EXACT
 
 
 def masked(value: T, cover: Cover) -> T:
@@ -64,7 +93,7 @@ def _masked(value: Any, cover: Cover) -> Any:
         return {key: _masked(item, cover) for key, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, Struct):
         changes: dict[str, Any] = {}
-        exact = _EXACT | {"data"} if isinstance(value, DocumentPart) else _EXACT
+        exact = _exact_fields(value)
         for name in value.__struct_fields__:
             old = getattr(value, name)
             new = old if name in exact and isinstance(old, str) else _masked(old, cover)

@@ -245,7 +245,8 @@ class RunningCommand:
         return tuple(await asyncio.to_thread(self._members))
 
     def _members(self) -> list[tree.Process]:
-        found = tree.members(self.pid, self.mark, gone=self._process.returncode is not None)
+        age = time.monotonic() - self.started
+        found = tree.members(self.pid, self.mark, gone=self._process.returncode is not None, seconds=age)
         known = {process.pid for process in found}
         return [*found, *(one for one in self._limit.members() if one.pid != self.pid and one.pid not in known)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec import json
 
 from swecli.core.llm.secrets import Masker, is_unmistakable
@@ -118,3 +119,33 @@ def test_what_events_come_to_is_written_without_keys() -> None:
     assert kept.newest.state is plain
     masking.save_snapshot(Snapshot((), SnapshotMeasure(0, 1, "m")))
     assert kept.newest.state == b""
+
+
+def test_events_without_keys_are_checked_together() -> None:
+    asked: list[str] = []
+
+    def cover(text: str) -> str:
+        asked.append(text)
+        return COVER(text)
+
+    call = ToolCallPart("c1", "run_command", '{"command": "make"}')
+    done = ItemCompleted("t1", "ok", (ToolResultPart("c1", "run_command", "built"),), (TerminalBlock("make", "built"),))
+    events = [Event(number, 0.0, "s", 1, body) for number, body in enumerate((ItemCheckpointed("t1", call), done), 1)]
+    assert masked_events(events, cover) == events
+    assert len(asked) == 1
+    assert all(text in asked[0] for text in ("make", "built", call.arguments))
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_a_key_is_found_in_any_text_of_any_event(place: int) -> None:
+    texts = [f"plain {number}" for number in range(6)]
+    texts[place] = f"token: {KEY}"
+    bodies = (
+        ItemCheckpointed("t1", ToolCallPart("c1", "run_command", texts[0])),
+        ItemCompleted("t1", "ok", (ToolResultPart("c1", "x", texts[1]),), (TerminalBlock(texts[2], texts[3]),)),
+        ItemCompleted("t2", "ok", (DocumentPart("UERG", "x.pdf", texts[4], 1),), detail=texts[5]),
+    )
+    events = [Event(number, 0.0, "s", 1, body) for number, body in enumerate(bodies, 1)]
+    stored = masked_events(events, COVER)
+    assert [event.body for event in stored] == [masked(body, COVER) for body in bodies]
+    assert KEY not in repr(stored)

@@ -331,13 +331,18 @@ def test_a_process_is_the_same_as_long_as_it_has_its_id_and_start() -> None:
 
 
 @linux
-def test_the_start_of_a_process_is_the_one_that_psutil_reads() -> None:
-    starts = {pid: process_tree._listed_start(pid) for pid in psutil.pids()}
-    assert starts[os.getpid()]
-    for pid, start in starts.items():
-        with contextlib.suppress(psutil.NoSuchProcess):
+def test_a_process_is_what_psutil_reads() -> None:
+    listed = {pid: process_tree._listed(pid) for pid in psutil.pids()}
+    assert listed[os.getpid()] is not None
+    for pid, one in listed.items():
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
             found = psutil.Process(pid)
-            assert start in (process_tree._stamp(found), None) or not found.is_running()
+            here = process_tree._process(found)
+            if one is None or not found.is_running() or here.parent != one.process.parent:
+                continue  # it ended, or its parent did
+            assert one.process == here
+            assert (one.process.group, one.process.session) == (here.group, here.session)
+            assert process_tree._mark_of(pid) == process_tree._environment(found).get(process_tree.MARK, "")
 
 
 @linux

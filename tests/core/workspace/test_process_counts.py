@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
+from swecli.core.workspace import process_tree
 from swecli.core.workspace.process import run_process
 from tests.support.processes import ME, running_with
 from tests.support.waiting import PATIENCE
@@ -55,20 +58,42 @@ async def test_short_commands_leave_no_zombie_and_no_open_file(tmp_path: Path) -
     assert zombies() == []
 
 
-async def test_processes_that_are_older_than_swecli_are_not_read(
+async def test_only_processes_that_may_belong_to_a_command_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read: list[psutil.Process] = []
-    environ = psutil.Process.environ
+    read: dict[str, list[int]] = {"_listed": [], "_mark_of": []}
 
-    def noted(process: psutil.Process) -> dict[str, str]:
-        read.append(process)
-        return environ(process)
+    def noted(name: str) -> Callable[[int], object]:
+        function: Callable[[int], object] = getattr(process_tree, name)
+        return lambda pid: (read[name].append(pid), function(pid))[1]
 
-    monkeypatch.setattr(psutil.Process, "environ", noted)
+    for name in read:
+        monkeypatch.setattr(process_tree, name, noted(name))
+    bystander = await asyncio.create_subprocess_exec("sleep", f"7701.{ME}")
     await run(f"(sleep 7701.{ME} &)", tmp_path, PATIENCE)
-    (survivor,) = left()
+    survivor, other = sorted(left(), key=lambda process: process.pid == bystander.pid)
+    bystander.kill()
     survivor.kill()
-    begun = psutil.Process().create_time()
-    assert survivor in read
-    assert [process for process in read if process.create_time() < begun] == []
+    await bystander.wait()
+    assert survivor.pid in read["_mark_of"]
+    assert other.pid not in read["_mark_of"] + read["_listed"]
+    begun = process_tree.Process.current().started
+    stamps = [one.process.started for pid in read["_mark_of"] if (one := process_tree._listed(pid)) is not None]
+    assert all(int(stamp) >= int(begun) for stamp in stamps)
+
+
+@pytest.mark.parametrize(
+    ("leader", "newest", "seconds", "possible"),
+    [
+        (300, 500, 0.1, [300, 400, 500]),
+        (500, 200, 0.1, [100, 200, 500, 600]),  # ids began again
+        (300, 500, 10.0, [100, 200, 300, 400, 500, 600]),  # they may have been given twice
+    ],
+)
+def test_ids_are_given_in_order(
+    leader: int, newest: int, seconds: float, possible: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"/proc/sys/kernel/pid_max": b"32768\n", "/proc/loadavg": f"0.1 0.2 0.3 1/600 {newest}\n".encode()}
+    monkeypatch.setattr(os, "listdir", lambda path: ["100", "200", "300", "400", "500", "600", "self"])
+    monkeypatch.setattr(Path, "read_bytes", lambda path: files[str(path)])
+    assert process_tree._younger(leader, seconds) == possible
