@@ -72,13 +72,14 @@ class Silence:
     def __init__(self, patience: Sequence[float]) -> None:
         """``patience`` are seconds of silence to tell; from the last one on, it is told as often as that."""
         self._patience = patience
-        self._heard = asyncio.Event()
+        self._since, self._told = time.monotonic(), 0
+        """The newest event, and how often silence was told since then."""
         self._busy = False
         self._waits_for: set[str] = set()
         """Running calls and commands, and open requests."""
 
     def take(self, event: Event) -> None:
-        self._heard.set()
+        self._since, self._told = time.monotonic(), 0
         match event.body:
             case TurnStarted() | TurnEnded() as turn if event.agent == MAIN:
                 self._busy = isinstance(turn, TurnStarted)
@@ -96,19 +97,16 @@ class Silence:
 
     async def watch(self, tell: Callable[[float], None]) -> None:
         """Call ``tell`` with the seconds; runs until it is cancelled."""
-        since, told = time.monotonic(), 0
         while True:
-            more = max(0, told - len(self._patience) + 1)
-            limit = self._patience[min(told, len(self._patience) - 1)] + more * self._patience[-1]
-            try:
-                await asyncio.wait_for(self._heard.wait(), max(0.0, since + limit - time.monotonic()))
-            except TimeoutError:
-                told += 1
-                if self._busy and not self._waits_for:
-                    tell(limit)
-            else:
-                self._heard.clear()
-                since, told = time.monotonic(), 0
+            more = max(0, self._told - len(self._patience) + 1)
+            limit = self._patience[min(self._told, len(self._patience) - 1)] + more * self._patience[-1]
+            left = self._since + limit - time.monotonic()
+            if left > 0:
+                await asyncio.sleep(min(left, self._patience[0]))  # an event meanwhile begins the silence anew
+                continue
+            self._told += 1
+            if self._busy and not self._waits_for:
+                tell(limit)
 
 
 class EventLines:

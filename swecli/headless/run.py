@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import sys
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from shlex import quote
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -323,6 +324,8 @@ class HeadlessRun:
         self._asks_model = False
         """Whether the command asks the model by itself, which no interrupt of the session ends."""
         self._weighing: asyncio.Future[None] | None = None
+        self._arrived: deque[Event] = deque()
+        """Events that were not processed yet."""
         self._fitting: asyncio.Future[None] | None = None
         self._fitted = 0
         """How many turns had ended when the check of an answer began."""
@@ -402,26 +405,22 @@ class HeadlessRun:
 
     async def _follow(self, events: AsyncIterator[Event]) -> None:
         """Process events until no work is left, close the session, and process its last events."""
-        following = asyncio.ensure_future(_next(events))
-        waking = asyncio.ensure_future(self._wake.wait())
+        arriving = asyncio.ensure_future(self._receive_events(events))
         watching = asyncio.ensure_future(self._silence.watch(self._say_silence))
         try:
             while not self._done():
-                room = await self._room(waking)
-                await asyncio.wait(
-                    (following, waking) if room else (waking,),
-                    timeout=SETTLE_SECONDS if self._may_end() else None,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                if waking.done():
-                    self._wake.clear()
-                    waking = asyncio.ensure_future(self._wake.wait())
-                if room and following.done():
-                    event = following.result()
-                    if event is None:
-                        return
-                    self._take(event)
-                    following = asyncio.ensure_future(_next(events))
+                if not await self._has_room():
+                    continue
+                if self._arrived:
+                    self._take(self._arrived.popleft())
+                    continue
+                if arriving.done():
+                    arriving.result()
+                    return
+                self._wake.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(SETTLE_SECONDS if self._may_end() else None):
+                        await self._wake.wait()
             if self._weighing is not None:
                 await self._weighing
             if self._command is not None and not self._command.cancelled():
@@ -431,28 +430,37 @@ class HeadlessRun:
                 ):  # else the command began a turn, so wait for its answer
                     self._outcome.shown = shown
             await self._close()
-            while (event := await asyncio.wait_for(following, CLOSE_SECONDS)) is not None:
-                self._take(event)
-                following = asyncio.ensure_future(_next(events))
+            await asyncio.wait_for(arriving, CLOSE_SECONDS)
+            while self._arrived:
+                self._take(self._arrived.popleft())
         except TimeoutError:
             self._complain("swecli: the session did not stop in time; unsaved work is lost")
         finally:
-            waking.cancel()
-            following.cancel()
+            arriving.cancel()
             watching.cancel()
             if self._fitting is not None:
                 self._fitting.cancel()
 
+    async def _receive_events(self, events: AsyncIterator[Event]) -> None:
+        try:
+            async for event in events:
+                self._arrived.append(event)
+                self._wake.set()
+        finally:
+            self._wake.set()
+
     def _say_silence(self, seconds: float) -> None:
         self._complain(f"swecli: nothing from the model for {duration(seconds)}; still waiting")
 
-    async def _room(self, waking: asyncio.Future[Any]) -> bool:
-        """Wait while too much output is unread. False: another event needs attention first."""
+    async def _has_room(self) -> bool:
+        """Wait while too much output is unread. False: something else needs attention first."""
         if self._writer.waiting <= ROOM or self._stopping:
             return True
-        room = asyncio.ensure_future(self._writer.settled(ROOM // 2))
+        self._wake.clear()
+        room, waking = asyncio.ensure_future(self._writer.settled(ROOM // 2)), asyncio.ensure_future(self._wake.wait())
         await asyncio.wait((room, waking), return_when=asyncio.FIRST_COMPLETED)
         room.cancel()
+        waking.cancel()
         return room.done()
 
     def _may_end(self) -> bool:
@@ -564,10 +572,6 @@ class HeadlessRun:
     def _signalled(self) -> None:
         self._outcome.signal = self._stop_wish.code
         self._stop()
-
-
-async def _next(events: AsyncIterator[Event]) -> Event | None:
-    return await anext(events, None)
 
 
 async def run(

@@ -531,3 +531,28 @@ async def test_the_transcript_tells_the_whole_story_in_lines() -> None:
         "$ ls\na\nb\nexit 0\nAnswer:\nFixed ␛[31mred␛[0m.\n"
         "Turn done.\n[done, 1 model step, context 500 of 1,000 tokens (~50%)]\n"
     )
+
+
+async def test_an_event_costs_no_task_of_its_own() -> None:
+    loop, made = asyncio.get_running_loop(), list[str]()
+
+    def noted(loop: asyncio.AbstractEventLoop, coroutine: Any, **more: Any) -> asyncio.Task[Any]:
+        made.append(coroutine.__qualname__)
+        return asyncio.Task(coroutine, loop=loop, **more)
+
+    async def tasks(deltas: int) -> int:
+        text = "word " * deltas
+        streamed: list[Body] = [ItemDelta("a1", "word ") for _ in range(deltas)]
+        answer: list[Body] = [ItemStarted("a1", "text"), *streamed, ItemCompleted("a1", "ok", (TextPart(text),))]
+        made.clear()
+        run = Run(FakeSession([step(), *answer]), prompt="hello")
+        assert await run.code() == ExitCode.OK
+        assert run.stdout == f"{text}\n"
+        return len(made)
+
+    loop.set_task_factory(noted)
+    try:
+        few, many = await tasks(3), await tasks(300)
+    finally:
+        loop.set_task_factory(None)
+    assert many <= few + 20, made
