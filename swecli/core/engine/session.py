@@ -40,7 +40,7 @@ from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover
-from swecli.core.engine.spending_limits import SpendingGate
+from swecli.core.engine.spending import SpendingGate
 from swecli.core.engine.subagents import Inner, InnerParts, Relay, Subagents, close_interrupted, transcript_of
 from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
 from swecli.core.engine.turn import Turn

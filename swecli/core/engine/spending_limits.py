@@ -1,24 +1,16 @@
-"""Budgets of money and tokens for a turn, a session and a day; the user is asked before a request exceeds one."""
+"""Budgets of money and tokens for a turn, a session and a day: their values, and which one a request would exceed."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Literal
 
 from msgspec import Struct, field
 
-from swecli.core.context_management.forecast import lowest_usage
-from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.state import Tally
-from swecli.core.engine.work import enqueue
-from swecli.core.ports import Asker
-from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.commands import Submit
-from swecli.core.protocol.events import Notice, Option, Question
-from swecli.core.protocol.messages import Usage
 
 BUDGET_KIND = "budget"
 """Error kind of a turn that a budget ended."""
@@ -172,14 +164,6 @@ class DayAccount:
         )
 
 
-# --- the gate -----------------------------------------------------------------------------------------------------
-
-ONCE = "Continue once"
-RAISE = "Raise"
-STOP = "Stop"
-Verdict = Literal["go", "stopped by the user", "no user"]
-
-
 def nothing_stored(start: float, end: float, without: str) -> Spent:
     return Spent()
 
@@ -193,102 +177,3 @@ class SpendingLimits(Struct, frozen=True):
     @property
     def any(self) -> bool:
         return any(amount != Amount() for amount in self.amounts.values())
-
-
-class SpendingGate:
-    """Checks the budgets before each request of a session. ``reason`` says why the newest was not sent."""
-
-    def __init__(
-        self, limits: SpendingLimits, recorder: Recorder, asker: Asker, price: Callable[[str, Usage], str | None]
-    ) -> None:
-        self._limits: dict[Span, Amount] = dict(limits.amounts)
-        self._watches = limits.any
-        self._recorder = recorder
-        self._asker = asker
-        self._price = price
-        self._day = DayAccount(limits.stored, recorder.session, Spent.of(recorder.state.spending.total))
-        self._accepted: set[tuple[Span, str]] = set()
-        """Money limits that the user chose to ignore because a price is unknown."""
-        self.reason = ""
-
-    async def check(self, budget: Budget, model: str, now: float) -> Verdict:
-        """Whether a request of this size may be sent to a model (``provider/name``); asks if a budget blocks it."""
-        if not self._watches:
-            return "go"
-        while True:
-            found = await self._crossing(self._following(budget, model, now), now)
-            if found is None:
-                return "go"
-            self.reason = found.reason
-            verdict = await self._ask(found)
-            if verdict is not None:
-                return verdict
-
-    async def reached(self, now: float) -> str:
-        """An exhausted budget, for callers that can't ask; empty if there is none."""
-        found = await self._crossing(Spent(), now) if self._watches else None
-        return "" if found is None else found.reason
-
-    def _following(self, budget: Budget, model: str, now: float) -> Spent:
-        usage = lowest_usage(self._recorder.trend, budget.used, now)
-        cost = self._price(model, usage)
-        try:
-            return Spent(Decimal(cost or 0), budget.used, cost is None)
-        except InvalidOperation:
-            return Spent(Decimal(0), budget.used, True)
-
-    async def _crossing(self, following: Spent, now: float) -> Crossing | None:
-        daily = self._limits.get("day", Amount()) != Amount()
-        if daily:  # the day's usage is read from the disk
-            await self._recorder.log.barrier()
-        spending = self._recorder.state.spending
-        total = Spent.of(spending.total)
-        spent: dict[Span, Spent] = {
-            "turn": Spent.of(spending.by_turn.get(self._recorder.turn, Tally())),
-            "session": total,
-        }
-        if daily:
-            spent["day"] = await self._day.spent(now, total)
-        limits: dict[Span, Amount] = {span: self._open(span, amount) for span, amount in self._limits.items()}
-        return crossing(limits, spent, following)
-
-    def _open(self, span: Span, amount: Amount) -> Amount:
-        return Amount(None, amount.tokens) if (span, "dollars") in self._accepted else amount
-
-    def _keep(self, words: str) -> None:
-        """Queue the text that the user wrote in place of a choice. It is meant for the model but approves no cost, so
-        the user decides whether to send it."""
-        if words and words != STOP:
-            enqueue(self._recorder, Submit(words))
-            text = "The turn stops at the budget. Your text was not sent; it waits as your next message."
-            self._recorder.emit(Notice(text, "info", "budget"))
-
-    async def _ask(self, found: Crossing) -> Verdict | None:
-        """The user's decision; None if the limit has changed and the check has to be repeated."""
-        unknown = found.needed is None
-        raised = shown(found.raised) if found.unit == "dollars" else f"{found.raised:,.0f} tokens"
-        options = (
-            Option(STOP, "end the turn; the conversation and all changes are kept"),
-            Option(ONCE, "send this request, and ask again before the next"),
-            Option("Continue without this budget", f"until the session ends; {found.setting} is unchanged")
-            if unknown
-            else Option(f"{RAISE} to {raised}", f"for this session; {found.setting} is unchanged"),
-        )
-        text = f"{found.reason[0].upper()}{found.reason[1:]}."
-        answers = await self._asker.ask("", (Question(f"{text} Continue?", options, header="Budget"),))
-        if answers is None:
-            return "no user"
-        chosen = " ".join(answers[0]).strip() if answers and answers[0] else STOP
-        if chosen == ONCE:
-            return "go"
-        if chosen != options[2].label:
-            self._keep(chosen)
-            return "stopped by the user"
-        if unknown:
-            self._accepted.add((found.span, "dollars"))
-        else:
-            amount = self._limits[found.span]
-            dollars = found.raised if found.unit == "dollars" else amount.dollars
-            tokens = int(found.raised) if found.unit == "tokens" else amount.tokens
-            self._limits[found.span] = Amount(dollars, tokens)
-        return None

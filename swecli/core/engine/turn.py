@@ -44,7 +44,8 @@ from swecli.core.engine.services import Connection, Mentionable, Services
 from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.silent_overflow import hint, is_nearly_full, silent_overflow
 from swecli.core.engine.snapshots import closing_bodies
-from swecli.core.engine.spending_limits import BUDGET_KIND, SpendingGate
+from swecli.core.engine.spending import SpendingGate
+from swecli.core.engine.spending_limits import BUDGET_KIND
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import absorb_steering, edit_queue
 from swecli.core.llm.types import ModelClient, ModelRequest, ProviderError

@@ -41,7 +41,7 @@ from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import Connection
 from swecli.core.engine.session_memory import InstructionNews, SessionMemory
 from swecli.core.engine.snapshots import SessionSnapshots
-from swecli.core.engine.spending_limits import SpendingGate
+from swecli.core.engine.spending import SpendingGate
 from swecli.core.engine.subagents import Relay, Subagents
 from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
 from swecli.core.engine.work import Work

@@ -13,7 +13,8 @@ import pytest
 
 from swecli.core.checkpoints.history import RunChanges
 from swecli.core.engine.services import AgentProfile, Mentionable, SubagentOptions, TurnLimits
-from swecli.core.engine.spending_limits import ONCE, STOP, Amount, SpendingLimits
+from swecli.core.engine.spending import ONCE, STOP
+from swecli.core.engine.spending_limits import Amount, SpendingLimits
 from swecli.core.hooks.answer import Answer as HookAnswer
 from swecli.core.hooks.answer import Ran
 from swecli.core.hooks.hook import Hook, HookEvent

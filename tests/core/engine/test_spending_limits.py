@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from swecli.core.engine.services import TurnLimits
+from swecli.core.engine.spending import ONCE, STOP
 from swecli.core.engine.spending_limits import (
-    ONCE,
-    STOP,
     Amount,
     DayAccount,
     Span,
