@@ -311,10 +311,10 @@ def reads(count: int, begin: int = 0) -> str:
 
 async def test_compaction_in_a_turn(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[HookEvent, list[HookAnswer]] = {"SessionStart": [HookAnswer(), HookAnswer(context="compacted")]}
-    script = windowed(reads(7), f'[[step]]\ntext = "{SUMMARY}"', DONE, window=24_000)
+    script = windowed(reads(6), f'[[step]]\ntext = "{SUMMARY}"', reads(2, 6), DONE, window=7_000)
     with watched(folder, monkeypatch) as order:
         async with session(script, folder, order, given) as b:
-            fill(b, 7)
+            fill(b, 9)
             await said(b, order, "Please never touch config.py. Read all the files.")
     check("compaction", order.turns)
 
@@ -440,5 +440,5 @@ async def test_interrupted_at_each_await(folder: Path, monkeypatch: pytest.Monke
                     assert not b.session._recorder.ledger.open  # pyright: ignore[reportPrivateUsage]
             if not order.stopped_at:
                 break
-            lines.append(f"{number} {order.stopped_at} -> {'; '.join(after)}")
+            lines.append(f"{order.stopped_at} -> {'; '.join(after)}")
     check("interrupts", "\n".join(lines) + "\n")
