@@ -11,6 +11,7 @@ from typing import Any, cast, get_args
 
 from msgspec import Struct
 
+from swecli.core.engine.companion import Step
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.model_call import Call
@@ -146,7 +147,7 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
     recorder.emit(ItemCheckpointed(item, part))
     try:
         await Scheduler(calls).run([Call(item, part)])
-        await RepeatGuard(recorder, services.tools, requests, Notes(recorder)).check([Call(item, part)])
+        await RepeatGuard(recorder, services.tools, requests, Notes(recorder)).after_step(Step([Call(item, part)]))
     finally:
         await asyncio.to_thread(services.sandbox.close)
     return _result(logs[0].events)

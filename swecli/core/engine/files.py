@@ -21,6 +21,7 @@ from swecli.core.checkpoints.history import Difference, RunChanges
 from swecli.core.checkpoints.restore import Recent, Target
 from swecli.core.context_management.note_topics import CHANGED_FILES
 from swecli.core.context_management.prompts import ATTACHED_NOTE
+from swecli.core.engine.companion import Companion
 from swecli.core.engine.consent import NOT_ALLOWED
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.notes import Notes, Statement
@@ -158,7 +159,7 @@ class _Stamp(Struct, frozen=True):
     sha256: str | None = None
 
 
-class ChangedFiles:
+class ChangedFiles(Companion):
     """Finds files that someone else changed after the model saw them, and a proposed plan that the user edited."""
 
     def __init__(self, recorder: Recorder, services: Services, notes: Notes) -> None:
@@ -167,7 +168,7 @@ class ChangedFiles:
         self._notes = notes
         self._stamps: dict[str, _Stamp] = {}
 
-    async def check(self) -> None:
+    async def before_request(self) -> None:
         """Check the files, off the event loop, and tell the model."""
         plan = self._recorder.state.plan
         edited = await self._edited(plan) if plan is not None and plan.path and not plan.accepted else ()

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from swecli.core.context_management.note_topics import JOBS
 from swecli.core.context_management.prompts import harmless
+from swecli.core.engine.companion import Companion
 from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results
@@ -35,11 +36,12 @@ _NAMED = 8
 """Most jobs named in a note, newest first."""
 
 
-class JobWatch:
+class JobWatch(Companion):
     """Creates and follows the jobs of a session."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
+    def __init__(self, services: Services, recorder: Recorder, notes: Notes) -> None:
         self._recorder = recorder
+        self._notes = notes
         known = recorder.state.jobs
         self.jobs = Jobs(self._changed, services.output_folder, len(known) + 1, services.process_limit)
         self._lost = [job for job in known.values() if job.status == "running"]
@@ -53,7 +55,7 @@ class JobWatch:
             JobChanged(info.id, info.command, info.status, info.exit_status, size=info.size, note=info.note)
         )
 
-    def tell(self, notes: Notes) -> None:
+    async def before_request(self) -> None:
         """Tell the model of jobs that ended, and of running ones whose start it no longer sees."""
         if not self._recorder.state.jobs:
             return
@@ -61,11 +63,11 @@ class JobWatch:
         for job in self._lost:
             if self._reported.setdefault(job.job, turn) == turn:
                 text = f"The background job {job.job} `{_short(job.command)}` ended when swecli stopped."
-                notes.state(Statement(f"{JOBS} {job.job}", f"{job.job} ended", text))
+                self._notes.state(Statement(f"{JOBS} {job.job}", f"{job.job} ended", text))
         for info in self.jobs.all:
             if info.status != "running" and not info.reported and turn <= self._reported.setdefault(info.id, turn) + 1:
-                notes.state(Statement(f"{JOBS} {info.id}", f"{info.id} ended", _ended(info)))
-        notes.state(Statement(JOBS, "Background jobs", self._running()))
+                self._notes.state(Statement(f"{JOBS} {info.id}", f"{info.id} ended", _ended(info)))
+        self._notes.state(Statement(JOBS, "Background jobs", self._running()))
 
     def _running(self) -> str:
         running = [info for info in self.jobs.all if info.status == "running"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from swecli.core.context_management.context_manager import COMPACT_TOOL, PreparedRequest
+from swecli.core.context_management.context_manager import COMPACT_TOOL, ContextManager, PreparedRequest
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.note_topics import (
     MODE,
@@ -21,6 +21,7 @@ from swecli.core.context_management.note_topics import (
     usage_text,
 )
 from swecli.core.context_management.prompts import mode_note, note, read_prompt, unmarked, without_notes
+from swecli.core.engine.companion import Companion
 from swecli.core.engine.recorder import Recorder
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text, parse_object
 from swecli.core.protocol.blocks import Todo, TodoStatus
@@ -161,6 +162,19 @@ class Notes:
                     text = "".join(part.text for part in entry.parts if isinstance(part, TextPart))
                     self._stated[entry.source] = unmarked(text)
         return self._stated
+
+
+class StandingFacts(Companion):
+    """States before each request what holds now and any model must know."""
+
+    def __init__(self, recorder: Recorder, notes: Notes, context: ContextManager) -> None:
+        self._recorder = recorder
+        self._notes = notes
+        self._context = context
+
+    async def before_request(self) -> None:
+        for statement in standing_facts(self._recorder, unattended=self._context.unattended):
+            self._notes.state(statement)
 
 
 def _marked(text: str) -> str:

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from swecli.core.atomic_text import write_whole
 from swecli.core.context_management.projection import project
+from swecli.core.engine.companion import Companion, TurnStopped
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.llm.foreign_calls import own_name
@@ -106,7 +107,7 @@ def file_name(text: str, today: date) -> str:
     return "-".join([today.isoformat(), *words[:_SLUG_WORDS]])[:80]
 
 
-class Plans:
+class Plans(Companion):
     """Plans of a session: written to a file when proposed, read back when carried out."""
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
@@ -122,9 +123,10 @@ class Plans:
             return plan
         return structs.replace(plan, path=known.path)
 
-    async def propose(self) -> None:
+    async def end_turn(self, end: TurnStopped) -> None:
         """In plan mode, write the newest answer to a file if it is a plan."""
-        plan = proposed(project(self._recorder.ledger)) if self._recorder.state.mode == "plan" else None
+        planning = end.outcome == "done" and self._recorder.state.mode == "plan"
+        plan = proposed(project(self._recorder.ledger)) if planning else None
         if plan is None:
             return
         try:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import target_of
 from swecli.core.context_management.note_topics import LOOP
+from swecli.core.engine.companion import Companion, Joined, Step, TurnStopped
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.notes import Notes
 from swecli.core.engine.recorder import Recorder
@@ -23,7 +24,7 @@ from swecli.core.engine.work import enqueue
 from swecli.core.llm.json_values import parse_json
 from swecli.core.ports import Asker
 from swecli.core.protocol.commands import Steer
-from swecli.core.protocol.events import Notice, Option, Question
+from swecli.core.protocol.events import CompactionCompleted, Event, Notice, Option, Question
 from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.tools.registry import ToolRegistry
 from swecli.lazy_pattern import lazy_pattern
@@ -200,11 +201,9 @@ def _plain(value: Any, name: str = "") -> Any:
 STOP = "Stop"
 CONTINUE = "Continue"
 
-Verdict = Literal["continue", "stopped by the user", "no user"]
 
-
-class RepeatGuard:
-    """Watches the calls of one turn, and tells the model about a loop before the next request."""
+class RepeatGuard(Companion):
+    """Watches the calls of each turn, and tells the model about a loop before the next request."""
 
     def __init__(self, recorder: Recorder, tools: ToolRegistry, asker: Asker, notes: Notes) -> None:
         self._recorder = recorder
@@ -215,31 +214,40 @@ class RepeatGuard:
         self._changes = len(recorder.ledger.changes)
         self._reported: tuple[str, ...] = ()
         self._notes = notes
-        self.reason = ""
-        """Why the turn should end, for people."""
+        self._compacted = False
+        """Whether results have left the model's view since the newest request."""
 
-    async def compacted(self) -> Verdict:
-        """Allow repeated lookups after results left the model's view, unless that repeats without an end."""
-        return await self._judge(self._detector.compacted())
+    def watch(self, event: Event) -> None:
+        self._compacted = self._compacted or isinstance(event.body, CompactionCompleted)
 
-    def user_spoke(self) -> None:
+    async def joined(self, message: Joined) -> None:
         """Start again after a user message, because the model now acts on the user's request."""
         self._detector.reset()
-        self._notes.withdraw(LOOP)
+        if message.first:
+            self._shown.clear()
+            self._changes, self._reported, self._compacted = len(self._recorder.ledger.changes), (), False
+        else:
+            self._notes.withdraw(LOOP)
 
-    async def check(self, calls: Sequence[Call]) -> Verdict:
-        """Check the finished calls of a step; note a loop for the model, or ask the user whether to continue."""
-        return await self._judge(self._observe(calls))
+    async def before_request(self) -> None:
+        """Allow repeated lookups after results left the model's view, unless that repeats without an end."""
+        if self._compacted:
+            self._compacted = False
+            await self._judge(self._detector.compacted())
 
-    async def _judge(self, found: Repetition | None) -> Verdict:
+    async def after_step(self, step: Step) -> None:
+        """Check the finished calls; note a loop for the model, or ask the user whether to continue."""
+        await self._judge(self._observe(step.calls))
+
+    async def _judge(self, repetition: Repetition | None) -> None:
         self._notes.withdraw(LOOP)
-        if found is None:
-            return "continue"
-        self._notes.add("Repetition", _note(found), LOOP)
-        if not found.asks:
-            self._tell(found)
-            return "continue"
-        return await self._ask(found)
+        if repetition is None:
+            return
+        self._notes.add("Repetition", _note(repetition), LOOP)
+        if repetition.asks:
+            await self._ask(repetition)
+        else:
+            self._tell(repetition)
 
     def _observe(self, calls: Sequence[Call]) -> Repetition | None:
         """The longest loop that includes a call of this step."""
@@ -279,8 +287,8 @@ class RepeatGuard:
             text = f"The model is in a loop: {_described(found)}. swecli has pointed this out to it."
             self._recorder.emit(Notice(text, "info", "loop"))
 
-    async def _ask(self, found: Repetition) -> Verdict:
-        self.reason = f"the model was in a loop: {_described(found)}"
+    async def _ask(self, found: Repetition) -> None:
+        reason = f"stopped because the model was in a loop: {_described(found)}"
         question = Question(
             f"The model is in a loop: {_described(found)}. Continue?",
             (
@@ -291,15 +299,14 @@ class RepeatGuard:
         )
         answers = await self._asker.ask("", (question,))
         if answers is None:
-            return "no user"
+            raise TurnStopped("limit", f"{reason}; no user to ask", "repetition")
         words = " ".join(answers[0]).strip() if answers else STOP
         if words == STOP:
-            return "stopped by the user"
+            raise TurnStopped("interrupted", reason, "repetition")
         self._detector.reset()
         self._reported = ()
         if words and words != CONTINUE:
             enqueue(self._recorder, Steer(words))
-        return "continue"
 
 
 def _described(found: Repetition) -> str:

@@ -15,6 +15,7 @@ from swecli.core.context_management.prompts import note
 from swecli.core.context_management.rot import SMALL, Rot, signals
 from swecli.core.context_management.view_stack import View
 from swecli.core.engine.compaction import Compactions, session_facts
+from swecli.core.engine.companion import Companion, TurnStopped
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
 from swecli.core.llm.types import ModelInfo
@@ -24,7 +25,7 @@ WORSE = 2
 """Factor by which the same rot has to worsen to be reported again."""
 
 
-class Sentinel:
+class Sentinel(Companion):
     """Watches one session's context. Its suggestions, and whether the user accepted them, are in the session's
     events."""
 
@@ -48,9 +49,9 @@ class Sentinel:
     def enabled(self) -> bool:
         return self._services.sentinel.enabled
 
-    async def look(self) -> None:
-        """After a turn, record a new suggestion if there is one."""
-        if not self.enabled or self._recorder.state.queue:
+    async def end_turn(self, end: TurnStopped) -> None:
+        """Record a new suggestion if there is one."""
+        if end.outcome not in ("done", "limit") or not self.enabled or self._recorder.state.queue:
             return
         if not self._passes.due(self._recorder.ledger):
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.command_tools import CommandTools
 from swecli.core.engine.compaction import Compactions
+from swecli.core.engine.companion import Companion, Companions
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
 from swecli.core.engine.hooks import EndReason, SessionHooks
@@ -25,12 +26,13 @@ from swecli.core.engine.jobs import JobWatch, run_shell
 from swecli.core.engine.model_call import Asking
 from swecli.core.engine.model_offers import ModelOffers
 from swecli.core.engine.models import READY_SECONDS, ModelChoice
-from swecli.core.engine.notes import Notes, add_note, standing_facts
+from swecli.core.engine.notes import Notes, StandingFacts, add_note, standing_facts
 from swecli.core.engine.offered_tools import OfferedTools, SourceSize
 from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
 from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.reductions import Before
+from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results
 from swecli.core.engine.retrieval import PromptRetrieval
 from swecli.core.engine.rewind import Rewinds
@@ -191,13 +193,12 @@ class Session:
         self.offers = ModelOffers(services, recorder, self._connection)
         self.questions = SideQuestions(services, recorder, self._connection, self._models)
         self._sandbox = SandboxWatch(services, recorder)
-        self._jobs = JobWatch(services, recorder)
         self._notes = Notes(recorder)
+        self._jobs = JobWatch(services, recorder, self._notes)
         self._offered = OfferedTools(services, recorder, self._notes)
         self._counting: asyncio.Task[None] | None = None
-        self._changed = ChangedFiles(recorder, services, self._notes)
         self._asking = Asking(services, recorder)
-        self._spending = SpendingGate(services.limits.spending, recorder, self._requests, services.price)
+        self._spending = SpendingGate(services, recorder, self._requests, self._connection)
         self.playbook = SessionPlaybook(services, recorder, self.questions.ask, inner=outer is not None)
         self._calls = self._tool_calls(services, recorder)
         self._scheduler = Scheduler(self._calls)
@@ -212,6 +213,20 @@ class Session:
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
         self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
         self.inspection = Inspection(services, recorder, self._connection, self._next_notes)
+        self._companions = Companions(self._companions_of(services))
+        recorder.watchers.extend(self._companions.watching)
+
+    def _companions_of(self, services: Services) -> Sequence[Companion]:
+        """The companions in their order: features, and around them what belongs to every session."""
+        recorder, notes = self._recorder, self._notes
+        features = () if self._outer is not None else (self._plans, self.sentinel, self._spending)
+        return (
+            *features,
+            ChangedFiles(recorder, services, notes),
+            StandingFacts(recorder, notes, services.context),
+            self._jobs,
+            RepeatGuard(recorder, services.tools, self._requests, notes),
+        )
 
     def _next_notes(self) -> Sequence[Message]:
         """Notes that the next request would have in addition."""
@@ -237,10 +252,9 @@ class Session:
         )
 
     def _subagents(self, services: Services, recorder: Recorder) -> Subagents:
-        def spent() -> Awaitable[str]:
-            return self._spending.reached(services.clock())
-
-        return Subagents(services, recorder, self.hooks, self._begin_inner, self.tell_model, spent)
+        return Subagents(
+            services, recorder, self.hooks, self._begin_inner, self.tell_model, lambda: self._spending.reached()
+        )
 
     def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         """All events from now on, in order; with ``replay`` preceded by the stored facts of the session, or of its
@@ -573,17 +587,14 @@ class Session:
         turn = Turn(
             self._services,
             self._recorder,
-            self._requests,
             self._scheduler,
             self._compactions,
             self._models,
             self._connection,
-            self._jobs,
             self.hooks,
             self._offered,
-            self._spending,
-            self._changed,
             self._asking,
+            self._companions,
             item,
             message.text if isinstance(message, Submit | Queued) else "",
             words_of(message) if isinstance(message, Submit | Queued) else (),
@@ -595,9 +606,7 @@ class Session:
             invocation=invocation,
             mentionables=lambda: self.mentionables,
             agents_settled=self._agents.settled if self._agents is not None else None,
-            propose=self._plans.propose if self._outer is None else None,
             retrieval=self._retrieval,
-            sentinel=self.sentinel if self._outer is None else None,
         )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()

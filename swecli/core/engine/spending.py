@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from typing import Literal
 
+from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.forecast import lowest_usage
+from swecli.core.engine.companion import Companion, TurnStopped
 from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Connection, Services
 from swecli.core.engine.spending_limits import (
+    BUDGET_KIND,
     Amount,
     Crossing,
     DayAccount,
     Span,
-    SpendingLimits,
     Spent,
     crossing,
     shown,
@@ -24,46 +25,40 @@ from swecli.core.ports import Asker
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import Notice, Option, Question
-from swecli.core.protocol.messages import Usage
 
 ONCE = "Continue once"
 RAISE = "Raise"
 STOP = "Stop"
-Verdict = Literal["go", "stopped by the user", "no user"]
 
 
-class SpendingGate:
-    """Checks the budgets before each request of a session. ``reason`` says why the newest was not sent."""
+class SpendingGate(Companion):
+    """Stops before a request of a session that exceeds a budget, unless the user allows it."""
 
-    def __init__(
-        self, limits: SpendingLimits, recorder: Recorder, asker: Asker, price: Callable[[str, Usage], str | None]
-    ) -> None:
+    def __init__(self, services: Services, recorder: Recorder, asker: Asker, connection: Connection) -> None:
+        limits = services.limits.spending
         self._limits: dict[Span, Amount] = dict(limits.amounts)
         self._watches = limits.any
         self._recorder = recorder
         self._asker = asker
-        self._price = price
+        self._connection = connection
+        self._price = services.price
+        self._clock = services.clock
         self._day = DayAccount(limits.stored, recorder.session, Spent.of(recorder.state.spending.total))
         self._accepted: set[tuple[Span, str]] = set()
         """Money limits that the user chose to ignore because a price is unknown."""
-        self.reason = ""
 
-    async def check(self, budget: Budget, model: str, now: float) -> Verdict:
-        """Whether a request of this size may be sent to a model (``provider/name``); asks if a budget blocks it."""
-        if not self._watches:
-            return "go"
-        while True:
-            found = await self._crossing(self._following(budget, model, now), now)
-            if found is None:
-                return "go"
-            self.reason = found.reason
-            verdict = await self._ask(found)
-            if verdict is not None:
-                return verdict
+    async def check_request(self, prepared: PreparedRequest) -> None:
+        client = self._connection.client
+        if not self._watches or client is None:
+            return
+        now, allowed = self._clock(), False
+        while not allowed:
+            found = await self._crossing(self._following(prepared.budget, client.info.ref, now), now)
+            allowed = found is None or await self._is_allowed(found)
 
-    async def reached(self, now: float) -> str:
+    async def reached(self) -> str:
         """An exhausted budget, for callers that can't ask; empty if there is none."""
-        found = await self._crossing(Spent(), now) if self._watches else None
+        found = await self._crossing(Spent(), self._clock()) if self._watches else None
         return "" if found is None else found.reason
 
     def _following(self, budget: Budget, model: str, now: float) -> Spent:
@@ -100,8 +95,8 @@ class SpendingGate:
             text = "The turn stops at the budget. Your text was not sent; it waits as your next message."
             self._recorder.emit(Notice(text, "info", "budget"))
 
-    async def _ask(self, found: Crossing) -> Verdict | None:
-        """The user's decision; None if the limit has changed and the check has to be repeated."""
+    async def _is_allowed(self, found: Crossing) -> bool:
+        """Ask the user. False if the limit has changed, so that the check has to be repeated."""
         unknown = found.needed is None
         raised = shown(found.raised) if found.unit == "dollars" else f"{found.raised:,.0f} tokens"
         options = (
@@ -114,13 +109,13 @@ class SpendingGate:
         text = f"{found.reason[0].upper()}{found.reason[1:]}."
         answers = await self._asker.ask("", (Question(f"{text} Continue?", options, header="Budget"),))
         if answers is None:
-            return "no user"
+            raise TurnStopped("limit", f"stopped before exceeding a budget: {found.reason}", BUDGET_KIND)
         chosen = " ".join(answers[0]).strip() if answers and answers[0] else STOP
         if chosen == ONCE:
-            return "go"
+            return True
         if chosen != options[2].label:
             self._keep(chosen)
-            return "stopped by the user"
+            raise TurnStopped("interrupted", f"stopped at a budget: {found.reason}", BUDGET_KIND)
         if unknown:
             self._accepted.add((found.span, "dollars"))
         else:
@@ -128,4 +123,4 @@ class SpendingGate:
             dollars = found.raised if found.unit == "dollars" else amount.dollars
             tokens = int(found.raised) if found.unit == "tokens" else amount.tokens
             self._limits[found.span] = Amount(dollars, tokens)
-        return None
+        return False

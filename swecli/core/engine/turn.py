@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
@@ -15,10 +14,10 @@ from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER, SEARCHES, SEARCHES_USED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.compaction import FILLING, Compactions, report_cache_miss
-from swecli.core.engine.files import ChangedFiles, attach, words_of
+from swecli.core.engine.companion import Companions, Joined, Step, TurnStopped
+from swecli.core.engine.files import attach, words_of
 from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked
-from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import (
     AnswerCompleted,
     AnswerFailed,
@@ -33,23 +32,19 @@ from swecli.core.engine.model_call import (
     why_not_again,
 )
 from swecli.core.engine.models import ModelChoice
-from swecli.core.engine.notes import Notes, Statement, standing_facts
+from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.repeats import RepeatGuard, Verdict
 from swecli.core.engine.retrieval import PromptRetrieval
-from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import Connection, Mentionable, Services
 from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.silent_overflow import hint, is_nearly_full, silent_overflow
 from swecli.core.engine.snapshots import closing_bodies
-from swecli.core.engine.spending import SpendingGate
 from swecli.core.engine.spending_limits import BUDGET_KIND
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import absorb_steering, edit_queue
 from swecli.core.llm.types import ModelClient, ModelRequest, ProviderError
-from swecli.core.ports import Asker
 from swecli.core.protocol.events import (
     ANSWER_CUT,
     ItemCompleted,
@@ -74,15 +69,6 @@ EMPTY_LIMIT = 2
 """Consecutive empty answers that end the turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnStopped(Exception):
-    """Ends the turn although the model is not done."""
-
-    outcome: TurnOutcome
-    reason: str
-    error_kind: str = ""
-
-
 class Turn:
     """One turn, from the user's message to the last answer. ``run`` returns when it is over, whatever the outcome;
     cancelling its task interrupts it."""
@@ -91,17 +77,14 @@ class Turn:
         self,
         services: Services,
         recorder: Recorder,
-        asker: Asker,
         scheduler: Scheduler,
         compactions: Compactions,
         models: ModelChoice,
         connection: Connection,
-        jobs: JobWatch,
         hooks: SessionHooks,
         offered: OfferedTools,
-        spending: SpendingGate,
-        changed: ChangedFiles,
         asking: Asking,
+        companions: Companions,
         item: str,
         said: str = "",
         mentions: Sequence[str] = (),
@@ -114,35 +97,29 @@ class Turn:
         invocation: Invocation | None = None,
         mentionables: Callable[[], Sequence[Mentionable]] = tuple,
         agents_settled: Callable[[], Awaitable[bool]] | None = None,
-        propose: Callable[[], Awaitable[None]] | None = None,
         retrieval: PromptRetrieval | None = None,
-        sentinel: Sentinel | None = None,
     ) -> None:
         """``item`` is the message that begins the turn, ``said`` its text; ``mentions`` name the files and
         ``mentionables`` to attach. With an ``invocation``, ``invoking`` makes the message from it first.
-        ``agents_settled`` waits for background subagents and returns whether there were any; ``propose`` stores a
-        plan."""
+        ``agents_settled`` waits for background subagents and returns whether there were any."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
         self._compactions = compactions
         self._models = models
         self._connection = connection
-        self._jobs = jobs
+        self._companions = companions
         self._hooks = hooks
         self._screened: set[tuple[str, str]] = set()
         """Steering messages that hooks have allowed, by id and text: the user may edit them meanwhile."""
         self._offered = offered
-        self._spending = spending
         self._asking = asking
         self._item = item
         self._said = said
         self._typed = said if invocation is None else invocation.title
         """The user's own words: a command's expanded text comes from the project."""
         self._agents_settled = agents_settled
-        self._propose = propose
         self._retrieval = retrieval
-        self._sentinel = sentinel
         self._mentions = mentions if invocation is None else invocation.mentions
         self._invoking = invoking
         self._news = news
@@ -152,8 +129,6 @@ class Turn:
         self._invocation = invocation
         self._mentionables = mentionables
         self._account = StepAccount(services, recorder)
-        self._changed = changed
-        self._repeats = RepeatGuard(recorder, services.tools, asker, notes)
         self._step = 0
         self._cuts = 0
         self._tried: set[Literal["rebuilt", "compacted"]] = set()
@@ -172,10 +147,7 @@ class Turn:
                 end = await self._loop()
             except TurnStopped as stopped:
                 end = stopped
-            if end.outcome == "done" and self._propose is not None:
-                await self._propose()
-            if self._sentinel is not None and end.outcome in ("done", "limit"):
-                await self._sentinel.look()
+            await self._companions.end_turn(end)
         except asyncio.CancelledError:
             trouble = self._asking.trouble
             end = TurnStopped("interrupted", f"the last attempt failed: {trouble}" if trouble else "")
@@ -235,6 +207,7 @@ class Turn:
         await self._playbook.begin_turn(self._said)
         if self._retrieval is not None:
             await self._retrieval.add(self._typed, self._client.info)
+        await self._companions.joined(Joined(self._said, self._typed, True))
         while True:
             if self._recorder.state.queue:
                 await self._take_steering()
@@ -243,14 +216,9 @@ class Turn:
             await self._memory.news.look()
             await self._offered.settle(self._client.info)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
-            await self._changed.check()
-            prepared = self._prepare()
-            self._check_left(prepared)  # a summary would be as large as the request
-            await self._check_budgets(prepared)
+            prepared = await self._prepared()
             if await self._compactions.before_request(prepared, self._client):
-                self._end_loop(await self._repeats.compacted())
-                prepared = self._prepare(changed=True)
-                await self._check_budgets(prepared)
+                prepared = await self._prepared(changed=True)
             prepared = self._with_warning(prepared)
             self._check_caps()  # freeing space may have requested a summary
             self._step += 1
@@ -277,7 +245,7 @@ class Turn:
             await self._memory.keep()
             if self._hooks.stopped:
                 raise TurnStopped("interrupted", f"stopped by a hook: {self._hooks.stopped}", "hook")
-            self._end_loop(await self._repeats.check(calls))
+            await self._companions.after_step(Step(calls))
             if (
                 not calls
                 and not await self._continues(message)
@@ -291,10 +259,11 @@ class Turn:
         await self._screen_steering()
         steering = absorb_steering(self._recorder)
         if steering:
-            self._repeats.user_spoke()
             words = [word for one in steering for word in words_of(one)]
             await self._attach(words)
-            await self._playbook.tell("\n".join(one.text for one in steering))
+            text = "\n".join(one.text for one in steering)
+            await self._playbook.tell(text)
+            await self._companions.joined(Joined(text, text, False))
             if self._retrieval is not None:
                 await self._retrieval.add("\n\n".join(one.text for one in steering), self._client.info)
 
@@ -344,20 +313,6 @@ class Turn:
         if reached is not None:
             raise TurnStopped("limit", *reached)
 
-    async def _check_budgets(self, prepared: PreparedRequest) -> None:
-        """Stop before a request that exceeds a budget, unless the user allows it."""
-        outer = self._services.outer
-        if outer is not None and (used_up := await outer.budget()):
-            raise TurnStopped("limit", f"stopped because {used_up}", BUDGET_KIND)
-        match await self._spending.check(prepared.budget, self._client.info.ref, self._services.clock()):
-            case "no user":
-                reason = f"stopped before exceeding a budget: {self._spending.reason}"
-                raise TurnStopped("limit", reason, BUDGET_KIND)
-            case "stopped by the user":
-                raise TurnStopped("interrupted", f"stopped at a budget: {self._spending.reason}", BUDGET_KIND)
-            case "go":
-                pass
-
     def _check_left(self, prepared: PreparedRequest) -> None:
         """Stop before a request that alone would exceed the cap."""
         left, used = tokens_left(self._services, self._recorder), prepared.budget.used
@@ -365,19 +320,22 @@ class Turn:
             reason = f"the next request was not sent: {over_cap(used, left)} of {self._services.limits.max_tokens:,}"
             raise TurnStopped("limit", reason, "max_tokens")
 
-    def _prepare(self, *, changed: bool = False) -> PreparedRequest:
+    async def _prepared(self, *, changed: bool = False) -> PreparedRequest:
         """The next request, with all that the model must be told; ``changed``: the view has just been cleared or
         compacted."""
-        context, notes = self._services.context, self._notes
-        for statement in standing_facts(self._recorder, unattended=context.unattended):
-            notes.state(statement)
-        self._jobs.tell(notes)
-        notes.state(self._offered.statement)
-        if (search := context.web_search) is not None:
+        await self._companions.before_request()
+        self._notes.state(self._offered.statement)
+        if (search := self._services.context.web_search) is not None:
             used_up = self._searches >= search.max_uses
-            notes.state(Statement(SEARCHES, "Web searches", SEARCHES_USED if used_up else ""))
-        notes.flush()
-        return self._built(changed=changed)
+            self._notes.state(Statement(SEARCHES, "Web searches", SEARCHES_USED if used_up else ""))
+        self._notes.flush()
+        prepared = self._built(changed=changed)
+        self._check_left(prepared)  # a summary would be as large as the request
+        outer = self._services.outer
+        if outer is not None and (used_up := await outer.budget()):
+            raise TurnStopped("limit", f"stopped because {used_up}", BUDGET_KIND)
+        await self._companions.check_request(prepared)
+        return prepared
 
     def _with_warning(self, prepared: PreparedRequest) -> PreparedRequest:
         """The request; one that passes the warning level for the first time tells the model so."""
@@ -447,7 +405,7 @@ class Turn:
         """Learn from the refusal of a too long request, and make the next one fit: built anew for the stated window, if
         that is enough, else after a compaction. Each is tried once. False if no request can fit."""
         await self._models.learn(error)
-        rebuilt = self._prepare()
+        rebuilt = self._built()
         if "rebuilt" not in self._tried and rebuilt.fits and _asks_less(rebuilt.request, refused.request):
             # The provider may count more than swecli does.
             counted = self._services.context.weigh(refused.request, self._client.info).used
@@ -479,12 +437,6 @@ class Turn:
             for call in calls:
                 self._offered.called(call.part.name)
             await self._scheduler.run(calls)
-
-    def _end_loop(self, verdict: Verdict) -> None:
-        if verdict == "no user":
-            raise TurnStopped("limit", f"stopped because {self._repeats.reason}; no user to ask", "repetition")
-        if verdict == "stopped by the user":
-            raise TurnStopped("interrupted", f"stopped because {self._repeats.reason}", "repetition")
 
     def _finish_step(self) -> None:
         self._account.end()

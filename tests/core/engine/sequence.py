@@ -90,6 +90,10 @@ def _has_playbook(playbook: SessionPlaybook, *_arguments: object) -> bool:
     return playbook.exists
 
 
+def _compacted(guard: RepeatGuard) -> bool:
+    return guard._compacted  # pyright: ignore[reportPrivateUsage]
+
+
 def _any(_self: object, words: Sequence[str], *_arguments: object) -> bool:
     return bool(words)
 
@@ -129,20 +133,20 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("playbook: begin the turn", SessionPlaybook, "begin_turn", _has_playbook),
     ("playbook: tell", SessionPlaybook, "tell", _has_playbook),
     ("retrieval: add", PromptRetrieval, "add", _has_index),
-    ("repeats: the user spoke", RepeatGuard, "user_spoke", _always),
+    ("repeats: the user spoke", RepeatGuard, "joined", lambda _guard, message: not message.first),
     # each step
     ("hooks: add texts", SessionHooks, "tell_model", _told),
     ("caps: check", turn, "cap_reached", _always),
     ("instructions: look", InstructionNews, "look", _always),
     ("tools: settle", OfferedTools, "settle", _always),
     ("context: settle", ContextManager, "settle", _always),
-    ("changed files: check", ChangedFiles, "check", _always),
-    ("jobs: tell", JobWatch, "tell", _always),
+    ("changed files: check", ChangedFiles, "before_request", _always),
+    ("jobs: tell", JobWatch, "before_request", _always),
     ("request: build", ContextManager, "prepare", _always),
     ("budget of the parent", SpendingGate, "reached", _is_limited),
-    ("budget: check", SpendingGate, "check", _is_limited),
+    ("budget: check", SpendingGate, "check_request", _is_limited),
     ("compactions: before the request", Compactions, "before_request", _always),
-    ("repeats: compacted", RepeatGuard, "compacted", _always),
+    ("repeats: compacted", RepeatGuard, "before_request", _compacted),
     ("account: begin", StepAccount, "begin", _always),
     ("model: ask", Asking, "ask", _always),
     ("model: wait", Asking, "wait", _always),
@@ -156,12 +160,12 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("playbook: settle", SessionPlaybook, "settle", _has_playbook),
     ("account: end", StepAccount, "end", _always),
     ("memory: keep", SessionMemory, "keep", _keeps),
-    ("repeats: check", RepeatGuard, "check", _always),
+    ("repeats: check", RepeatGuard, "after_step", _always),
     ("subagents: settled", Subagents, "settled", _always),
     ("hooks: stop", SessionHooks, "stop", _has_hooks),
     # the end of a turn
-    ("plans: propose", Plans, "propose", _always),
-    ("sentinel: look", Sentinel, "look", _always),
+    ("plans: propose", Plans, "end_turn", lambda _plans, end: end.outcome == "done"),
+    ("sentinel: look", Sentinel, "end_turn", lambda _sentinel, end: end.outcome in ("done", "limit")),
     ("hooks: the turn ended", SessionHooks, "turn_ended", _has_hooks),
     # a call
     ("call: prepare", ToolCalls, "prepare", _always),

@@ -1,0 +1,100 @@
+"""Parts beside the turns of a session: what each may do at which moment, and the order in which they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from swecli.core.context_management.context_manager import PreparedRequest
+from swecli.core.engine.model_call import Call
+from swecli.core.protocol.events import Event, TurnOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStopped(Exception):
+    """The end of a turn; raised, it ends the turn although the model is not done."""
+
+    outcome: TurnOutcome
+    reason: str
+    error_kind: str = ""
+
+
+class Joined(Struct, frozen=True):
+    """User messages that have joined the conversation, with their attachments behind them."""
+
+    text: str
+    """As the model sees them."""
+    typed: str
+    """The user's own words: a command's expanded text comes from the project."""
+    first: bool
+    """Whether they begin the turn."""
+
+
+class Step(Struct, frozen=True):
+    """A finished step of a turn. Every call has its result."""
+
+    calls: Sequence[Call]
+
+
+class Companion:
+    """A part beside the turns of one session. It overrides the moments that concern it; the others cost nothing.
+
+    An interrupt cancels whatever runs. An exception other than ``TurnStopped`` is a defect, which ends the turn.
+    """
+
+    def watch(self, event: Event) -> None:
+        """An event of the session was recorded. Quick; records none itself."""
+
+    async def joined(self, message: Joined) -> None:
+        """Messages have joined the conversation. May append behind them, ask the user and run tools."""
+
+    async def before_request(self) -> None:
+        """A request is about to be built, or to be built anew because a compaction changed the view: a second call in
+        a row costs next to nothing. May queue notes, append to the conversation, ask, and raise ``TurnStopped``."""
+
+    async def check_request(self, prepared: PreparedRequest) -> None:
+        """A request is built and measured. May ask and raise ``TurnStopped``; appends nothing."""
+
+    async def after_step(self, step: Step) -> None:
+        """A step has ended. May write, ask and raise ``TurnStopped``, which keeps the later ones from being called."""
+
+    async def end_turn(self, end: TurnStopped) -> None:
+        """The turn is about to end, other than by an interrupt or a defect. Raises nothing."""
+
+
+class Companions:
+    """The companions of a session in their order, which is the same at every moment."""
+
+    def __init__(self, companions: Sequence[Companion]) -> None:
+        def at(moment: str) -> Sequence[Companion]:
+            default = getattr(Companion, moment)
+            return tuple(companion for companion in companions if getattr(type(companion), moment) is not default)
+
+        self.watching = tuple(companion.watch for companion in at("watch"))
+        self._joined = at("joined")
+        self._before_request = at("before_request")
+        self._check_request = at("check_request")
+        self._after_step = at("after_step")
+        self._end_turn = at("end_turn")
+
+    async def joined(self, message: Joined) -> None:
+        for companion in self._joined:
+            await companion.joined(message)
+
+    async def before_request(self) -> None:
+        for companion in self._before_request:
+            await companion.before_request()
+
+    async def check_request(self, prepared: PreparedRequest) -> None:
+        for companion in self._check_request:
+            await companion.check_request(prepared)
+
+    async def after_step(self, step: Step) -> None:
+        for companion in self._after_step:
+            await companion.after_step(step)
+
+    async def end_turn(self, end: TurnStopped) -> None:
+        for companion in self._end_turn:
+            await companion.end_turn(end)

@@ -1,0 +1,134 @@
+"""A companion that fails, hangs or is cancelled at any moment leaves no turn open and no process behind; one that does
+nothing costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.core.engine.companion import Companion, Companions
+from swecli.core.engine.session import Session
+from swecli.core.permissions.types import Policy
+from swecli.core.protocol.commands import Interrupt, Submit
+from swecli.core.protocol.events import Event, StepStarted, TurnEnded
+from swecli.core.tools.run_command import RunCommand
+from tests.core.engine.support import Bench, bench, until
+from tests.support.processes import ME, running_with
+
+MOMENTS = ("joined", "before_request", "check_request", "after_step", "end_turn")
+SECONDS = f"{ME}.25"
+JOB = f"""[[step]]
+[[step.call]]
+tool = "run_command"
+arguments = {{ command = "sleep {SECONDS}", background = true }}
+"""
+DONE = '[[step]]\ntext = "done"\n'
+
+
+class Fault(Exception):
+    """A defect of a companion."""
+
+
+class Faulty(Companion):
+    """Fails or hangs at its moment as long as it is ``bad``."""
+
+    def __init__(self, hangs: bool) -> None:
+        self.bad = False
+        self.hanging = False
+        self._hangs = hangs
+
+    async def act(self) -> bool:
+        if self.bad:
+            if not self._hangs:
+                raise Fault("a defect")
+            self.hanging = True
+            await asyncio.Event().wait()
+        return False
+
+
+def faulty_at(moment: str, *, hangs: bool) -> Faulty:
+    async def act(self: Faulty, *_arguments: object, **_named: object) -> bool:
+        return await self.act()
+
+    return type("FaultyThere", (Faulty,), {moment: act})(hangs)
+
+
+class FaultyWatch(Faulty):
+    def watch(self, event: Event) -> None:
+        if self.bad and isinstance(event.body, StepStarted):
+            raise Fault("a defect")
+
+
+def with_companion(monkeypatch: pytest.MonkeyPatch, companion: Companion, folder: Path, **changes: Any) -> Any:
+    """A session that has this companion first, and a job that runs until the session ends."""
+    others = Session._companions_of  # pyright: ignore[reportPrivateUsage]
+
+    def companions(session: Session, *arguments: Any) -> Sequence[Companion]:
+        return (companion, *others(session, *arguments))
+
+    monkeypatch.setattr(Session, "_companions_of", companions)
+    return bench(JOB + DONE * 5, folder, tools=[RunCommand()], policy=Policy(yolo=True), **changes)
+
+
+def check_closed(b: Bench, turns: int) -> None:
+    """Each turn has its end and each item, too."""
+    ends = [event.turn for event in b.events if isinstance(event.body, TurnEnded)]
+    assert ends == [*range(1, turns + 1)]
+    assert not b.session._recorder.ledger.open  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("moment", [*MOMENTS, "watch"])
+async def test_one_that_fails_ends_its_turn_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    companion = FaultyWatch(False) if moment == "watch" else faulty_at(moment, hangs=False)
+    defects: list[BaseException] = []
+    async with with_companion(monkeypatch, companion, tmp_path, report_defect=defects.append) as b:
+        await b.say("begin a job")
+        companion.bad = True
+        end = await b.say("now it fails")
+        assert (end.outcome, end.error_kind) == (("done", "") if moment == "end_turn" else ("error", "internal"))
+        assert [type(defect) for defect in defects] == [Fault]
+        companion.bad = False
+        assert (await b.say("go on")).outcome == "done"
+        await b.idle()
+        check_closed(b, 3)
+        assert running_with(SECONDS)
+    assert not running_with(SECONDS)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("closes", [False, True], ids=["interrupted", "closed"])
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_one_that_hangs_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, closes: bool
+) -> None:
+    companion = faulty_at(moment, hangs=True)
+    async with with_companion(monkeypatch, companion, tmp_path) as b:
+        await b.say("begin a job")
+        companion.bad = True
+        b.send(Submit("now it hangs"))
+        await until(lambda: companion.hanging)
+        if closes:
+            await b.session.close()
+            await until(lambda: len(b.bodies(TurnEnded)) == 2)
+        else:
+            b.send(Interrupt())
+            await b.idle()
+        assert b.bodies(TurnEnded)[1].outcome == "interrupted"
+        check_closed(b, 2)
+    assert not running_with(SECONDS)
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert not left
+
+
+async def test_a_moment_that_none_of_them_has_calls_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def before_request(self: Companion) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Companion, "before_request", before_request)
+    await Companions((Companion(),)).before_request()
