@@ -448,12 +448,13 @@ def completed_line(body: CompactionCompleted) -> str:
     if body.strategies == CLEARING:
         cleared = "1 result or argument" if body.cleared == 1 else f"{body.cleared:,} results and arguments"
         what = f"{cleared}, " if body.cleared else ""
-        return f"Old results cleared: {what}{size}, {saved}{share}. /compact undo restores them."
+        return f"Old results cleared: {what}{size}, {saved}{share}. /compact undo {body.undo or 'restores them'}."
     messages = f"{body.messages_before:,} to {plural(body.messages_after, 'message')}"
     placed = next((entry for entry in body.view if entry.id == body.item), None)
     replaced = f"{plural(len(placed.sources), 'item')} replaced, " if placed is not None and placed.sources else ""
     by = f" by {_means(body.strategies)}" if body.strategies else ""
-    return f"Context compacted{by}: {size}, {saved}{share}; {replaced}{messages}. /compact undo restores it."
+    undo = body.undo or "restores it"
+    return f"Context compacted{by}: {size}, {saved}{share}; {replaced}{messages}. /compact undo {undo}."
 
 
 _CHANGED: Final = {

@@ -48,6 +48,11 @@ class Edited(Struct, frozen=True):
     def changes_anything(self) -> bool:
         return bool(self.entries or self.pinned or self.unpinned)
 
+    @property
+    def restored(self) -> tuple[str, ...]:
+        """Entries that are word for word in the view again."""
+        return tuple(entry.id for entry in self.entries if entry.kind == "live")
+
 
 def edited(ledger: Ledger, changes: Sequence[ContextChange], sizes: EntrySizes) -> Edited:
     """Apply these changes in order to the ledger's present view."""
@@ -276,7 +281,8 @@ class Effect(Struct, frozen=True):
     """Effect of a batch on the next request. ``after`` is approximate; ``rewritten`` are tokens that lose their place
     in the provider's cache; ``cost`` of these and ``saved`` by each later request are US dollars as decimal strings,
     None without a known price. ``over`` are the tokens beyond the limit, 0 if it fits. ``thoughts`` of the model are
-    lost, because what precedes them changes; ``regained`` ones are valid again."""
+    lost, because what precedes them changes; ``regained`` ones are valid again. ``references`` is the number of old
+    results that become references to make room."""
 
     before: int
     after: int
@@ -287,6 +293,7 @@ class Effect(Struct, frozen=True):
     refusals: tuple[Refusal, ...]
     thoughts: int = 0
     regained: int = 0
+    references: int = 0
 
 
 def effect_of(

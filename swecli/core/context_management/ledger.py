@@ -368,6 +368,8 @@ class Ledger:
         """The user's choices for single items, in order."""
         self._edits_in: dict[str, int] = {}
         """Number of these choices in each stacked view, by the item of its compaction."""
+        self._whole: dict[str, View] = {}
+        """Views that had no room when a compaction was undone, by its item: a redo stacks them again."""
         self.pinned: set[str] = set()
         """Entries that the user pinned: they stay word for word."""
         self.dropped: set[str] = set()
@@ -531,8 +533,11 @@ class Ledger:
                 self._edits_in[item] = len(self._edits)
                 self._redo.clear()
                 self._set_view(view)
-            case CompactionUndone():
+            case CompactionUndone(item=item, view=view):
                 self._swap(self._undo, self._redo)
+                if view:
+                    self._whole[item] = self.view
+                    self._set_view(view)
             case CompactionRedone():
                 self._swap(self._redo, self._undo)
             case ContextEdited() as body:
@@ -615,6 +620,7 @@ class Ledger:
         self._redo.clear()
         self._rewinds.clear()
         self._edits.clear()
+        self._whole.clear()
         self.pinned.clear()
         self.dropped.clear()
         if body.view is not None:
@@ -741,8 +747,11 @@ class Ledger:
         if source.item is None:
             return
         item, restored = source.pop()
-        view = self._exchanged(item, restored, self.view)
-        target.push(item, self.view)
+        before = self.view
+        view = self._exchanged(item, restored, before)
+        if item in self._whole:
+            before = self._exchanged(item, self._whole.pop(item), before)
+        target.push(item, before)
         self._edits_in[item] = len(self._edits)
         self._set_view(view)
 

@@ -31,7 +31,8 @@ from swecli.core.context_management.compaction.selection import covered
 from swecli.core.context_management.compaction.summary import Summarizer, Summary
 from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job, NotCompacted
 from swecli.core.context_management.context_manager import PreparedRequest
-from swecli.core.context_management.edits import edited
+from swecli.core.context_management.edits import Edited, edited
+from swecli.core.context_management.fitting import Fitted, Room, with_references
 from swecli.core.context_management.ledger import Passes
 from swecli.core.context_management.projection import project, thoughts_changed
 from swecli.core.context_management.view_stack import View
@@ -454,41 +455,59 @@ class Compactions:
         self._commit(item, Compacted(view, result), client, effective)
 
     def undo(self, client: ModelClient | None, item: str = "") -> None:
-        """Undo compactions back to and including that of ``item`` (empty: the newest), if the restored view fits."""
+        """Undo compactions back to and including that of ``item`` (empty: the newest), as far as the window has room
+        for what they removed."""
         ledger = self._recorder.ledger
         wanted = item or ledger.undoable or ""
-        view = ledger.view_without(wanted)
-        if view is None:
+        if wanted not in ledger.compactions[0]:
             why = f"Compaction {item} is not active." if item else "There is no compaction to undo."
             self._notice(f"{why} /compact history lists all.", "warning")
             return
         size = self._used(client)
         if completed := self._of_earlier_run(ledger.undoable, client):
             self._adopt_view(ledger.replaced_view, completed.tokens_before, client)
-        too_much = self._does_not_fit(view, client)
-        if too_much:
+        fitted = self.undone(client, wanted)
+        if fitted is None:
             if completed:
                 self._adopt_view(ledger.view, size, client)
-            self._notice(f"Cannot undo the compaction: {too_much} /context restores single items.", "warning")
+            self._notice(
+                "Cannot undo the compaction: what every request has and your newest message fill the window. "
+                "/recall finds what was removed; /model switches to a model with a larger window.",
+                "warning",
+            )
             return
         count = 0
-        while ledger.view_without(wanted) is not None and ledger.undoable is not None:
-            self._recorder.emit(CompactionUndone(ledger.undoable))
+        while wanted in ledger.compactions[0] and (newest := ledger.undoable) is not None:
+            view = fitted.view if newest == wanted and not fitted.whole else ()
+            self._recorder.emit(CompactionUndone(newest, view))
             count += 1
-        self._report_moved("undone", count, size, client, f"/compact redo reapplies {_it(count)}.")
+        self._report_moved("undone", count, size, client, f"/compact redo reapplies {_it(count)}.", fitted)
+
+    def undone(self, client: ModelClient | None, item: str) -> Fitted | None:
+        """The view if the compaction of this item, and all later ones, were undone; None if it can't be. Without a
+        model all of it comes back."""
+        view = self._recorder.ledger.view_without(item)
+        if view is None or client is None:
+            return None if view is None else Fitted(view, 0)
+        return self._room(client).fit(view, self._recorder.ledger.view)
+
+    def _room(self, client: ModelClient, back: Iterable[str] = ()) -> Room:
+        """How much of a view fits in this model's window; the entries of ``back`` stay word for word."""
+        services = self._services
+        return Room(services.context, self._recorder.ledger, client.info, services.compaction, back)
 
     def redo(self, client: ModelClient | None, item: str = "") -> None:
         """Redo compactions up to and including that of ``item`` (empty: the last one undone)."""
         ledger = self._recorder.ledger
         wanted = item or ledger.redoable or ""
-        if ledger.view_with(wanted) is None:
+        if wanted not in ledger.compactions[1]:
             why = f"Compaction {item} was not undone, or later work replaced it."
             self._notice(why if item else "There is no compaction to redo.", "warning")
             return
         size, count = self._used(client), 0
         if completed := self._of_earlier_run(ledger.redoable, client):
             self._adopt_view(completed.view, completed.tokens_after, client)
-        while ledger.view_with(wanted) is not None and ledger.redoable is not None:
+        while wanted in ledger.compactions[1] and ledger.redoable is not None:
             self._recorder.emit(CompactionRedone(ledger.redoable))
             count += 1
         self._report_moved("redone", count, size, client, f"/compact undo undoes {_it(count)}.")
@@ -510,11 +529,20 @@ class Compactions:
                 project(self._recorder.ledger, view), Usage(input_total=tokens), client.info
             )
 
-    def _report_moved(self, how: str, count: int, before: int, client: ModelClient | None, back: str) -> None:
+    def _report_moved(
+        self,
+        how: str,
+        count: int,
+        before: int,
+        client: ModelClient | None,
+        back: str,
+        fitted: Fitted | None = None,
+    ) -> None:
         """Report undone or redone compactions, the size of the context ``before`` and after, and the way ``back``."""
         what = f"Compaction {how}" if count == 1 else f"{count} compactions {how}"
+        extent = f" {fitted.extent}" if fitted is not None and not fitted.whole else ""
         sizes = f": {before:,} to {self._used(client):,} tokens" if client is not None else ""
-        self._notice(f"{what}{sizes}. {back}")
+        self._notice(f"{what}{extent}{sizes}. {back}")
         if client is not None:
             self.measure(client)
 
@@ -546,8 +574,8 @@ class Compactions:
         if client is None:
             self._notice("No model is connected, so swecli cannot measure the context; nothing was changed.", "warning")
             return
-        recorder, ledger, context = self._recorder, self._recorder.ledger, self._services.context
-        done = edited(ledger, wish.changes, EntrySizes(context.monitor, client.info))
+        recorder = self._recorder
+        done = edited(recorder.ledger, wish.changes, EntrySizes(self._services.context.monitor, client.info))
         refused = [refusal.reason for refusal in done.refusals]
         if refused:
             more = f" ({len(refused) - 1} more failed too)" if len(refused) > 1 else ""
@@ -562,14 +590,26 @@ class Compactions:
             waiting = plural(len(planned), "change")
             self._notice(f"{waiting} will be made with the next compaction (/compact, or when the context is full).")
             return
-        too_much = self._does_not_fit(done.view, client)
-        if too_much:
+        if too_much := self._edit(done, client):
             self._notice(f"Nothing was changed: {too_much}", "warning")
             return
-        before = context.measure(project(ledger), client.info).used
-        after = context.measure(project(ledger, done.view), client.info).used
-        recorder.emit(ContextEdited(done.made, done.entries, done.pinned, done.unpinned, before, after))
         self.measure(client)
+
+    def _edit(self, done: Edited, client: ModelClient) -> str:
+        """Record changes to single items, with references for old results where what comes back has no room. Returns
+        why they can't be made, or an empty text."""
+        ledger, context = self._recorder.ledger, self._services.context
+        references = 0
+        if too_much := self._does_not_fit(done.view, client):
+            fitted = self._room(client, done.restored).shorten(done.view)
+            if fitted is None:
+                return too_much
+            done, references = with_references(done, fitted), fitted.references
+        before, after = (context.measure(project(ledger, view), client.info).used for view in (ledger.view, done.view))
+        self._recorder.emit(ContextEdited(done.made, done.entries, done.pinned, done.unpinned, before, after))
+        if references:
+            self._notice(f"{plural(references, 'old result')} became references to make room for what came back.")
+        return ""
 
     def _summary_client(self) -> ModelClient | None:
         """Client of the summary model if one is set; None if the current model writes summaries."""
@@ -611,6 +651,7 @@ class Compactions:
                 outcome.quality.anchors,
                 outcome.quality.kept,
                 outcome.quality.written,
+                self._undo_clause(outcome.view, client),
             )
         )
         if any(entry.id == item for entry in outcome.view):
@@ -621,6 +662,11 @@ class Compactions:
         self._make_planned_changes(client)
         self.measure(client)
         self.snapshots.save_soon(client)
+
+    def _undo_clause(self, view: View, client: ModelClient) -> str:
+        """What an undo brings back if this view replaces the present one."""
+        fitted = self._room(client).fit(self._recorder.ledger.view, view)
+        return fitted.clause if fitted is not None else ""
 
     def _make_planned_changes(self, client: ModelClient) -> None:
         """Make the user's changes that waited for a compaction, as far as their items are still in view."""
@@ -635,12 +681,8 @@ class Compactions:
         if done.refusals:
             possible = [change for change in wanted if all(change != refusal.change for refusal in done.refusals)]
             done = edited(ledger, possible, sizes)
-        if done.changes_anything and not done.refusals and not self._does_not_fit(done.view, client):
-            before, after = (
-                self._services.context.measure(project(ledger, view), client.info).used
-                for view in (ledger.view, done.view)
-            )
-            recorder.emit(ContextEdited(done.made, done.entries, done.pinned, done.unpinned, before, after))
+        if done.changes_anything and not done.refusals and (too_much := self._edit(done, client)):
+            self._notice(f"The changes that waited were not made: {too_much}", "warning")
 
     def _end(self, item: str, status: ItemStatus, reason: str) -> None:
         self._recorder.emit(CompactionFailed(item, reason))

@@ -6,11 +6,13 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.plan import change_costs
 from swecli.core.context_management.compaction.quality import sources_of_lines
 from swecli.core.context_management.edits import Edited, Effect, edited, effect_of
+from swecli.core.context_management.fitting import Fitted, Room, with_references
 from swecli.core.context_management.forecast import CompactionRecord, Timeline
 from swecli.core.context_management.gateway import with_room_for_answer
 from swecli.core.context_management.items import (
@@ -76,6 +78,23 @@ class Inspection:
         in_force, undone = self._recorder.ledger.compactions
         return "undo" if compaction in in_force else "redo" if compaction in undone else ""
 
+    def moved(self, compaction: str) -> tuple[int, Fitted] | None:
+        """Size of the context now, and what it would be after the available action for a past compaction; None without
+        a model, without an action, or where nothing would come back."""
+        client, ledger, way = self._connection.client, self._recorder.ledger, self.turn_back(compaction)
+        if client is None or not way:
+            return None
+        services = self._services
+        room = Room(services.context, ledger, client.info, services.compaction)
+        now = services.context.measure(project(ledger), client.info).used
+        view = ledger.view_without(compaction) if way == "undo" else ledger.view_with(compaction)
+        if view is None:
+            return None
+        if way == "redo":
+            return now, Fitted(view, services.context.measure(project(ledger, view), client.info).used)
+        fitted = room.fit(view, ledger.view)
+        return None if fitted is None else (now, fitted)
+
     def compaction_state(self, record: CompactionRecord) -> str:
         """Current state of a compaction, in two words."""
         states = {"undo": "active", "redo": "undone"}
@@ -102,7 +121,16 @@ class Inspection:
         def costs(before: int, after: int, rewritten: int) -> tuple[str | None, str | None]:
             return change_costs(self._services.price, client.info.ref, before, after, rewritten)
 
-        return effect_of(done, ledger, picture.items, picture.budget, monitor, client.info, costs)
+        effect = effect_of(done, ledger, picture.items, picture.budget, monitor, client.info, costs)
+        if not effect.over:
+            return effect
+        room = Room(self._services.context, ledger, client.info, self._services.compaction, done.restored)
+        fitted = room.shorten(done.view)
+        if fitted is None:
+            return effect
+        done = with_references(done, fitted)
+        shortened = effect_of(done, ledger, picture.items, picture.budget, monitor, client.info, costs)
+        return replace(shortened, over=0, references=fitted.references)
 
     def title(self, item: ContextItem) -> str:
         """One-line description of an item."""

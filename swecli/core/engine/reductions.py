@@ -135,6 +135,7 @@ class _LedgerFields(msgspec.Struct):
     _rewinds: dict[str, Views]
     _edits: list[ViewEntry]
     _edits_in: dict[str, int]
+    _whole: dict[str, tuple[ViewEntry, ...]]
     _response_of: dict[str, str]
     thoughts: Thoughts
 

@@ -75,6 +75,8 @@ class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):
     """Anchors that the new view still contains."""
     anchors_written: int = 0
     """Anchors that the model's own summary contains."""
+    undo: str = ""
+    """What an undo would bring back right after it, as a clause; empty: not known."""
 
 
 class CompactionFailed(Tagged, frozen=True, tag="compaction_failed"):
@@ -88,6 +90,8 @@ class CompactionFailed(Tagged, frozen=True, tag="compaction_failed"):
 class CompactionUndone(Tagged, frozen=True, tag="compaction_undone"):
     type: ClassVar[Literal["compaction_undone"]] = "compaction_undone"
     item: str
+    view: tuple[ViewEntry, ...] = ()
+    """The model's view, if the one before the compaction had no room; empty: exactly that one."""
 
 
 class CompactionRedone(Tagged, frozen=True, tag="compaction_redone"):

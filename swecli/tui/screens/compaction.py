@@ -22,6 +22,7 @@ from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import cells
 
 if TYPE_CHECKING:
+    from swecli.core.context_management.fitting import Fitted
     from swecli.core.context_management.forecast import CompactionRecord
     from swecli.core.engine.session import Session
 
@@ -68,6 +69,8 @@ class PlanBoard(Board):
         """Compaction whose summary is open in the history."""
         self._cited: tuple[object, Sequence[SummaryLine]] = (None, ())
         """Lines of the current summary, and the object that they belong to."""
+        self._moved: tuple[object, tuple[int, Fitted] | None] | None = None
+        """What undoing or redoing the selected compaction makes of the context, and for which state."""
         self._editor: _SummaryEditor | None = None
         self._edited = ""
         """The editor's initial text."""
@@ -492,7 +495,7 @@ class PlanBoard(Board):
             text_line(("─" * width, palette.rule)),
         ]
         at = min(self._at[0], max(0, len(records) - 1))
-        room = max(1, height - 4)
+        room = max(1, height - 5)
         first = max(0, at - room + 1)
         for number, record in enumerate(records[first : first + room]):
             chosen = first + number == at
@@ -512,14 +515,27 @@ class PlanBoard(Board):
             )
         if not records:
             lines.append(text_line(("  No compaction yet.", palette.dim)))
-        lines += [[] for _ in range(height - 1 - len(lines))]
-        keys = [("enter", "summary")]
         way = self._session.inspection.turn_back(records[at].item) if at < len(records) else ""
+        lines += [[] for _ in range(height - 2 - len(lines))]
+        lines.append(self._moved_line(records[at].item, palette) if way else [])
+        keys = [("enter", "summary")]
         if way:
             verb = "undo back to here" if way == "undo" else "redo up to this one"
             keys.append((self.keymap.shown("undo_compaction"), verb))
         lines.append(self.keys_foot(keys, ("esc", "back"), width, palette))
         return [fit(line, width) for line in lines]
+
+    def _moved_line(self, item: str, palette: Palette) -> Line:
+        """What undoing or redoing up to this compaction makes of the context."""
+        key = (item, self._session.inspection.revision)
+        if self._moved is None or self._moved[0] != key:
+            self._moved = (key, self._session.inspection.moved(item))
+        if (moved := self._moved[1]) is None:
+            return text_line(("  The window has no room for what this removed.", palette.warning))
+        now, fitted = moved
+        undo = self._session.inspection.turn_back(item) == "undo"
+        what = f"Undo {fitted.clause}" if undo else "Redo"
+        return text_line((f"  {what}: {short(now)} → {short(fitted.used)} tokens", palette.text))
 
     def _record_lines(self, record: CompactionRecord, width: int, height: int, palette: Palette) -> list[Line]:
         self._hits = []

@@ -534,6 +534,8 @@ class Inspector(Board):
         )
         if effect.over:
             line = text_line((f"Too much: {plural(effect.over, 'token')} more than fit. ", palette.error)) + line
+        if effect.references:
+            line += text_line((f" · {plural(effect.references, 'old result')} as references", palette.warning))
         if effect.thoughts or effect.regained:
             verb = "is" if effect.thoughts == 1 else "are"
             lost = (f" · {plural(effect.thoughts, 'thought')} {verb} lost", palette.warning)

@@ -196,7 +196,7 @@ async def test_the_cache_view_in_small_windows(size: tuple[int, int]) -> None:
         await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.is_mounted)
         await it.press("up", "pageup", "home", "end", "f", "up", "enter", "escape", "slash", *"tools", "enter")
         board = it.app.main.list_view
-        assert [request.misses[0].kind for request in [board.chosen]] == ["tools"]  # type: ignore[union-attr]
+        await it.until(lambda: [miss.kind for miss in board.chosen.misses[:1]] == ["tools"])  # type: ignore[union-attr]
         await it.pilot.resize_terminal(100, 30)
         await it.shows("First to change: tool descriptions of hub · mcp__hub__say")
         await it.pilot.resize_terminal(*size)
@@ -717,6 +717,7 @@ async def test_undo_and_redo_in_the_history() -> None:
     session = prepared(inspected)
     async with running(session=session, size=(120, 40)) as it:
         await history(it)
+        await it.shows("Undo restores it: ", " tokens")
         await it.press("u")
         await it.until(lambda: session.sent(UndoCompaction))
         assert session.sent(UndoCompaction) == [UndoCompaction("k9")]
@@ -724,6 +725,7 @@ async def test_undo_and_redo_in_the_history() -> None:
         inspected.said.tell(CompactionUndone("k9"))
         await it.press("u")
         await it.until(lambda: session.sent(RedoCompaction))
+        await it.shows("Redo: ")
 
 
 async def test_what_a_later_compaction_replaced_is_not_offered_back() -> None:

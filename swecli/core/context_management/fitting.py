@@ -1,0 +1,255 @@
+"""What comes back when a removal is undone: as much of the earlier view as the model's window has room for. Pure.
+
+An automatic compaction undoes a full window, so the view before it, with what was added since, rarely fits as it was.
+First the largest old results become references; then an older part stays summarised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from swecli.core.context_management.compaction.clearing import (
+    KEPT_TOOLS,
+    LEAST,
+    arguments_stub,
+    kept_whole,
+    result_stub,
+    with_pairs,
+)
+from swecli.core.context_management.compaction.options import Allowances, CompactionOptions, EntrySizes
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.edits import Edited
+from swecli.core.context_management.ledger import Entry, Ledger, with_entries
+from swecli.core.context_management.projection import project
+from swecli.core.context_management.view_stack import View
+from swecli.core.llm.types import ModelInfo
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.events import ViewEntry
+from swecli.figures import plural
+
+FILLED = 0.90
+"""Share of the effective window that a view may fill after an undo that had to make room."""
+FAR = 1.3
+"""Factor of the room from which on an estimate is enough to know that a view is too large."""
+ROUNDS = 6
+"""Measures at the most: the sizes of entries are estimates, so the first choice may be a little too large."""
+
+
+class Fitted(Struct, frozen=True):
+    """A view with what comes back. ``used`` is the size of the whole request in tokens; ``references`` counts the
+    results and arguments that became references. ``since`` is the first turn whose messages are back, of ``turns``; 0:
+    all are."""
+
+    view: View
+    used: int
+    references: int = 0
+    since: int = 0
+    turns: int = 0
+
+    @property
+    def whole(self) -> bool:
+        return not self.references and not self.since
+
+    @property
+    def clause(self) -> str:
+        """What an undo brings back, after "/compact undo"."""
+        shortened = f"{plural(self.references, 'old result')} as references" if self.references else ""
+        if self.since:
+            turns = f"turn {self.since}" if self.since == self.turns else f"turns {self.since} to {self.turns}"
+            return f"restores {turns}" + (f", {shortened}" if shortened else "")
+        return f"restores it, {shortened}" if shortened else "restores it"
+
+    @property
+    def extent(self) -> str:
+        """How far a compaction was undone, after "Compaction undone"."""
+        back = f"back to turn {self.since} of {self.turns}" if self.since else ""
+        shortened = f"{plural(self.references, 'old result')} as references" if self.references else ""
+        return ", ".join(part for part in (back, shortened) if part) if back else f"with {shortened}"
+
+
+class Room:
+    """How much of an earlier view fits beside what every request to a model has. The entries of ``back`` stay word for
+    word, as do pinned ones and those that a rule keeps."""
+
+    def __init__(
+        self,
+        context: ContextManager,
+        ledger: Ledger,
+        info: ModelInfo,
+        options: CompactionOptions,
+        back: Iterable[str] = (),
+    ) -> None:
+        self._context = context
+        self._ledger = ledger
+        self._info = info
+        self._options = options
+        self._sizes = EntrySizes(context.monitor, info)
+        self._back = with_pairs(ledger, back)
+
+    def _measure(self, view: View) -> Budget:
+        return self._context.measure(project(self._ledger, view), self._info)
+
+    def fit(self, wanted: View, present: View) -> Fitted | None:
+        """As much of the view ``wanted`` in place of the ``present`` one as fits; None if nothing of it does."""
+        now = self._measure(present)
+        limit = _limit(now)
+        likely = now.upper + self._sizes.view(wanted, self._ledger) - self._sizes.view(present, self._ledger)
+        if likely < FAR * limit:
+            budget = self._measure(wanted)
+            if budget.level in ("ok", "warn") or budget.used <= now.used:
+                return Fitted(wanted, budget.used)
+            likely = budget.upper
+        for protected in (Allowances.of(now.effective).protected, 0):  # 0: the newest results alone are too large
+            fitted, shortened = self._with_references(wanted, likely, limit, protected)
+            if fitted := fitted or self._with_boundary(shortened, present, limit):
+                return fitted
+        return None
+
+    def shorten(self, wanted: View) -> Fitted | None:
+        """All of the view, with references for what does not fit; None if that is not enough."""
+        budget = self._measure(wanted)
+        for protected in (Allowances.of(budget.effective).protected, 0):
+            fitted, _ = self._with_references(wanted, budget.upper, _limit(budget), protected)
+            if fitted is not None:
+                return fitted
+        return None
+
+    def _with_references(self, wanted: View, size: int, limit: int, protected: int) -> tuple[Fitted | None, View]:
+        """The view with the largest results older than the newest ``protected`` tokens as references: as few as
+        needed, or all of them where even that is too large. ``size`` is its likely size without any, in tokens."""
+        kept = kept_whole(self._ledger, wanted, self._options.retention).union(self._back)
+        stubs = sorted(self._stubs(wanted, protected, kept), key=lambda stub: stub[1], reverse=True)
+        forms = {place: form for place, _, form in stubs}
+        shortened = tuple(forms.get(place, entry) for place, entry in enumerate(wanted))
+        if size - sum(freed for _, freed, _ in stubs) > FAR * limit:
+            return None, shortened
+        number, over = 0, size - limit
+        taken: dict[int, ViewEntry] = {}
+        for _ in range(ROUNDS):
+            while over > 0 and number < len(stubs):
+                place, freed, form = stubs[number]
+                taken[place] = form
+                over -= freed
+                number += 1
+            view = tuple(taken.get(place, entry) for place, entry in enumerate(wanted))
+            measured = self._measure(view)
+            if measured.upper <= limit:
+                return Fitted(view, measured.used, len(taken)), shortened
+            if number == len(stubs):
+                break
+            over = measured.upper - limit
+        return None, shortened
+
+    def _stubs(self, view: View, protected: int, kept: frozenset[str]) -> Iterator[tuple[int, int, ViewEntry]]:
+        """Places of results and arguments that can become references, the tokens freed, and the reference."""
+        sizes, ledger = self._sizes, self._ledger
+        after = 0
+        for place in range(len(view) - 1, -1, -1):
+            shown = view[place]
+            size = sizes.viewed(shown, ledger)
+            entry = ledger.entries.get(shown.id)
+            old, after = after >= protected, after + size
+            if entry is None or shown.kind != "live" or not old or size < LEAST or shown.id in kept:
+                continue
+            text = _reference(entry, ledger, size)
+            if text and (freed := size - sizes.stub(text)) > 0:
+                yield place, freed, ViewEntry("stub", shown.id, text)
+
+    def _with_boundary(self, wanted: View, present: View, limit: int) -> Fitted | None:
+        """The present view with the newest part of the wanted one, which a summary in the present view no longer
+        covers: from the beginning of a turn, or of an answer where not even one turn fits."""
+        ledger, sizes = self._ledger, self._sizes
+        references = {entry.id: entry for entry in wanted if entry.kind == "stub"}
+        present = tuple(references.get(entry.id, entry) if entry.kind == "live" else entry for entry in present)
+        here = {entry.id: entry for entry in present}
+        back = [entry.kind != "summary" and here.get(entry.id) != entry for entry in wanted]
+
+        def size(entry: ViewEntry) -> int:
+            return sizes.stub(entry.text) if entry.kind == "stub" else sizes.viewed(entry, ledger)
+
+        missing = [
+            size(entry) - (size(here[entry.id]) if entry.id in here else 0) if new else 0
+            for entry, new in zip(wanted, back, strict=True)
+        ]
+        newest = max((place for place, new in enumerate(back) if new), default=-1)
+        order = {name: number for number, name in enumerate(ledger.entries)}
+        room = limit - self._measure(present).upper
+        for starts in (self._turn_starts(wanted), self._answer_starts(wanted)):
+            candidates = [place for place in starts if place <= newest]
+            place = _first_that_fits(candidates, missing, room)
+            for _ in range(ROUNDS):
+                if place is None:
+                    break
+                forms = [entry for entry, new in zip(wanted[place:], back[place:], strict=True) if new]
+                view = with_entries(present, forms, order)
+                measured = self._measure(view)
+                if measured.upper <= limit:
+                    return self._from(place, wanted, view, measured.used)
+                left = [later for later in candidates if later > place]
+                place = _first_that_fits(left, missing, sum(missing[place:]) - (measured.upper - limit))
+        return None
+
+    def _from(self, place: int, wanted: View, view: View, used: int) -> Fitted:
+        entries = self._ledger.entries
+        since = next((entries[one.id].turn for one in wanted[place:] if one.id in entries), 0)
+        turns = max((entries[one.id].turn for one in wanted if one.id in entries), default=0)
+        stubs = {one.id for one in wanted[place:] if one.kind == "stub"}
+        shown = sum(1 for one in view if one.kind == "stub" and one.id in stubs)
+        return Fitted(view, used, shown, since, turns)
+
+    def _turn_starts(self, view: View) -> Sequence[int]:
+        entries = self._ledger.entries
+        return [
+            place
+            for place, shown in enumerate(view)
+            if (entry := entries.get(shown.id)) is not None and entry.kind == "user"
+        ]
+
+    def _answer_starts(self, view: View) -> Sequence[int]:
+        entries = self._ledger.entries
+        starts: list[int] = []
+        before = ""
+        for place, shown in enumerate(view):
+            entry = entries.get(shown.id)
+            if entry is not None and entry.message != before and entry.kind != "result":
+                starts.append(place)
+            before = entry.message if entry is not None else ""
+        return starts
+
+
+def with_references(done: Edited, fitted: Fitted) -> Edited:
+    """The user's changes, with the references that make room for them."""
+    changed = {entry.id for entry in done.entries}
+    before = {entry.id: entry for entry in done.view}
+    forms = tuple(entry for entry in fitted.view if before.get(entry.id) != entry and entry.id not in changed)
+    return replace(done, view=fitted.view, entries=(*done.entries, *forms))
+
+
+def _limit(budget: Budget) -> int:
+    """Tokens up to which a view that had to be shortened may fill the window."""
+    return min(int(FILLED * budget.effective), budget.compact_at - 1)
+
+
+def _reference(entry: Entry, ledger: Ledger, size: int) -> str:
+    if entry.source in KEPT_TOOLS:
+        return ""
+    if entry.kind in ("result", "attachment"):
+        return result_stub(entry, size)
+    return arguments_stub(entry, size) if entry.kind == "call" and entry.item in ledger.items else ""
+
+
+def _first_that_fits(starts: Sequence[int], missing: Sequence[int], room: int) -> int | None:
+    """The earliest start from which on everything missing takes at most ``room`` tokens."""
+    if not starts:
+        return None
+    best, total, end = None, 0, len(missing)
+    for place in reversed(starts):
+        total += sum(missing[place:end])
+        end = place
+        if total > room:
+            break
+        best = place
+    return best
