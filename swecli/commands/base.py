@@ -57,10 +57,16 @@ class Offer(Struct, frozen=True):
     command: Command
     yes: tuple[str, str]
     no: tuple[str, str]
+    later: Command | None = None
+    """The same at the next compaction, which costs no thoughts; None if it can't wait."""
     named: bool = True
     """Whether the typed words alone say what happens; a line that waited for the turn to end then does it unasked."""
     unattended: bool = True
     """Whether it happens at once in an unattended run, or not at all."""
+
+
+LATER = ("At the next compaction", "costs no thoughts then")
+"""Label and consequence of ``Offer.later``."""
 
 
 class Clip(Struct, frozen=True):

@@ -18,9 +18,10 @@ from swecli.core.context_management.cache import CachedRequest, CacheHistory, Re
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.compaction.policy import conversation_tokens
 from swecli.core.context_management.counter import PieceEstimator
+from swecli.core.context_management.edit_effects import price_words
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.budget import Budget, window_words
-from swecli.core.protocol.commands import ChangeContext, Compact, RedoCompaction, UndoCompaction
+from swecli.core.protocol.commands import ChangeContext, Command, Compact, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import ContextChange
 from swecli.core.protocol.messages import Usage
 from swecli.core.protocol.provider_reports import dropped_words
@@ -32,6 +33,7 @@ from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from swecli.core.context_management.compaction.clearing import RuleReport
+    from swecli.core.context_management.edits import Effect
     from swecli.core.context_management.items import ContextItem
     from swecli.core.engine.session import Session
     from swecli.core.engine.session_view import Conversation, SessionView
@@ -131,14 +133,12 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
     # The words that stand alone begin a focus if more follows: /compact plan for the parser.
     match verb.lower().lstrip("-"):
         case "undo":
-            session.send(UndoCompaction(item))
-            return CommandResult()
+            return priced(session, UndoCompaction(item), session.prices.undo(item), "Undo the compaction")
         case "redo":
-            session.send(RedoCompaction(item))
-            return CommandResult()
+            return priced(session, RedoCompaction(item), session.prices.redo(item), "Redo the compaction")
         case "free" if not item:
-            session.send(Compact(without_model=True))
-            return CommandResult()
+            effect = None if session.view.busy else session.prices.clearing()
+            return priced(session, Compact(without_model=True), effect, "Free space")
         case "now":
             plan, command = session.plan_compaction(), Compact(item)
             return _nothing_to_gain(plan, session) or _sent(session, command)
@@ -160,6 +160,18 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
     if not command.focus:  # the screen shows an editable plan
         return CommandResult(screen="compact", instead=(_table(plan),), offer=offer)
     return CommandResult((_table(plan),), offer=offer)
+
+
+def priced(
+    session: Session, command: Command, effect: Effect | None, what: str, later: Command | None = None
+) -> CommandResult:
+    """Carry out a change of the context at once if it costs no thoughts of the model; else name the price and offer it.
+    ``later`` is the same at the next compaction, if it can wait."""
+    if effect is None or not effect.thoughts or effect.refusals:
+        session.send(command)
+        return CommandResult()
+    offer = Offer(f"{what}?", command, ("Apply", "it can be undone"), ("Cancel", "nothing changes"), later)
+    return CommandResult((TextBlock(f"{what}: {price_words(effect)}"),), offer=offer)
 
 
 def _nothing_to_gain(plan: CompactionPlan | None, session: Session) -> CommandResult | None:
@@ -297,8 +309,9 @@ async def _run_context(session: Session, arguments: str) -> CommandResult:
             names = rest.split()
             later = len(names) > 1 and names[-1] == LATER
             changes = tuple(ContextChange(VERBS[word], name) for name in (names[:-1] if later else names))
-            session.send(ChangeContext(changes, later))
-            return CommandResult()
+            command, waiting = ChangeContext(changes, later), ChangeContext(changes, later=True)
+            effect = None if later or session.view.busy else session.prices.changes(changes)
+            return priced(session, command, effect, f"{word.capitalize()} {' '.join(names)}", waiting)
         case word if word in VERBS or word == "show":
             return CommandResult.text(f"/context {word} needs an id; /context items lists them.", "warning")
         case _:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, get_args
 
-from swecli.commands.base import CommandResult, SlashCommand, Word
+from swecli.commands.base import CommandResult, Offer, SlashCommand, Word
 from swecli.core.config.key_store import KeyStore, KeyStoreError, StoredKey
 from swecli.core.config.paths import user_paths
 from swecli.core.config.settings import Effort
+from swecli.core.context_management.edit_effects import price_words
 from swecli.core.llm.capabilities import CapabilitySource
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
@@ -266,6 +267,8 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text("A model is provider/name, for example anthropic/claude-sonnet-5-5.", "error")
     if "/" not in arguments:
         await session.offers.find()  # a name is resolved among the servers' present models
+    if (offer := switch_offer(session, arguments)) is not None:
+        return CommandResult(offer=offer)
     before = session.view.model
     session.send(SetModel(arguments))
     chosen = session.view.model
@@ -273,6 +276,19 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
         return CommandResult()  # the session reports the reason
     keep = f"For this session; swecli config set model.name {shlex.quote(chosen.ref)} makes it your default."
     return CommandResult(screen="keep_model", argument=chosen.ref, instead=(TextBlock(keep, "dim"),))
+
+
+def switch_offer(session: Session, model: str) -> Offer | None:
+    """Question whether to switch to a model, with the price; None if that costs no thoughts of the present one."""
+    effect = None if session.view.busy else session.prices.switch(model)
+    if effect is None or not effect.thoughts:
+        return None
+    return Offer(
+        f"Switch to {model}? {price_words(effect)}",
+        SetModel(model),
+        ("Switch", "the thoughts come back when you switch back"),
+        ("Cancel", "nothing changes"),
+    )
 
 
 async def _list(session: Session, words: str) -> CommandResult:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand, fixed_words
+from swecli.commands.context import priced
 from swecli.commands.files import left_alone
+from swecli.core.context_management.edit_effects import price_words
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.commands import Rewind, UndoRewind
 from swecli.core.protocol.events import FilesRestored, RewindScope
@@ -45,9 +47,10 @@ async def _run_rewind(session: Session, arguments: str) -> CommandResult:
     if words == ["undo"]:
         if not session.rewinds.undoable:
             return CommandResult.text("There is no rewind to undo.", "error")
-        session.send(UndoRewind())
+        effect = session.prices.rewind_undo()
+        found = priced(session, UndoRewind(), effect, "Undo the rewind")
         await session.worked()
-        return CommandResult()
+        return found
     points = await session.rewinds.points()
     if not words or words == ["list"]:
         listed = rewind_table(points, time.time())
@@ -115,9 +118,11 @@ def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -
     from swecli.core.engine.rewind import counted, files_alone
 
     cwd = session.view.cwd
-    blocks: list[DisplayBlock] = [
-        TextBlock(f"Before message {point.number}: {since(point)} leave the context and can be restored.")
-    ]
+    effect = session.prices.rewind(point.item)
+    what = f"{since(point)} leave the context and can be restored"
+    if effect is not None:
+        what = f"{price_words(effect)}; /rewind undo restores it"
+    blocks: list[DisplayBlock] = [TextBlock(f"Before message {point.number}: {what}.")]
     going = files_alone(files)
     if going:
         rows = tuple((shown_path(file.path, cwd), file.how) for file in going[:_SHOWN])

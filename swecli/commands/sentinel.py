@@ -93,12 +93,14 @@ def _table(session: Session, found: ContextSuggested) -> TableBlock:
         ("whole request, before and after", f"{number(found.tokens_before)} -> {number(found.tokens_after)}"),
     ]
     picture = session.inspection.picture() if found.changes else None
-    effect = session.inspection.effect(picture, found.changes) if picture is not None else None
-    if picture is not None and effect is not None and found.freed:
+    effect = session.prices.rewind(found.branch) if found.branch else session.prices.changes(found.changes)
+    if effect is not None and found.freed and found.changes:
         rows.append(("re-sent uncached", number(effect.rewritten)))
         if effect.cost is not None and effect.saved is not None:
             rows.append(("cost now", dollars(Decimal(effect.cost))))
             rows.append(("saving per later request", dollars(Decimal(effect.saved))))
+    if effect is not None and effect.thoughts:
+        rows.append(("the model's thoughts that are lost", number(effect.thoughts)))
     tokens = {item.id: item.tokens for item in picture.items} if picture is not None else {}
     for change in found.changes[:SHOWN]:
         rows.append((f"{change.action} {number(tokens.get(change.id, 0))}", session.inspection.about(change.id)))

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from msgspec import Struct
 
-from swecli.commands.base import SHELL_USE, CommandResult, Offer, jobs_words, run_command, running_jobs
+from swecli.commands.base import LATER, SHELL_USE, CommandResult, Offer, jobs_words, run_command, running_jobs
 from swecli.commands.memory import instructions_file, note_of, remember
 from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of, parse
 from swecli.commands.screens import QUIT_WORDS
 from swecli.core.config.paths import user_paths
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.core.protocol.commands import Answer, Interrupt, ReplyPermission, RunShell, Steer, Submit
+from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
     MAIN,
     Event,
@@ -167,7 +167,8 @@ def _label(question: Question, number: int) -> str:
 
 
 def offer_lines(offer: Offer) -> Sequence[str]:
-    return [offer.title, f"Answer with y {_choice(offer.yes)}, or n {_choice(offer.no)}."]
+    later = f"l {_choice(LATER)}, " if offer.later is not None else ""
+    return [offer.title, f"Answer with y {_choice(offer.yes)}, {later}or n {_choice(offer.no)}."]
 
 
 def _choice(labels: tuple[str, str]) -> str:
@@ -175,17 +176,20 @@ def _choice(labels: tuple[str, str]) -> str:
     return f"{label.lower()} ({follows})"
 
 
-def accepted(offer: Offer, line: str) -> bool:
-    """Whether a line accepts an offer.
+def accepted(offer: Offer, line: str) -> Command | None:
+    """The command that a line accepts; None if it declines the offer.
 
     Raises:
-        NotUnderstood: it is neither yes nor no. An empty line never accepts.
+        NotUnderstood: it is neither. An empty line never accepts.
     """
-    match _WORDS.get(line.strip().lower().strip(",.")):
+    word = line.strip().lower().strip(",.")
+    if offer.later is not None and word in ("l", "later"):
+        return offer.later
+    match _WORDS.get(word):
         case "once":
-            return True
+            return offer.command
         case "reject":
-            return False
+            return None
         case _:
             raise NotUnderstood(f"Nothing was changed. {offer_lines(offer)[-1]}")
 
@@ -529,7 +533,8 @@ class LinearFrontEnd:
         """Offer an action; the next line answers."""
 
         def decide(line: str) -> Callable[[], object] | None:
-            return (lambda: self._session.send(offer.command)) if accepted(offer, line) else None
+            command = accepted(offer, line)
+            return (lambda: self._session.send(command)) if command is not None else None
 
         self._ask(Choice(offer_lines(offer), decide))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from textual.message import Message
 
-from swecli.commands.base import Offer, Screen, SlashCommand, Word
+from swecli.commands.base import LATER, Offer, Screen, SlashCommand, Word
 from swecli.core.protocol.commands import CarryOut, Rewind, SetEffort, SetMode, SetModel, Submit
 from swecli.core.protocol.events import Mode, NoticeLevel
 from swecli.safe_text import safe_line
@@ -220,7 +220,18 @@ class Actions:
         self._screen.activity.flash(f"Effort: {safe_line(word)} (from the next request)")
 
     def set_model(self, ref: str) -> None:
-        """Ask the session for a model (``provider/name``), which also becomes the default of the next start."""
+        """Ask the session for a model (``provider/name``), which also becomes the default of the next start; first the
+        user, if that costs thoughts of the present one."""
+        from swecli.commands.models import switch_offer
+
+        port = self._session.port
+        offer = switch_offer(port, ref) if port is not None else None
+        if offer is None:
+            self._use_model(ref)
+        else:
+            self.ask(offer.title, offer.yes, lambda: self._use_model(ref))
+
+    def _use_model(self, ref: str) -> None:
         before = self._session.view
         model = None if before is None else before.model
         self._session.send(SetModel(ref))  # the transcript reports the result
@@ -307,13 +318,26 @@ class Actions:
         """Ask whether to do something; Enter accepts, Esc declines."""
         from swecli.tui.dock.picker import Choice, Picker
 
-        choices = [Choice("yes", *offer.yes), Choice("no", *offer.no)]
+        later = [Choice("later", *LATER)] if offer.later is not None else []
+        choices = [Choice("yes", *offer.yes), *later, Choice("no", *offer.no)]
 
         def picked(value: str) -> None:
             if value == "yes":
                 self._session.send(offer.command)
+            elif value == "later" and offer.later is not None:
+                self._session.send(offer.later)
 
         self._screen.dock.show(Picker(offer.title, choices, picked, narrow=False))
+
+    def price_of_turning_back(self, item: str, *, undone: bool) -> str:
+        """The price of the undo, or the redo, of a compaction, to follow what it does; empty if it is not possible."""
+        from swecli.core.context_management.edit_effects import price_words
+
+        port = self._session.port
+        if port is None:
+            return ""
+        effect = port.prices.redo(item) if undone else port.prices.undo(item)
+        return f": {price_words(effect)}" if effect is not None else ""
 
     def ask(self, question: str, yes: tuple[str, str], do: Callable[[], object]) -> None:
         """Ask before doing something; Esc cancels."""
@@ -710,13 +734,16 @@ class Actions:
     def _rewind_to(self, point: RewindPoint) -> None:
         """Ask what to restore to its state before a message."""
         from swecli.commands.rewind import changed_words, short, since
+        from swecli.core.context_management.edit_effects import price_words
         from swecli.tui.dock.picker import Choice, Picker
 
         self._screen.close_list()
-        changed = changed_words(point)
+        changed, port = changed_words(point), self._session.port
+        effect = port.prices.rewind(point.item) if port is not None else None
+        price = price_words(effect) if effect is not None else since(point)
         choices = [
-            Choice("both", "Conversation and files", f"{since(point)}, {changed}"),
-            Choice("conversation", "Conversation only", "files are unchanged"),
+            Choice("both", "Conversation and files", f"{price} · {changed}"),
+            Choice("conversation", "Conversation only", f"{price} · files are unchanged"),
             Choice("files", "Files only", "the conversation is unchanged"),
             Choice("no", "Cancel", "nothing changes"),
         ]

@@ -669,7 +669,7 @@ class SwecliApp(App[int], inherit_bindings=False):
     def on_transcript_at_compaction(self, message: Transcript.AtCompaction) -> None:
         key = self.keymap.shown("block_undo")
         what = "redoes this compaction" if message.undone else "undoes this compaction and all later ones"
-        self.actions.flash(f"{key} {what}")
+        self.actions.flash(f"{key} {what}{self.actions.price_of_turning_back(message.item, undone=message.undone)}")
 
     def on_transcript_undo_requested(self, message: Transcript.UndoRequested) -> None:
         from swecli.core.protocol.commands import RedoCompaction, UndoCompaction

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from swecli.commands.base import Offer
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.core.protocol.commands import Compact, ReplyPermission
+from swecli.core.protocol.commands import Compact, ReplyPermission, UndoCompaction
 from swecli.core.protocol.events import Hunk, Option, PermissionRequested, Question
 from swecli.plain.front_end import (
     NotUnderstood,
@@ -128,7 +128,20 @@ def test_an_offer_is_accepted_by_a_clear_yes_only() -> None:
         "Compact?",
         "Answer with y apply (/compact undo restores it), or n cancel (nothing changes).",
     ]
-    assert [accepted(OFFER, line) for line in ("y", " Yes. ", "n", "NO")] == [True, True, False, False]
+    assert [accepted(OFFER, line) for line in ("y", " Yes. ", "n", "NO")] == [OFFER.command, OFFER.command, None, None]
     for line in ("", "  ", "yy", "yes please", "always", "1"):
         with pytest.raises(NotUnderstood, match=r"Nothing was changed\. Answer with y apply"):
             accepted(OFFER, line)
+
+
+def test_an_offer_that_can_wait_has_a_third_answer() -> None:
+    offer = replace(OFFER, later=UndoCompaction())
+    assert "l at the next compaction (costs no thoughts then), or n cancel" in offer_lines(offer)[1]
+    assert [accepted(offer, line) for line in ("l", "Later.", "y", "n")] == [
+        offer.later,
+        offer.later,
+        offer.command,
+        None,
+    ]
+    with pytest.raises(NotUnderstood):
+        accepted(OFFER, "later")

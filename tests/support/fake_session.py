@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan
+from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.rule_files import RuleFile
 from swecli.core.engine.rewind import RewindPoint
 from swecli.core.engine.session_view import Conversation
@@ -161,6 +162,18 @@ class FakeQuestions:
         return self.answer
 
 
+class FakePrices:
+    """Prices of changes: all the same ``effect``; None if they are unknown."""
+
+    def __init__(self) -> None:
+        self.effect: Effect | None = None
+
+    def of(self, *which: object) -> Effect | None:
+        return self.effect
+
+    changes = rewind = rewind_undo = undo = redo = clearing = switch = of
+
+
 class FakeSession:
     """A ``Session``. Each Submit plays the next of ``turns`` (TurnStarted comes by itself, as does
     TurnEnded where a turn is interrupted or has none). Permission requests and questions wait for their reply.
@@ -183,6 +196,7 @@ class FakeSession:
         self.files = FakeFiles()
         self.playbook: Any = NoPlaybook()
         self.rewinds = FakeRewinds()
+        self.prices = FakePrices()
         self.job_outputs: dict[str, str] = {}
         self.stopped: list[str] = []
         self.prompts: tuple[object, ...] = ()

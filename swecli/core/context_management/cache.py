@@ -524,6 +524,16 @@ class CacheHistory:
         self._readers: set[str] = set()
         self._dropped: tuple[DroppedThoughts, ...] = ()
         """Thoughts that the newest request lost, with those of earlier ones."""
+        self._newest: dict[str, CachedRequest] = {}
+        """The newest request to each model since the conversation was last rewritten."""
+
+    def held(self, model: str, since: float) -> int:
+        """Tokens of the conversation's beginning that a model's provider probably still has in its cache: those of its
+        newest request, if that was answered after ``since`` (Unix seconds)."""
+        newest = self._newest.get(model)
+        if newest is None or newest.at < since or model not in self._readers:
+            return 0
+        return newest.usage.input_total or 0
 
     @property
     def requests(self) -> tuple[CachedRequest, ...]:
@@ -573,6 +583,8 @@ class CacheHistory:
                 )
             case _:
                 change = _rewrite(event)
+                if change is not None:
+                    self._newest.clear()
                 if change is not None and self._sent is not None and self._sent.since is None:
                     self._sent = replace(self._sent, since=change)
 
@@ -598,6 +610,7 @@ class CacheHistory:
                 asked=now.asked + usage.input_total,
                 read=now.read + min(usage.cache_read, usage.input_total),
             )
+        self._newest[self._model] = self._requests[-1]
         if usage.cache_read or usage.cache_write:
             self._readers.add(self._model)
         reads = self._model in self._readers

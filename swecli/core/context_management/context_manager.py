@@ -32,7 +32,7 @@ from swecli.core.context_management.prompt import (
     build_request,
     fit_output,
 )
-from swecli.core.context_management.thoughts import root_of
+from swecli.core.context_management.thoughts import chain, dead_in, root_of
 from swecli.core.llm.types import Announcement, AnswerFormat, ModelInfo, ModelRequest, ToolSchema, WebSearch
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import PromptPrefix, ViewEntry
@@ -322,6 +322,14 @@ class ContextManager:
     def bind(self, ledger: Ledger, info: ModelInfo) -> None:
         """Leave out thoughts that this model would refuse, if it binds them to what preceded them."""
         ledger.bound = self._root_for(ledger, info) if info.capabilities.binding else None
+
+    def project_for(self, ledger: Ledger, info: ModelInfo) -> tuple[Message, ...]:
+        """The conversation as a model that does not answer at present would get it."""
+        view, dead = ledger.view, frozenset[str]()
+        if info.capabilities.binding:
+            numbers = chain(view, ledger.entries)
+            dead = dead_in(view, ledger.entries, numbers, ledger.thoughts, self._root_for(ledger, info))
+        return project(ledger, view, dead)
 
     def _root_for(self, ledger: Ledger, info: ModelInfo) -> int:
         """Identifies what every request to this model begins with, as the record does."""

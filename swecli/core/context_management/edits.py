@@ -278,19 +278,19 @@ later request."""
 
 
 class Effect(Struct, frozen=True):
-    """Effect of a batch on the next request. ``after`` is approximate; ``rewritten`` are tokens that lose their place
+    """Effect of a change on the next request. ``after`` is approximate; ``rewritten`` are tokens that lose their place
     in the provider's cache; ``cost`` of these and ``saved`` by each later request are US dollars as decimal strings,
     None without a known price. ``over`` are the tokens beyond the limit, 0 if it fits. ``thoughts`` of the model are
-    lost, because what precedes them changes; ``regained`` ones are valid again. ``references`` is the number of old
-    results that become references to make room."""
+    lost: they leave the conversation, or what precedes them changes; ``regained`` ones are sent again. ``references``
+    is the number of old results that become references to make room."""
 
     before: int
     after: int
     rewritten: int
     cost: str | None
     saved: str | None
-    over: int
-    refusals: tuple[Refusal, ...]
+    over: int = 0
+    refusals: tuple[Refusal, ...] = ()
     thoughts: int = 0
     regained: int = 0
     references: int = 0

@@ -676,16 +676,31 @@ class Ledger:
         """
         if not self.can_rewind(item):
             return
-        cut = next((number for number, entry in enumerate(self.view) if entry.id == item), 0)
-        order = {entry: number for number, entry in enumerate(self.entries)}
+        order = self._order()
         self.rewound |= {name for name, number in order.items() if number >= order.get(item, len(order))}
-        kept = [(done, before) for done, view in self._undo.all() if (before := _before(view, item, order)) is not None]
-        view = _before(self.view, item, order)
-        if view is None:
-            view = kept.pop()[1] if kept else self.view[:cut]
+        view, kept = self._taken_back(item)
         self._undo = ViewStack(kept)
         self._redo.clear()
         self._set_view(view)
+
+    def _taken_back(self, item: str) -> tuple[View, list[tuple[str, View]]]:
+        """The view that a rewind to before an entry leaves, and the views that an undo can then restore."""
+        order = self._order()
+        kept = [(done, before) for done, view in self._undo.all() if (before := _before(view, item, order)) is not None]
+        view = _before(self.view, item, order)
+        if view is None:
+            cut = next((number for number, entry in enumerate(self.view) if entry.id == item), 0)
+            view = kept.pop()[1] if kept else self.view[:cut]
+        return view, kept
+
+    def view_rewound(self, item: str) -> View | None:
+        """The view after a rewind to before an entry; None if the conversation can't go back there."""
+        return self._taken_back(item)[0] if self.can_rewind(item) else None
+
+    def view_unwound(self, name: str) -> View | None:
+        """The view after the undo of a rewind; None if it is not known."""
+        views = self._rewinds.get(name)
+        return self._with_choices(views.view, views.edits) if views is not None else None
 
     def can_rewind(self, item: str) -> bool:
         """Whether the conversation can go back to before an entry: it is in the view, or in one that an undo of

@@ -148,8 +148,10 @@ def _groups(
             yield index, Message("user", sent_parts(entry, view_entry), entry.id, note=form_of(entry.source))
         elif entry.kind in ("user", "attachment"):
             yield index, Message("user", sent_parts(entry, view_entry), entry.id)
-        elif view_entry.id not in dead:
-            (results if entry.kind == "result" else calls).extend(sent_parts(entry, view_entry))
+        else:
+            parts = sent_parts(entry, view_entry)
+            parts = tuple(map(_left_out, parts)) if view_entry.id in dead else parts
+            (results if entry.kind == "result" else calls).extend(parts)
     yield from flush()
 
 
@@ -162,6 +164,13 @@ def sent_parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
         said = entry.body.parts
         parts = tuple(map(_unmarked, said)) if marked else said
     return _attached(parts) if entry.kind == "attachment" else parts
+
+
+def _left_out(part: Part) -> Part:
+    """The mark of a thought that is not sent: OpenAI refuses the rest of its answer under the ids that it gave it."""
+    if not isinstance(part, ReasoningPart) or part.opaque is None:
+        return part
+    return replace(part, text="", opaque=replace(part.opaque, data=None))
 
 
 def _unmarked(part: Part) -> Part:

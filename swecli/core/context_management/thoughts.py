@@ -116,6 +116,7 @@ def sent_thoughts(messages: Iterable[Message], model: str) -> dict[int, str]:
         if message.role == "assistant"
         for part in message.parts
         if isinstance(part, ReasoningPart) and part.opaque is not None and part.opaque.origin.model == model
+        if part.opaque.data is not None
     }
 
 

@@ -128,27 +128,23 @@ class Compactions:
         """The newest event of earlier runs, and the user's name for the model."""
 
     def plan(self, client: ModelClient) -> CompactionPlan:
-        services, ledger = self._services, self._recorder.ledger
-        effective = services.context.measure(project(ledger), client.info).effective
-        sizes = EntrySizes(services.context.monitor, client.info)
-        job = Job(
-            trigger="manual",
-            summary_id="plan",
-            request=ModelRequest((), (), ()),
-            client=client,
-            when=self._now(),
-            facts=session_facts(self._recorder.state),
-            attachments=attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached),
-        )
-        compaction = Compaction(services.context, ledger, job, services.compaction)
-        return plan_compaction(compaction, services.price, services.side_models.get("summary"))
+        services = self._services
+        return plan_compaction(self._planned(client), services.price, services.side_models.get("summary"))
 
     def draft(self, client: ModelClient) -> PlanDraft:
         """Editable plan with movable items."""
-        ledger, services = self._recorder.ledger, self._services
+        services = self._services
+        return PlanDraft(self._planned(client), services.price, services.side_models.get("summary"))
+
+    def freed(self, client: ModelClient) -> View | None:
+        """The view after space was freed without a model; None if there is nothing to free."""
+        return self._planned(client, without_model=True).preview("")
+
+    def _planned(self, client: ModelClient, *, without_model: bool = False) -> Compaction:
+        """A compaction at the user's request that is not carried out."""
+        services, ledger = self._services, self._recorder.ledger
         effective = services.context.measure(project(ledger), client.info).effective
         sizes = EntrySizes(services.context.monitor, client.info)
-        attached = attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached)
         job = Job(
             "manual",
             "plan",
@@ -156,10 +152,10 @@ class Compactions:
             client,
             session_facts(self._recorder.state),
             when=self._now(),
-            attachments=attached,
+            without_model=without_model,
+            attachments=attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached),
         )
-        compaction = Compaction(services.context, ledger, job, services.compaction)
-        return PlanDraft(compaction, services.price, services.side_models.get("summary"))
+        return Compaction(services.context, ledger, job, services.compaction)
 
     def _now(self) -> str:
         """The time for the model, by the user's clock."""
@@ -305,11 +301,16 @@ class Compactions:
 
     async def _offer(self, prepared: PreparedRequest, client: ModelClient, reason: str) -> bool:
         """Let the user choose if automatic compaction is off and no request fits. True if the view changed."""
+        freed, ledger = self.freed(client), self._recorder.ledger
+        free, summarised = (
+            thoughts_changed(ledger, freed, client.info)[0] if freed is not None else 0,
+            self.plan(client).thoughts,
+        )
         question = Question(
             f"{reason} Automatic compaction is off.",
             (
-                Option(FREE, "old results and messages are removed and can be recalled"),
-                Option(SUMMARISE, "the model writes it"),
+                Option(FREE, f"old results and messages are removed and can be recalled{_lost(free)}"),
+                Option(SUMMARISE, f"the model writes it{_lost(summarised)}"),
                 Option(LEAVE, "no request is sent; nothing changes"),
             ),
             header="Context",
@@ -694,6 +695,11 @@ class Compactions:
 
     def _notice(self, text: str, level: NoticeLevel = "info") -> None:
         self._recorder.emit(Notice(text, level, "context"))
+
+
+def _lost(thoughts: int) -> str:
+    """The thoughts that an option costs, to follow what it does."""
+    return f"; {plural(thoughts, 'thought')} {'is' if thoughts == 1 else 'are'} lost" if thoughts else ""
 
 
 def _it(count: int) -> str:

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from swecli.core.context_management.budget import window_of
 from swecli.core.engine.compaction import Compactions
+from swecli.core.engine.edit_prices import switch_effect, switch_words
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, ModelUnavailable, Services
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
@@ -50,6 +51,8 @@ class ModelChoice:
         elif effort is not None and effort != state.effort:
             self.announce(effort)
         self._check_effort(effort)
+        if state.models and state.models[-1][0] >= state.started_seq:
+            self._report_new_model()
         self._recall_window()
         self._compactions.adopt_size(self._connection.client, model)
         self.measure()
@@ -280,16 +283,24 @@ class ModelChoice:
         window = client.info.window if client is not None else None
         self._recorder.emit(ModelChanged(model, effort, window, switched, self.address, self._own_model))
 
+    def _report_new_model(self) -> None:
+        """Report the cost if another model answers than in the session's earlier run."""
+        models = self._recorder.state.models
+        before = self._connection.look_at(models[-2][1]) if len(models) > 1 else None
+        if before is not None and before.ref != self._ref:
+            self._report_switch(before)
+
     def _report_switch(self, before: ModelInfo) -> None:
         """Report a change of servers, so that the user of a private server never leaves it unaware. A switch in the
         middle of a conversation loses the provider's cache: report the cost."""
         if before.address and not self.address:
             text = f"{self._ref} now uses its provider's own address, not {before.address}."
             self._recorder.emit(Notice(text, "warning", "model"))
-        budget = self._recorder.state.budget
-        if not self._recorder.ledger.view or budget is None:
+        client = self._connection.client
+        if not self._recorder.ledger.view or client is None:
             return
-        price = self._services.price(self._ref, Usage(input_total=budget.used, output_total=0))
+        effect = switch_effect(self._services, self._recorder, before, client.info)
+        price = self._services.price(self._ref, Usage(effect.after, effect.after - effect.rewritten, output_total=0))
         costs = f"about ${Decimal(price):.2f}" if price is not None else "price unknown"
-        text = f"Switching models: about {budget.used:,} tokens will be sent uncached ({costs})."
-        self._recorder.emit(Notice(text, "info", "model"))
+        text = f"Switching models: about {effect.rewritten:,} tokens will be sent uncached ({costs})."
+        self._recorder.emit(Notice(text, "info", "model", switch_words(effect, before.ref)))

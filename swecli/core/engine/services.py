@@ -468,6 +468,8 @@ class Connection:
         self._replaced: list[ModelClient] = []
         """Replaced side clients, one of which may still be answering."""
         self._closing: set[asyncio.Task[None]] = set()
+        self._looked_at: dict[str, ModelClient] = {}
+        """Clients of models that the user may choose, by the user's names for them."""
         self.client: ModelClient | None = None
 
     def connect(self, model: str) -> str | None:
@@ -479,6 +481,15 @@ class Connection:
             return str(error)
         self.use(client)
         return None
+
+    def look_at(self, model: str) -> ModelInfo | None:
+        """Data of a model that could answer; None if it is not available."""
+        try:
+            if model not in self._looked_at:
+                self._looked_at[model] = self._make_client(model)
+        except ModelUnavailable:
+            return None
+        return self._looked_at[model].info
 
     def use(self, client: ModelClient) -> None:
         """Answer with this client from now on."""
@@ -506,5 +517,6 @@ class Connection:
         self._side_models = dict(side_models)
 
     async def close(self) -> None:
-        clients = [*self._side.values(), *self._replaced, *([self.client] if self.client is not None else [])]
+        beside = (*self._side.values(), *self._looked_at.values())
+        clients = [*beside, *self._replaced, *([self.client] if self.client is not None else [])]
         await asyncio.gather(*(client.close() for client in clients), *self._closing, return_exceptions=True)

@@ -18,6 +18,7 @@ from swecli.core.engine.command_tools import CommandTools
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.companion import Companion, Companions
 from swecli.core.engine.consent import Requests, SandboxWatch
+from swecli.core.engine.edit_prices import EditPrices
 from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
 from swecli.core.engine.hooks import EndReason, SessionHooks
 from swecli.core.engine.inspection import Inspection
@@ -141,8 +142,8 @@ class Outer(Struct, frozen=True):
 class Session:
     """One conversation in one workspace. Create it inside a running event loop; ``send`` commands; read ``view`` and
     ``subscribe`` to events. ``files`` has its file changes with undo and redo, ``playbook`` its lessons, ``offers``
-    the models to choose from; ``questions`` asks a model beside the conversation, ``command_tools`` runs a tool for a
-    slash command."""
+    the models to choose from, ``prices`` what changes of the context would cost; ``questions`` asks a model beside the
+    conversation, ``command_tools`` runs a tool for a slash command."""
 
     def __init__(
         self,
@@ -213,6 +214,7 @@ class Session:
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
         self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
         self.inspection = Inspection(services, recorder, self._connection, self._next_notes)
+        self.prices = EditPrices(services, recorder, self._connection, self._compactions, self.inspection)
         self._companions = Companions(self._companions_of(services))
         recorder.watchers.extend(self._companions.watching)
 

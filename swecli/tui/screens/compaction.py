@@ -13,6 +13,7 @@ from textual.strip import Strip
 from textual.widgets import TextArea
 
 from swecli.core.context_management.compaction.plan import COLUMNS, Arranged, Column, PlannedItem
+from swecli.core.context_management.edit_effects import cost_words
 from swecli.core.protocol.commands import ApplyPlan, Command, RedoCompaction, UndoCompaction
 from swecli.figures import dollars, plural
 from swecli.figures import tokens as short
@@ -69,7 +70,7 @@ class PlanBoard(Board):
         """Compaction whose summary is open in the history."""
         self._cited: tuple[object, Sequence[SummaryLine]] = (None, ())
         """Lines of the current summary, and the object that they belong to."""
-        self._moved: tuple[object, tuple[int, Fitted] | None] | None = None
+        self._moved: tuple[object, tuple[int, Fitted] | None, str] | None = None
         """What undoing or redoing the selected compaction makes of the context, and for which state."""
         self._editor: _SummaryEditor | None = None
         self._edited = ""
@@ -529,13 +530,17 @@ class PlanBoard(Board):
         """What undoing or redoing up to this compaction makes of the context."""
         key = (item, self._session.inspection.revision)
         if self._moved is None or self._moved[0] != key:
-            self._moved = (key, self._session.inspection.moved(item))
+            prices = self._session.prices
+            effect = prices.undo(item) or prices.redo(item)
+            price = "".join(f" · {words}" for words in cost_words(effect)) if effect is not None else ""
+            self._moved = (key, self._session.inspection.moved(item), price)
         if (moved := self._moved[1]) is None:
             return text_line(("  The window has no room for what this removed.", palette.warning))
         now, fitted = moved
         undo = self._session.inspection.turn_back(item) == "undo"
         what = f"Undo {fitted.clause}" if undo else "Redo"
-        return text_line((f"  {what}: {short(now)} → {short(fitted.used)} tokens", palette.text))
+        sizes = f"  {what}: {short(now)} → {short(fitted.used)} tokens"
+        return text_line((sizes, palette.text), (self._moved[2], palette.dim))
 
     def _record_lines(self, record: CompactionRecord, width: int, height: int, palette: Palette) -> list[Line]:
         self._hits = []

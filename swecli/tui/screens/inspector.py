@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from rich.style import Style
 
 from swecli.commands.context import agent_figures, agents_line, tokens_by_agent
+from swecli.core.context_management.edit_effects import loss_words
 from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.items import CONVERSATION, ContextItem
 from swecli.core.protocol.budget import Budget
@@ -537,10 +538,8 @@ class Inspector(Board):
         if effect.references:
             line += text_line((f" · {plural(effect.references, 'old result')} as references", palette.warning))
         if effect.thoughts or effect.regained:
-            verb = "is" if effect.thoughts == 1 else "are"
-            lost = (f" · {plural(effect.thoughts, 'thought')} {verb} lost", palette.warning)
-            back = (f" · {plural(effect.regained, 'thought')} back", palette.success)
-            line += text_line(lost if effect.thoughts else back)
+            style = palette.warning if effect.thoughts else palette.success
+            line += text_line(*((f" · {words}", style) for words in loss_words(effect)))
         room = width - sum(cells(piece.text) for piece in line)
         sizes = f" ({short(effect.before)} → {short(effect.after)})"
         cached, cost = f" · {short(effect.rewritten)} leave the cache", f" · {cost}"

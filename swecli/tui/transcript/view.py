@@ -419,8 +419,9 @@ class Transcript(PageView, can_focus=True):
 
     @dataclass
     class AtCompaction(Message):
-        """The block cursor is at a compaction that can be undone, or redone if ``undone``."""
+        """The block cursor is at a compaction that of ``item`` that can be undone, or redone if ``undone``."""
 
+        item: str
         undone: bool
 
     @dataclass
@@ -638,7 +639,7 @@ class Transcript(PageView, can_focus=True):
         self.refresh()
         block = self._compaction_here()
         if block is not None:
-            self.post_message(self.AtCompaction(block.status == "undone"))
+            self.post_message(self.AtCompaction(block.id, block.status == "undone"))
 
     def watch_density(self, density: Density) -> None:
         self._reconfigure(density=density)

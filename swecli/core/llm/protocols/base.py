@@ -479,8 +479,11 @@ class Target(Struct, frozen=True):
     """Names of optional fields that the server refused."""
 
     def echo(self, opaque: Opaque | None) -> JsonObject | None:
-        """The provider data of a part, if it came from this very model; else None: another one must not see it."""
-        return as_object(opaque.data) if opaque is not None and opaque.origin == self.origin else None
+        """The provider data of a part, if it came from this very model; else None: another one must not see it, nor a
+        thought that is left out."""
+        if opaque is None or opaque.data is None or opaque.origin != self.origin:
+            return None
+        return as_object(opaque.data)
 
     def lets_drop(self, messages: Iterable[Message]) -> bool:
         """Whether a request of this conversation lets the provider drop thoughts: since one was refused for them, each

@@ -1,0 +1,245 @@
+"""Every kind of edit, against servers with the rules of signed thoughts: the announced number of thoughts is the real
+one, and no request is refused."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swecli.core.context_management.edit_effects import price_words
+from swecli.core.context_management.edits import Effect
+from swecli.core.engine.session import Session
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.providers import Overrides, resolve
+from swecli.core.protocol.commands import (
+    ChangeContext,
+    Command,
+    Compact,
+    RedoCompaction,
+    Rewind,
+    SetModel,
+    UndoCompaction,
+    UndoRewind,
+)
+from swecli.core.protocol.events import CompactionCompleted, ContextChange, ItemStarted, Notice
+from swecli.core.protocol.messages import Usage
+from tests.core.engine.support import Bench, bench, until
+from tests.core.engine.test_preserved_thinking import SUMMARY, session, steps, strict
+from tests.support.strict_anthropic import THOUGHTS, AnthropicRules
+from tests.support.strict_responses import ResponsesRules
+from tests.support.strict_server import StrictServer
+
+Step = Callable[[Bench], Awaitable[None]]
+Server = StrictServer[Any]
+
+
+def enforced() -> AnthropicRules:
+    return AnthropicRules()
+
+
+def dropping() -> AnthropicRules:
+    """A proxy rewrote the first request, so the second is refused; from then on each lets the server drop thoughts."""
+
+    def rewritten(body: dict[str, Any]) -> dict[str, Any]:
+        if all(message["role"] != "assistant" for message in body["messages"]):
+            body["messages"][0]["content"] = "something else"
+        return body
+
+    return AnthropicRules(rewrite=rewritten)
+
+
+RULES = pytest.mark.parametrize("rules", [enforced, dropping, ResponsesRules])
+
+
+def sent(server: Server, words: str) -> Any:
+    """The newest request of the turn with these words that was not refused."""
+    return next(request for request in reversed(server.asked) if words in str(request.body)).body
+
+
+def thoughts(body: Any) -> set[str]:
+    """What identifies each thought in a request."""
+    if "input" in body:
+        return {item["id"] for item in body["input"] if item.get("type") == "reasoning"}
+    return {
+        str(block.get("signature") or block.get("data"))
+        for message in body["messages"]
+        if message["role"] == "assistant"
+        for block in message["content"]
+        if block["type"] in THOUGHTS
+    }
+
+
+async def done(b: Bench, command: Command) -> None:
+    b.send(command)
+    await b.session.worked()
+    await b.idle()
+
+
+async def grown(b: Bench, turns: int = 3) -> None:
+    """Turns with results that a compaction or a clearing can remove."""
+    for number in range(turns):
+        b.gates.outputs |= {f"{name}{number}": f"line of {name}\n" * 2_000 for name in "ab"}
+        assert (await b.say(f"turn {number}")).outcome == "done"
+
+
+def users(b: Bench) -> list[str]:
+    return [body.item for body in b.bodies(ItemStarted) if body.kind == "user"]
+
+
+def reads(b: Bench) -> list[str]:
+    return [body.item for body in b.bodies(ItemStarted) if body.name == "read_file"]
+
+
+async def nothing(b: Bench) -> None:
+    pass
+
+
+async def compacted(b: Bench) -> None:
+    await done(b, Compact())
+    assert b.bodies(CompactionCompleted)
+    assert (await b.say("behind it")).outcome == "done"
+
+
+async def compaction_undone(b: Bench) -> None:
+    await compacted(b)
+    await done(b, UndoCompaction())
+    assert (await b.say("with all again")).outcome == "done"
+
+
+async def rewound(b: Bench) -> None:
+    await done(b, Rewind(users(b)[1], "conversation"))
+    assert (await b.say("instead")).outcome == "done"
+
+
+async def dropped(b: Bench) -> None:
+    await done(b, ChangeContext((ContextChange("drop", reads(b)[2]),)))
+    assert (await b.say("without it")).outcome == "done"
+
+
+def change(action: Any, at: int) -> Callable[[Bench], tuple[Command, Effect | None]]:
+    def made(b: Bench) -> tuple[Command, Effect | None]:
+        changes = (ContextChange(action, reads(b)[at]),)
+        return ChangeContext(changes), b.session.prices.changes(changes)
+
+    return made
+
+
+EDITS: dict[str, tuple[Step, Callable[[Bench], tuple[Command, Effect | None]]]] = {
+    "drop": (nothing, change("drop", 2)),
+    "offload": (nothing, change("offload", 1)),
+    "restore": (dropped, change("restore", 2)),
+    "pin": (nothing, change("pin", 3)),
+    "rewind": (nothing, lambda b: (Rewind(users(b)[1], "conversation"), b.session.prices.rewind(users(b)[1]))),
+    "rewind before a compaction": (
+        compacted,
+        lambda b: (Rewind(users(b)[1], "conversation"), b.session.prices.rewind(users(b)[1])),
+    ),
+    "undo of a rewind": (rewound, lambda b: (UndoRewind(), b.session.prices.rewind_undo())),
+    "undo of a compaction": (compacted, lambda b: (UndoCompaction(), b.session.prices.undo())),
+    "redo of a compaction": (compaction_undone, lambda b: (RedoCompaction(), b.session.prices.redo())),
+    "clearing": (nothing, lambda b: (Compact(without_model=True), b.session.prices.clearing())),
+}
+
+
+@RULES
+@pytest.mark.parametrize("kind", EDITS)
+async def test_the_announced_thoughts_are_the_lost_ones(kind: str, rules: Callable[[], Any], tmp_path: Path) -> None:
+    before, edit = EDITS[kind]
+    with strict(steps(8, SUMMARY), rules()) as server:
+        async with session(server, tmp_path) as b:
+            await grown(b)
+            await before(b)
+            refused = len(server.refused)
+            assert (await b.say("one more")).outcome == "done"
+            had = alive(b.session)
+            command, effect = edit(b)
+            assert effect is not None
+            assert alive(b.session) == had, "a price changes nothing"
+            await done(b, command)
+            assert (await b.say("and now?")).outcome == "done"
+            first = next(request.body for request in server.asked if "and now?" in str(request.body))
+            now = thoughts(first)
+            assert (len(had - now), len(now - had)) == (effect.thoughts, effect.regained), price_words(effect)
+            assert len(server.refused) == refused
+            assert bool(getattr(server.rules, "dropping", False)) == (rules is dropping)
+            dropped = Counter(lost.request for lost in server.rules.lost if lost.reason != "left out")
+            assert max(dropped.values(), default=0) <= (rules is dropping), "but the first thought"
+
+
+def alive(session: Session) -> set[str]:
+    """The thoughts that the next request would bring back, as the server knows them."""
+    client = session._connection.client
+    wire = session.inspection.wire()
+    assert isinstance(client, HttpModelClient)
+    assert wire is not None
+    return thoughts(json.loads(wire.body))
+
+
+class Houses:
+    """Both of the strict servers, by the names of their models."""
+
+    def __init__(self, *servers: Server) -> None:
+        self.servers = servers
+
+    def __call__(self, name: str) -> HttpModelClient:
+        claude = "claude" in name
+        server = next(one for one in self.servers if isinstance(one.rules, AnthropicRules) == claude)
+        overrides = Overrides() if claude else Overrides(protocol="openai-responses")
+        return HttpModelClient(resolve(name, server.environment(), overrides=overrides))
+
+
+CLAUDE, GPT = "anthropic/claude-opus-5-5", "openai/gpt-6-sol"
+
+
+def price(model: str, usage: Usage) -> str:
+    fresh = (usage.input_total or 0) - (usage.cache_read or 0)
+    return str((Decimal(fresh) + Decimal(usage.cache_read or 0) / 10) / 100_000)
+
+
+@pytest.mark.parametrize(("first", "other"), [(CLAUDE, GPT), (GPT, CLAUDE)])
+async def test_a_switch_there_and_back_says_what_it_costs(first: str, other: str, tmp_path: Path) -> None:
+    with strict(steps(4)) as claude, strict(steps(4), ResponsesRules()) as gpt:
+        async with bench("", tmp_path, name=first, make_client=Houses(claude, gpt), price=price) as b:
+            await b.say("one")
+            await b.say("two")
+            there = b.session.prices.switch(other)
+            assert there is not None
+            assert (there.thoughts, there.regained) == (6, 0)
+            assert there.rewritten == there.after
+            await done(b, SetModel(other))
+            notice = b.bodies(Notice)[-1]
+            assert f"about {there.rewritten:,} tokens will be sent uncached" in notice.text
+            assert f"6 thoughts of {first}; they come back" in notice.hint
+            await b.say("three")
+            asked = next(r.body for s in (claude, gpt) for r in s.asked if "three" in str(r.body))
+            assert thoughts(asked) == set()
+            back = b.session.prices.switch(first)
+            assert back is not None
+            assert (back.thoughts, back.regained) == (3, 6)
+            assert back.rewritten < back.after, "the first one's cache is still there"
+            await done(b, SetModel(first))
+            await b.say("four")
+            server = claude if first == CLAUDE else gpt
+            returned = next(request.body for request in server.asked if "four" in str(request.body))
+            assert len(thoughts(returned)) == 6
+        for server in (claude, gpt):
+            assert server.refused == []
+            assert all(lost.reason == "left out" for lost in server.rules.lost)
+
+
+async def test_another_model_for_a_resumed_session_says_what_it_costs(tmp_path: Path) -> None:
+    with strict(steps(4)) as claude, strict(steps(4), ResponsesRules()) as gpt:
+        houses = Houses(claude, gpt)
+        async with bench("", tmp_path, name=CLAUDE, make_client=houses) as b:
+            await b.say("one")
+            facts: Sequence[Any] = list(b.facts)
+        async with bench("", tmp_path, name=GPT, make_client=houses, history=facts) as b:
+            await until(lambda: any(f"3 thoughts of {CLAUDE}" in body.hint for body in b.bodies(Notice)))
+            await b.say("two")
+        assert gpt.refused == claude.refused == []
