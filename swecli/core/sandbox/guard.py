@@ -27,6 +27,8 @@ _PAUSE = 0.1
 """Least seconds between two looks of the watch."""
 _SHARE = 20
 """A look may take one part in so many of the time."""
+_ALIVE = 0.5
+"""Seconds between two signs of life, however long a look takes: less than ``_AFTER``."""
 _AFTER = 2.0
 """Seconds after the last sign of life in which a file still counts as written by the command."""
 
@@ -65,8 +67,10 @@ class Guard:
                 self._journal.close()
                 self._journal = None
                 raise
-        self._over = threading.Event()
-        threading.Thread(target=self._watch, args=(self._over,), name="sandbox watch", daemon=True).start()
+            journal = self._journal
+        self._over = over = threading.Event()
+        threading.Thread(target=self._watch, args=(over,), name="sandbox watch", daemon=True).start()
+        threading.Thread(target=self._live, args=(journal, over), name="sandbox journal", daemon=True).start()
 
     def end(self) -> None:
         """Undo what is left, and forget the state from before."""
@@ -100,7 +104,6 @@ class Guard:
                 if not self._expected[path] and inside(path, self._out_of_reach) is None
             }
             self._undone += undo(self._baseline, reached, self.kept)
-            self._journal.touch()
 
     def expect(self, paths: Sequence[str] | None) -> None:
         """Announce that a call with consent is about to write control files; None stands for any of them."""
@@ -127,6 +130,12 @@ class Guard:
             with contextlib.suppress(OSError):  # the disk: the next look tries again
                 self.look()
             pause = max(_PAUSE, _SHARE * (time.monotonic() - began))
+
+    def _live(self, journal: _Journal, over: threading.Event) -> None:
+        """Give signs of life: what is written after the last one counts as written after a kill."""
+        while not over.wait(_ALIVE):
+            with contextlib.suppress(OSError):
+                journal.touch()
 
     # --- after a crash --------------------------------------------------------------------------------------------
 
@@ -156,7 +165,7 @@ class Guard:
 
 class _Journal:
     """The state from before, on the disk as long as commands run. The file is locked while its process lives, and its
-    time is that of the last look."""
+    time is that of the last sign of life."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / f"running-{os.getpid()}-{secrets.token_hex(4)}.json"
@@ -183,8 +192,7 @@ class _Journal:
             os.close(before)
 
     def touch(self) -> None:
-        if self._lock is not None:
-            os.utime(self._lock)
+        os.utime(self._path)
 
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
@@ -198,8 +206,8 @@ def _leftovers(folder: Path) -> Iterator[Path]:
         names = os.listdir(folder)
     except OSError:
         return
-    own = f"running-{os.getpid()}-"
-    yield from (folder / name for name in sorted(names) if _NAME.fullmatch(name) and not name.startswith(own))
+    # Those of this process are locked as well. Its number tells nothing: in a container the next one may have it again.
+    yield from (folder / name for name in sorted(names) if _NAME.fullmatch(name))
 
 
 @contextlib.contextmanager

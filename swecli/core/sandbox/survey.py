@@ -8,7 +8,7 @@ import os
 import posixpath
 import stat
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -34,6 +34,7 @@ _BULK = frozenset(
 """Folders of a home directory with many files of programs."""
 _TEST_FOLDERS = frozenset(("test", "tests", "testdata", "testing", "fixtures", "__fixtures__", "spec", "examples"))
 _KEY_ENDINGS = (".pem", ".key", ".crt", ".p12", ".pfx", ".jks", ".keystore", ".truststore", ".asc", ".gpg")
+_HOOKS = "hooks"
 _SOCKETS = "/proc/net/unix"
 _SETTLED = 2_000_000_000
 """Nanoseconds; a later change gets another time on every file system."""
@@ -242,8 +243,8 @@ class Surveyor:
             )
         except OSError:
             return None
-        if folder is not None and not 0 < state.st_ctime_ns < now - _SETTLED:
-            # A further change could leave the same times.
+        if folder is not None and (posixpath.basename(path) == _HOOKS or not 0 < state.st_ctime_ns < now - _SETTLED):
+            # A further change could leave the same times; what hooks mean depends on the folder above.
             return replace(folder, stamp=())
         if folder is not None:
             self._known[path] = folder
@@ -256,6 +257,7 @@ def _listed(path: str, root: str, stamp: tuple[int, ...], top: str = "", names: 
     below = path[len(root) :].lstrip("/")
     with os.scandir(path) as found:
         entries = list(found)
+    repository = _bare_repository(path, {entry.name for entry in entries}) if root else ""
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             folders.append(entry.name)
@@ -265,7 +267,9 @@ def _listed(path: str, root: str, stamp: tuple[int, ...], top: str = "", names: 
         elif stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode):
             sockets.append(entry.name)
         if root:
-            steers = _is_control_file(f"{below}/{entry.name}" if below else entry.name)
+            steers = _is_control_file(f"{repository}/{entry.name}") if repository else False
+            if steers is False:
+                steers = _is_control_file(f"{below}/{entry.name}" if below else entry.name)
             (settings if steers is None else steering if steers else []).append(entry.name)
     return _Folder(
         stamp,
@@ -279,6 +283,24 @@ def _listed(path: str, root: str, stamp: tuple[int, ...], top: str = "", names: 
         tuple(_secrets_of(entries, path[len(top) :], names)) if top and names is not None else (),
         () if root else tuple(files),
     )
+
+
+def _bare_repository(path: str, names: Collection[str]) -> str:
+    """What a folder with these names is within a repository: ``.git``, its hooks, or nothing. Git may take a folder
+    itself for a repository, and then obeys its settings and hooks."""
+    if "/.git/" in f"{path}/":
+        return ""
+    if _looks_bare(names):
+        return ".git"
+    if posixpath.basename(path) != _HOOKS:
+        return ""
+    with contextlib.suppress(OSError):
+        return f".git/{_HOOKS}" if _looks_bare(os.listdir(posixpath.dirname(path))) else ""
+    return ""
+
+
+def _looks_bare(names: Collection[str]) -> bool:
+    return "HEAD" in names and ("commondir" in names or ("objects" in names and "refs" in names))
 
 
 def _secrets_of(entries: Iterable[os.DirEntry[str]], below: str, names: SecretNames) -> Iterator[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,13 @@ from swecli.core.sandbox.guard import Guard
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.survey import Surveyor
 from tests.core.sandbox.support import Grounds, contained, laid_out
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 _NAMES = """.npmrc .pre-commit-config.yaml .cursor/mcp.json sub/.claude/settings.json sub/.npmrc .husky/pre-commit
   .vscode/tasks.json .idea/x.xml .envrc .mcp.json sub/deep/.git/hooks/pre-commit .cargo/config.toml lefthook.yml
-  mise.toml .tool-versions rust-toolchain.toml .yarnrc.yml .python-version sub/.vimrc .gemini/settings.json"""
+  mise.toml .tool-versions rust-toolchain.toml .yarnrc.yml .python-version sub/.vimrc .gemini/settings.json
+  lib/.pre-commit-config.yaml a/b/c/.mcp.json lib/.git/config app/.cargo/config.toml app/.envrc lib/.githooks/pre-push
+  bare/hooks/post-checkout"""
 PLANTED = _NAMES.split()
 
 
@@ -38,6 +42,7 @@ def full(grounds: Grounds) -> Sandbox:
 
 def planting(then: str = "") -> str:
     lines = [f"mkdir -p {os.path.dirname(name) or '.'} && echo planted > {name}" for name in PLANTED]
+    lines += ["mkdir -p bare/objects bare/refs && echo 'ref: refs/heads/main' > bare/HEAD"]
     return "\n".join(f"({line}) 2>/dev/null" for line in lines) + f"\ntouch source/begun; {then}"
 
 
@@ -86,9 +91,15 @@ contained(sandbox, sys.argv[3], base / "work")
 
 def killed(grounds: Grounds, command: str) -> None:
     """A swecli that is killed in the middle of a contained command."""
+    kill_when(grounds, command, (grounds.work / "source" / "begun").exists)
+
+
+def kill_when(grounds: Grounds, command: str, holds: Callable[[], bool], times: int = 1) -> None:
+    """A swecli that is killed in the middle of a contained command, once a condition held so many times."""
     root = Path(__file__).parents[3]
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(root), str(grounds.base), command], cwd=grounds.base)
-    wait_until((grounds.work / "source" / "begun").exists)
+    for _ in range(times):
+        wait_until(holds)
     process.kill()
     process.wait()
 
@@ -111,6 +122,62 @@ def test_the_next_start_undoes_what_a_killed_swecli_left_and_names_it(grounds: G
     sandbox.settle()
     assert not sandbox.settled, "once"
     sandbox.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_kill_at_any_moment_leaves_nothing_behind_the_next_start(grounds: Grounds, seed: int) -> None:
+    """The command plants and removes its files again and again, beside a job that lives on; swecli is killed once some
+    files have been there."""
+    sandbox, chance = full(grounds), random.Random(seed)
+    looks = chance.randrange(1, 40)
+    kill_when(
+        grounds, f"sleep 300 & while true; do {planting()}\n rm -rf sub lib; done", lambda: bool(left(grounds)), looks
+    )
+    assert sandbox.has_leftovers()
+    wait_until(lambda: bool(sandbox.settle() or not sandbox.has_leftovers()))
+    assert not left(grounds)
+    own = {".git", ".swecli", ".env", "source", "nested", "sub", "lib", "a", "app", "bare"}
+    wait_until(lambda: sandbox.tidy() is None and {path.name for path in grounds.work.iterdir()} <= own)
+    sandbox.settled = ()
+    sandbox.settle()
+    assert not sandbox.settled, "once"
+    sandbox.close()
+
+
+def test_signs_of_life_do_not_wait_for_a_long_look(tmp_path: Path) -> None:
+    looking, go_on = threading.Event(), threading.Event()
+
+    class Slow(Surveyor):
+        def steering(self) -> Mapping[str, bytes | None]:
+            looking.set()
+            go_on.wait(PATIENCE)
+            return super().steering()
+
+    work = Path(os.path.realpath(tmp_path)) / "work"
+    work.mkdir()
+    guard = Guard(tmp_path / "state", Slow((str(work),), ""))
+    guard.begin({}, ())
+    assert looking.wait(PATIENCE)
+    (path,) = (tmp_path / "state").glob("running-*.json")
+    os.utime(path, (1, 1))
+    wait_until(lambda: path.stat().st_mtime > 1)
+    go_on.set()
+    guard.end()
+
+
+def test_a_process_with_the_number_of_the_killed_one_settles_too(tmp_path: Path) -> None:
+    work = Path(os.path.realpath(tmp_path)) / "work"
+    work.mkdir()
+    guard = Guard(tmp_path / "state", Surveyor((str(work),), ""))
+    guard.begin({}, ())
+    assert guard._over is not None
+    guard._over.set()
+    assert guard._journal is not None
+    assert guard._journal._lock is not None
+    os.close(guard._journal._lock)  # as the end of a killed process does
+    (work / "sub").mkdir()
+    (work / "sub" / ".npmrc").write_text("x")
+    assert Guard(tmp_path / "state", Surveyor((str(work),), "")).settle() == (str(work / "sub" / ".npmrc"),)
 
 
 def settled_later(work: Path, folder: Path, seconds: float) -> tuple[str, ...]:
