@@ -42,7 +42,7 @@ from swecli.tui.terminal import TerminalStatus
 
 if TYPE_CHECKING:
     from swecli.core.context_management.forecast import Forecast
-    from swecli.core.engine.hooks import EndReason
+    from swecli.core.engine.companion import EndReason
     from swecli.core.engine.message_weight import WeighedMention, Weight
     from swecli.core.engine.session import Session
     from swecli.core.engine.session_view import SessionView

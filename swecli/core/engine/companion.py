@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from msgspec import Struct
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.engine.model_call import Call
 from swecli.core.protocol.events import Event, TurnOutcome
+
+EndReason = Literal["clear", "resume", "prompt_input_exit", "other"]
+"""Why a session ends: a new one replaces it, an earlier one is resumed in its place, the user leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,10 @@ class Companion:
     An interrupt cancels whatever runs. An exception other than ``TurnStopped`` is a defect, which ends the turn.
     """
 
+    def start(self, *, resumed: bool) -> None:
+        """The session begins, or continues one with history; its model is not measured yet. May record events and
+        begin tasks of its own."""
+
     def watch(self, event: Event) -> None:
         """An event of the session was recorded. Quick; records none itself."""
 
@@ -63,21 +71,30 @@ class Companion:
     async def end_turn(self, end: TurnStopped) -> None:
         """The turn is about to end, other than by an interrupt or a defect. Raises nothing."""
 
+    async def close(self, reason: EndReason) -> None:
+        """The session ends, after its turn and its subagents. Leaves no task and no process."""
+
 
 class Companions:
-    """The companions of a session in their order, which is the same at every moment."""
+    """The companions of a session in their order, which is the same at every moment; they close in reverse."""
 
     def __init__(self, companions: Sequence[Companion]) -> None:
         def at(moment: str) -> Sequence[Companion]:
             default = getattr(Companion, moment)
             return tuple(companion for companion in companions if getattr(type(companion), moment) is not default)
 
+        self._start = at("start")
         self.watching = tuple(companion.watch for companion in at("watch"))
         self._joined = at("joined")
         self._before_request = at("before_request")
         self._check_request = at("check_request")
         self._after_step = at("after_step")
         self._end_turn = at("end_turn")
+        self._close = at("close")[::-1]
+
+    def start(self, *, resumed: bool) -> None:
+        for companion in self._start:
+            companion.start(resumed=resumed)
 
     async def joined(self, message: Joined) -> None:
         for companion in self._joined:
@@ -98,3 +115,7 @@ class Companions:
     async def end_turn(self, end: TurnStopped) -> None:
         for companion in self._end_turn:
             await companion.end_turn(end)
+
+    async def close(self, reason: EndReason) -> None:
+        for companion in self._close:
+            await companion.close(reason)

@@ -20,6 +20,7 @@ from swecli.core.context_management.compaction.options import (
     CompactionOptions,
     CompactResult,
 )
+from swecli.core.engine.companion import EndReason
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.protocol.blocks import TextBlock
@@ -44,8 +45,6 @@ END_SECONDS = 2.0
 IDLE_SECONDS = 60.0
 """Seconds without a message after a turn until the Notification hooks report that swecli is waiting."""
 
-EndReason = Literal["clear", "resume", "prompt_input_exit", "other"]
-"""Why a session ends: a new one replaces it, an earlier one is resumed in its place, the user leaves."""
 StartSource = Literal["startup", "resume", "compact"]
 
 

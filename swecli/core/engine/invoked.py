@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from swecli.core.context_management.prompts import harmless
+from swecli.core.engine.companion import Companion, Joined
 from swecli.core.engine.consent import REJECTED
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
@@ -129,7 +130,7 @@ class Invoking:
         return harmless("" if output == "(no output)" else output) + status
 
 
-class ExtensionNews:
+class ExtensionNews(Companion):
     """Checks the files for changes between turns and reports them to the model and the user, who hears of them from the
     session, not from its subagents (``inner``)."""
 
@@ -143,8 +144,8 @@ class ExtensionNews:
         self._recorder = recorder
         self._tell_model = tell_model
 
-    async def look(self) -> None:
-        if self._files is None or self._seen is None:
+    async def joined(self, message: Joined) -> None:
+        if not message.first or self._files is None or self._seen is None:
             return
         change, self._seen = await asyncio.to_thread(self._files.news, self._seen)
         if change is None:

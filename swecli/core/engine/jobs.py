@@ -91,7 +91,8 @@ class JobWatch(Companion):
         except JobsError as error:
             self._recorder.emit(Notice(str(error), "warning", "jobs"))
 
-    async def close(self) -> None:
+    async def end(self) -> None:
+        """End all jobs. Apart from the companions' close, because it happens even if that is cut off."""
         await self.jobs.close()
         await asyncio.gather(*self._stopping)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from msgspec import Struct
 
 from swecli.core.context_management.prompts import harmless
+from swecli.core.engine.companion import Companion, EndReason, Joined, Step
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
@@ -93,7 +94,7 @@ class ShownBullet(Struct, frozen=True):
     stale: str = ""
 
 
-class SessionPlaybook:
+class SessionPlaybook(Companion):
     """The playbook of one session. Inactive in a subagent and if the services have none."""
 
     def __init__(self, services: Services, recorder: Recorder, ask: Ask, *, inner: bool) -> None:
@@ -126,14 +127,12 @@ class SessionPlaybook:
         """Whether the user disabled it for this session."""
         self.learned: list[Bullet] = []
         """Bullets learned in this session, in their original form, newest last."""
-        if self._open is not None:
-            recorder.watchers.append(self._observe)
 
     @property
     def exists(self) -> bool:
         return self._open is not None
 
-    def _observe(self, event: Event) -> None:
+    def watch(self, event: Event) -> None:
         """Process an event. The start of a turn or item is buffered until the next event, so that no request waits for
         its lessons."""
         body = event.body
@@ -174,7 +173,16 @@ class SessionPlaybook:
 
     # --- passing bullets to the model ---
 
-    async def begin_turn(self, said: str) -> None:
+    async def joined(self, message: Joined) -> None:
+        if message.first:
+            await self._begin_turn(message.text)
+        else:
+            await self._tell(message.text)
+
+    async def after_step(self, step: Step) -> None:
+        await self._settle()
+
+    async def _begin_turn(self, said: str) -> None:
         """Settle the events since the last turn, and pass the model the bullets that apply to this message."""
         if not await self._ready():
             return
@@ -182,13 +190,13 @@ class SessionPlaybook:
         if self._loaded.trials.open:
             self._counts += self._loaded.trials.end_turn()
         if self._evidence:
-            await self.settle()
+            await self._settle()
         if self._counts:
             await self._keep_counts()
         if self._loaded.usable:
-            await self.tell(said)
+            await self._tell(said)
 
-    async def tell(self, said: str) -> None:
+    async def _tell(self, said: str) -> None:
         """Append the bullets that apply to a user message behind it."""
         books, loaded = self._books, self._loaded
         if books is None or loaded is None or self.paused or not loaded.usable:
@@ -289,7 +297,7 @@ class SessionPlaybook:
 
     # --- learning ---
 
-    async def settle(self) -> None:
+    async def _settle(self) -> None:
         """Learn from the evidence since the last call."""
         self._take_in()
         books, loaded = self._books, self._loaded
@@ -358,7 +366,7 @@ class SessionPlaybook:
             if mine:
                 await self._change(file, lambda there, mine=mine: count(there, mine, books.clock()))
 
-    async def close(self) -> None:
+    async def close(self, reason: EndReason) -> None:
         """Store pending changes. Never raises disk errors. Only an unattended session, which is never idle, asks for a
         reflection now: a user who leaves doesn't wait for a model."""
         self._wait(idle=False)
@@ -370,7 +378,7 @@ class SessionPlaybook:
             return
         self._take_in()
         self._counts += self._loaded.trials.end_turn()
-        await self.settle()
+        await self._settle()
         await self._keep_counts()
         if self._reflecting is not None and not attended:
             await self._reflecting

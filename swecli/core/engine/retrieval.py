@@ -11,15 +11,15 @@ from msgspec.structs import replace
 from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.counter import texts_of
 from swecli.core.context_management.prompts import LEAN_WINDOW, POINTERS, read_prompt
+from swecli.core.engine.companion import Companion, EndReason, Joined
 from swecli.core.engine.files import Passage, attach_passages
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Connection, Services
 from swecli.core.engine.tool_calls import Scheduler
-from swecli.core.llm.types import ModelInfo
 from swecli.core.permissions.rules import read_rules
 from swecli.core.protocol.events import ContextRetrieved
-from swecli.core.retrieval.project import FIRST_WAIT, UNATTENDED_WAIT
+from swecli.core.retrieval.project import FIRST_WAIT, UNATTENDED_WAIT, ProjectIndex
 
 if TYPE_CHECKING:
     from swecli.core.retrieval.named import Named
@@ -42,27 +42,37 @@ _SHOWN: Final = 3
 """Most names in the line for the user."""
 
 
-class PromptRetrieval:
-    """Retrieval for the messages of one session; inactive without an index."""
+class PromptRetrieval(Companion):
+    """Retrieval for the messages of one session."""
 
     def __init__(
         self,
+        project: ProjectIndex,
         services: Services,
         recorder: Recorder,
         scheduler: Scheduler,
+        connection: Connection,
         ask: Callable[[str, str], Awaitable[str | None]],
     ) -> None:
         """``ask`` sends a system prompt and a question to the small model; it returns None after a failure."""
+        self._project = project
+        self._connection = connection
         self._ask = ask
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
 
-    async def add(self, text: str, model: ModelInfo) -> None:
+    def start(self, *, resumed: bool) -> None:
+        self._project.begin_soon()
+
+    async def close(self, reason: EndReason) -> None:
+        await self._project.close(finish=self._services.context.unattended)
+
+    async def joined(self, message: Joined) -> None:
         """Add files and pointers for a message as items behind it. Returns when all of them are added."""
-        project = self._services.project
-        window = window_of(model, self._services.context.limits).total
-        if project is None or window <= LEAST_WINDOW or not text.strip():
+        client, project, text = self._connection.client, self._project, message.typed
+        window = window_of(client.info, self._services.context.limits).total if client is not None else 0
+        if window <= LEAST_WINDOW or not text.strip():
             return
         unattended = self._services.context.unattended
         wait = UNATTENDED_WAIT if unattended else FIRST_WAIT

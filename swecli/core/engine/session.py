@@ -16,11 +16,11 @@ from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.command_tools import CommandTools
 from swecli.core.engine.compaction import Compactions
-from swecli.core.engine.companion import Companion, Companions
+from swecli.core.engine.companion import Companion, Companions, EndReason
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.edit_prices import EditPrices
 from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
-from swecli.core.engine.hooks import EndReason, SessionHooks
+from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch, run_shell
@@ -39,7 +39,7 @@ from swecli.core.engine.retrieval import PromptRetrieval
 from swecli.core.engine.rewind import Rewinds
 from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
-from swecli.core.engine.session_memory import SessionMemory
+from swecli.core.engine.session_memory import InstructionNews, SessionMemory
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover
@@ -205,11 +205,7 @@ class Session:
         self._scheduler = Scheduler(self._calls)
         self.command_tools = CommandTools(services, recorder, self._work, self._scheduler)
         self._plans = Plans(services, recorder)
-        self._retrieval = (
-            None if outer else PromptRetrieval(services, recorder, self._scheduler, self.questions.ask_briefly)
-        )
-        self._news = ExtensionNews(services, recorder, self._notes.add, inner=outer is not None)
-        self.memory = SessionMemory(services, recorder, self._notes.add, inner=outer is not None)
+        self.memory = SessionMemory(services, recorder)
         self.files = SessionFiles(services, recorder, self._work)
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
         self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
@@ -221,7 +217,19 @@ class Session:
     def _companions_of(self, services: Services) -> Sequence[Companion]:
         """The companions in their order: features, and around them what belongs to every session."""
         recorder, notes = self._recorder, self._notes
-        features = () if self._outer is not None else (self._plans, self.sentinel, self._spending)
+        news = InstructionNews(services.instruction_files, recorder, notes.add)
+        extensions = ExtensionNews(services, recorder, notes.add, inner=self._outer is not None)
+        features: list[Companion] = [extensions, news]
+        if self._outer is None:
+            features = [self._plans, extensions]
+            if self.playbook.exists:
+                features.append(self.playbook)
+            if services.project is not None:
+                ask = self.questions.ask_briefly
+                features.append(
+                    PromptRetrieval(services.project, services, recorder, self._scheduler, self._connection, ask)
+                )
+            features += [news, self.memory, self.sentinel, self._spending]
         return (
             *features,
             ChangedFiles(recorder, services, notes),
@@ -290,7 +298,7 @@ class Session:
             self._compactions.snapshots.resume()
             if (sent := self._recorder.cache.sent) is not None:
                 self._services.context.resume_cache(sent, self._recorder.ledger)
-        self.memory.start(resumed=resumed)
+        self._companions.start(resumed=resumed)
         self._sandbox.publish()
         if self._services.sandbox_early or self._services.sandbox.has_leftovers():
             self._sandbox.start()
@@ -301,8 +309,6 @@ class Session:
         elif name:
             self._models.start(name)
         self.hooks.start("resume" if resumed else "startup")
-        if self._services.project is not None and self._outer is None:
-            self._services.project.begin_soon()
 
     def _adopt_tools(self) -> None:
         """Offer the model its earlier tools, because they are the beginning of every request."""
@@ -601,14 +607,10 @@ class Session:
             message.text if isinstance(message, Submit | Queued) else "",
             words_of(message) if isinstance(message, Submit | Queued) else (),
             invoking=None if invocation is None else Invoking(self._services, self._recorder, self._scheduler),
-            news=self._news,
             notes=self._notes,
-            memory=self.memory,
-            playbook=self.playbook,
             invocation=invocation,
             mentionables=lambda: self.mentionables,
             agents_settled=self._agents.settled if self._agents is not None else None,
-            retrieval=self._retrieval,
         )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()
@@ -858,17 +860,14 @@ class Session:
         await self._work.stop()
         if self._agents is not None:
             await self._agents.close()
-        await self.memory.keep()
-        await self.hooks.end(reason)
-        await self.playbook.close()  # may wait for the model, which hooks must not
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
+        await self.hooks.end(reason)
+        await self._companions.close(reason)  # may wait for the model, which hooks must not
         await self._models.close()
-        if self._services.project is not None and self._outer is None:
-            await self._services.project.close(finish=self._services.context.unattended)
         await self._sandbox.stop(last=self._outer is None)
 
     async def _end_programs(self) -> None:
-        await self._jobs.close()
+        await self._jobs.end()
         if self._outer is None:
             await asyncio.to_thread(self._services.end_processes)
 

@@ -23,6 +23,7 @@ from swecli.core.context_management.instructions import (
 from swecli.core.context_management.memory_section import MemoryText
 from swecli.core.context_management.prompts import harmless
 from swecli.core.context_management.work_log import notes_lines
+from swecli.core.engine.companion import Companion, EndReason, Step
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import InstructionFiles, MemoryOptions, Services
 from swecli.core.memory.places import NOTES
@@ -41,7 +42,7 @@ MOST_NAMED = 30
 _Stamp = tuple[int, int] | None
 
 
-class InstructionNews:
+class InstructionNews(Companion):
     """Detects changed instruction files before each request. Cheap without changes: it stats a few files."""
 
     def __init__(self, files: InstructionFiles, recorder: Recorder, tell_model: Callable[[str, str], None]) -> None:
@@ -60,14 +61,14 @@ class InstructionNews:
         self._rewrites = 0
         self._watched = self._places()
 
-    def start(self) -> None:
+    def start(self, *, resumed: bool) -> None:
         """Mark the instructions already in a resumed conversation as known."""
         if not self._files.watch:
             return
         self._rewrites = self._recorder.ledger.rewrites
         self._nested.update((name, None) for name in self._visible() - self._present.keys())
 
-    async def look(self) -> None:
+    async def before_request(self) -> None:
         """Report changes to the model and the user."""
         if not self._files.watch:
             return
@@ -260,27 +261,23 @@ def _stamp(path: Path) -> _Stamp:
 # --- notes and scratchpad -----------------------------------------------------------------------------------
 
 
-class SessionMemory:
-    """Memory of one session; a subagent's (``inner``) stores nothing."""
+class SessionMemory(Companion):
+    """The memory in the prompt, and the notes that a session takes."""
 
-    def __init__(
-        self, services: Services, recorder: Recorder, tell_model: Callable[[str, str], None], *, inner: bool
-    ) -> None:
+    def __init__(self, services: Services, recorder: Recorder) -> None:
         self._options = services.memory
         self._context = services.context
         self._cwd = services.workspace.cwd
         self._recorder = recorder
-        self.news = InstructionNews(services.instruction_files, recorder, tell_model)
         self._log = recorder.reductions.work
         self._todos: tuple[Todo, ...] = ()
         self._written: Lines = {}
-        self._inner = inner
-        self._keeps = not inner
+        self._keeps = True
 
     def adopt(self, options: MemoryOptions) -> None:
         """Keep notes according to these options, including on earlier work of this session."""
         self._options = options
-        self._keeps = not self._inner
+        self._keeps = True
 
     def start(self, *, resumed: bool) -> None:
         """Record the memory in the prompt. A resumed session keeps its original one, so that the prompt's bytes stay
@@ -288,15 +285,20 @@ class SessionMemory:
         known, memory = self._recorder.state.memory, self._context.memory
         if resumed:
             self._context.adopt_memory(MemoryText(known.text, known.lean) if known is not None else MemoryText())
-        elif memory.text and self._keeps:
+        elif memory.text:
             self._recorder.emit(MemoryLoaded(memory.text, memory.lean))
-        self.news.start()
         self._log.absorb(self._recorder.ledger)
         self._todos = self._recorder.state.todos
         self._written = self._lines()
 
-    async def keep(self) -> None:
-        """Update the session notes after a step with noteworthy work."""
+    async def after_step(self, step: Step) -> None:
+        await self._keep()
+
+    async def close(self, reason: EndReason) -> None:
+        await self._keep()
+
+    async def _keep(self) -> None:
+        """Update the session notes if there was noteworthy work."""
         if not self._keeps:
             return
         todos = self._recorder.state.todos

@@ -17,7 +17,7 @@ from swecli.core.engine.compaction import FILLING, Compactions, report_cache_mis
 from swecli.core.engine.companion import Companions, Joined, Step, TurnStopped
 from swecli.core.engine.files import attach, words_of
 from swecli.core.engine.hooks import HookBlocked, SessionHooks
-from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked
+from swecli.core.engine.invoked import Invoking, NotInvoked
 from swecli.core.engine.model_call import (
     AnswerCompleted,
     AnswerFailed,
@@ -34,11 +34,8 @@ from swecli.core.engine.model_call import (
 from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.offered_tools import OfferedTools
-from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.retrieval import PromptRetrieval
 from swecli.core.engine.services import Connection, Mentionable, Services
-from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.silent_overflow import hint, is_nearly_full, silent_overflow
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.spending_limits import BUDGET_KIND
@@ -90,14 +87,10 @@ class Turn:
         mentions: Sequence[str] = (),
         *,
         invoking: Invoking | None = None,
-        news: ExtensionNews,
         notes: Notes,
-        memory: SessionMemory,
-        playbook: SessionPlaybook,
         invocation: Invocation | None = None,
         mentionables: Callable[[], Sequence[Mentionable]] = tuple,
         agents_settled: Callable[[], Awaitable[bool]] | None = None,
-        retrieval: PromptRetrieval | None = None,
     ) -> None:
         """``item`` is the message that begins the turn, ``said`` its text; ``mentions`` name the files and
         ``mentionables`` to attach. With an ``invocation``, ``invoking`` makes the message from it first.
@@ -119,13 +112,9 @@ class Turn:
         self._typed = said if invocation is None else invocation.title
         """The user's own words: a command's expanded text comes from the project."""
         self._agents_settled = agents_settled
-        self._retrieval = retrieval
         self._mentions = mentions if invocation is None else invocation.mentions
         self._invoking = invoking
-        self._news = news
         self._notes = notes
-        self._memory = memory
-        self._playbook = playbook
         self._invocation = invocation
         self._mentionables = mentionables
         self._account = StepAccount(services, recorder)
@@ -194,7 +183,6 @@ class Turn:
 
     async def _loop(self) -> TurnStopped:
         self._models.begin_turn()
-        await self._news.look()
         if self._invocation is not None:
             await self._invoke(self._invocation)
         try:
@@ -204,16 +192,12 @@ class Turn:
         await self._models.ready()
         if self._mentions:
             await self._attach(self._mentions)
-        await self._playbook.begin_turn(self._said)
-        if self._retrieval is not None:
-            await self._retrieval.add(self._typed, self._client.info)
         await self._companions.joined(Joined(self._said, self._typed, True))
         while True:
             if self._recorder.state.queue:
                 await self._take_steering()
             self._hooks.tell_model()
             self._check_caps()
-            await self._memory.news.look()
             await self._offered.settle(self._client.info)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             prepared = await self._prepared()
@@ -238,14 +222,12 @@ class Turn:
             message, calls = answered.message, answered.calls
             report_cache_miss(self._services, self._recorder, self._client.info, prepared, message, sent_at)
             await self._run_tools(message, calls)
-            await self._playbook.settle()
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             self._finish_step()
             await self._services.context.monitor.keep_ratios()
-            await self._memory.keep()
+            await self._companions.after_step(Step(calls))
             if self._hooks.stopped:
                 raise TurnStopped("interrupted", f"stopped by a hook: {self._hooks.stopped}", "hook")
-            await self._companions.after_step(Step(calls))
             if (
                 not calls
                 and not await self._continues(message)
@@ -261,11 +243,8 @@ class Turn:
         if steering:
             words = [word for one in steering for word in words_of(one)]
             await self._attach(words)
-            text = "\n".join(one.text for one in steering)
-            await self._playbook.tell(text)
+            text = "\n\n".join(one.text for one in steering)
             await self._companions.joined(Joined(text, text, False))
-            if self._retrieval is not None:
-                await self._retrieval.add("\n\n".join(one.text for one in steering), self._client.info)
 
     async def _attach(self, words: Sequence[str]) -> None:
         await self._offered.arrived(words)

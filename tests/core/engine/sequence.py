@@ -23,6 +23,7 @@ import pytest
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine import session, turn
 from swecli.core.engine.compaction import Compactions
+from swecli.core.engine.companion import Joined
 from swecli.core.engine.consent import Consents, SandboxWatch
 from swecli.core.engine.files import ChangedFiles, SessionFiles
 from swecli.core.engine.hooks import SessionHooks
@@ -74,16 +75,12 @@ def _keeps(memory: SessionMemory) -> bool:
     return memory._keeps  # pyright: ignore[reportPrivateUsage]
 
 
-def _has_index(retrieval: PromptRetrieval, *_arguments: object) -> bool:
-    return retrieval._services.project is not None  # pyright: ignore[reportPrivateUsage]
-
-
 def _is_limited(gate: SpendingGate, *_arguments: object) -> bool:
     return gate._watches  # pyright: ignore[reportPrivateUsage]
 
 
-def _has_files(news: ExtensionNews) -> bool:
-    return news._files is not None  # pyright: ignore[reportPrivateUsage]
+def _has_news(news: ExtensionNews, message: Joined) -> bool:
+    return message.first and news._files is not None  # pyright: ignore[reportPrivateUsage]
 
 
 def _has_playbook(playbook: SessionPlaybook, *_arguments: object) -> bool:
@@ -116,28 +113,28 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("playbook: close", SessionPlaybook, "close", _has_playbook),
     ("models: close", ModelChoice, "close", _always),
     ("sandbox: stop", SandboxWatch, "stop", _always),
-    ("jobs: close", JobWatch, "close", _always),
+    ("jobs: close", JobWatch, "end", _always),
     ("files: close", SessionFiles, "close", _always),
     ("snapshots: close", SessionSnapshots, "close", _always),
     ("connection: close", Connection, "close", _always),
     ("recorder: close", Recorder, "close", _always),
     # the beginning of a turn, and steering
     ("models: begin the turn", ModelChoice, "begin_turn", _always),
-    ("extension news: look", ExtensionNews, "look", _has_files),
+    ("extension news: look", ExtensionNews, "joined", _has_news),
     ("models: lend", ModelChoice, "lend", _always),
     ("command: expand", Invoking, "send", _always),
     ("hooks: begin the turn", SessionHooks, "begin_turn", _has_hooks),
     ("hooks: screen the message", SessionHooks, "submit", _has_hooks),
     ("models: ready", ModelChoice, "ready", _always),
     ("tools: wait for mentions", OfferedTools, "arrived", _any),
-    ("playbook: begin the turn", SessionPlaybook, "begin_turn", _has_playbook),
-    ("playbook: tell", SessionPlaybook, "tell", _has_playbook),
-    ("retrieval: add", PromptRetrieval, "add", _has_index),
+    ("playbook: begin the turn", SessionPlaybook, "_begin_turn", _has_playbook),
+    ("playbook: tell", SessionPlaybook, "_tell", _has_playbook),
+    ("retrieval: add", PromptRetrieval, "joined", _always),
     ("repeats: the user spoke", RepeatGuard, "joined", lambda _guard, message: not message.first),
     # each step
     ("hooks: add texts", SessionHooks, "tell_model", _told),
     ("caps: check", turn, "cap_reached", _always),
-    ("instructions: look", InstructionNews, "look", _always),
+    ("instructions: look", InstructionNews, "before_request", _always),
     ("tools: settle", OfferedTools, "settle", _always),
     ("context: settle", ContextManager, "settle", _always),
     ("changed files: check", ChangedFiles, "before_request", _always),
@@ -157,9 +154,9 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("cache: report a miss", turn, "report_cache_miss", _always),
     ("tools: called", OfferedTools, "called", _always),
     ("calls: run", Scheduler, "run", lambda _scheduler, calls: bool(calls)),
-    ("playbook: settle", SessionPlaybook, "settle", _has_playbook),
+    ("playbook: settle", SessionPlaybook, "_settle", _has_playbook),
     ("account: end", StepAccount, "end", _always),
-    ("memory: keep", SessionMemory, "keep", _keeps),
+    ("memory: keep", SessionMemory, "_keep", _keeps),
     ("repeats: check", RepeatGuard, "after_step", _always),
     ("subagents: settled", Subagents, "settled", _always),
     ("hooks: stop", SessionHooks, "stop", _has_hooks),

@@ -126,6 +126,25 @@ async def test_one_that_hangs_is_interrupted(
     assert not left
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
+async def test_at_the_close_it_keeps_no_process_from_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: bool
+) -> None:
+    companion = faulty_at("close", hangs=hangs)
+    async with with_companion(monkeypatch, companion, tmp_path) as b:
+        await b.say("begin a job")
+        companion.bad = True
+        closing = asyncio.create_task(b.session.close())
+        if hangs:
+            await until(lambda: companion.hanging)
+            closing.cancel()
+        with pytest.raises(asyncio.CancelledError if hangs else Fault):
+            await closing
+        check_closed(b, 1)
+        assert not running_with(SECONDS)
+
+
 async def test_a_moment_that_none_of_them_has_calls_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     async def before_request(self: Companion) -> None:
         raise AssertionError

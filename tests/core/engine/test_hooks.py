@@ -13,7 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult
-from swecli.core.engine.hooks import CONTINUATIONS, EndReason
+from swecli.core.engine.companion import EndReason
+from swecli.core.engine.hooks import CONTINUATIONS
 from swecli.core.hooks.hook import Hook, HookEvent, workspace_scripts
 from swecli.core.hooks.runner import HookPlace, Hooks
 from swecli.core.llm.scripted import ScriptedModel, parse_script
