@@ -454,8 +454,7 @@ def _prompt_texts(
     return PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",
-        instructions=instructions.render_project(),
-        user_instructions=instructions.render_own(),
+        files=instructions,
         memory=remembered(options, startup),
         headless=is_unattended(options),
         playbook=playbook,

@@ -13,6 +13,7 @@ from swecli.core.context_management.budget import (
     COMPACT_ADVICE,
     Limits,
     gate_reason,
+    window_of,
 )
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, SentPrompt, WatchedRequest, prefix_of
 from swecli.core.context_management.calibration import Doubt
@@ -31,6 +32,7 @@ from swecli.core.context_management.prompt import (
     SystemPrompt,
     build_request,
     fit_output,
+    room_for_instructions,
 )
 from swecli.core.context_management.thoughts import chain, dead_in, root_of
 from swecli.core.llm.types import Announcement, AnswerFormat, ModelInfo, ModelRequest, ToolSchema, WebSearch
@@ -165,6 +167,16 @@ class ContextManager:
     def component_names(self, info: ModelInfo) -> Mapping[str, str]:
         """The component of each text of the system prompt."""
         return self._prompt.prompt(info).components
+
+    def cut_instructions(self, info: ModelInfo) -> tuple[str, ...]:
+        """A sentence about each instruction file that is not whole in this model's prompt."""
+        return self._prompt.cut_instructions(info)
+
+    @property
+    def room_for_instructions(self) -> int | None:
+        """Most tokens of instructions at once for the model measured last; None before the first measure."""
+        info = self.measured_for
+        return None if info is None else room_for_instructions(window_of(info, self.limits))
 
     def tool_tokens(self, tools: Iterable[ToolSchema], info: ModelInfo) -> int:
         """Estimated tokens of tool descriptions in this model's units."""

@@ -37,6 +37,8 @@ class FileHead(Struct, frozen=True):
     size: int
     whole: bool
     digest: str
+    above: int = 0
+    """Lines of the file before ``text``."""
 
 
 class OutsideError(OSError):
@@ -97,7 +99,13 @@ MOST_RULE_BYTES_AT_ONCE = 16 * 1024
 LONG_TOKENS = 4_000
 """A file of more tokens is reported to the user with its cost."""
 
-_CUT_NOTE = "(The file continues; read it with `read_file` when you need the rest.)"
+SHARE = 0.35
+"""Most of the effective window for all instructions in the prompt; what is more is cut at a heading."""
+ESTIMATED = 0.8
+"""Share of that room for estimated tokens, because a model's tokenizer may count a quarter more. The ratio learned in
+a session is not used: the prompt keeps its bytes."""
+LEAST_CUT = 40
+"""Tokens that each file keeps at least, so that the model knows what it is about."""
 
 
 class InstructionFile(Struct, frozen=True):
@@ -118,6 +126,13 @@ class InstructionFile(Struct, frozen=True):
     """The name of the file that imports it."""
     scope: str = ""
     """The globs of the files to which it applies; empty: to the folder that it is in."""
+    above: int = 0
+    """Lines of the file before ``text``."""
+
+    @property
+    def continues(self) -> int:
+        """The line at which the file goes on after ``text``."""
+        return self.above + self.text.count("\n") + 1
 
 
 class Instructions(Struct, frozen=True):
@@ -150,6 +165,27 @@ class Instructions(Struct, frozen=True):
         offer = [_offer(self.rules)] if any(rule.when == "described" for rule in self.rules) else []
         return "\n\n".join([*heading, *_tagged(files, "instructions"), *warning, *_tagged(quoted, "quoted"), *offer])
 
+    def within(self, tokens: int, counter: CountsTokens | None = None) -> Instructions:
+        """The same files, the longest ones cut so that together they have at most about so many tokens. ``notices`` of
+        the result name the files cut here."""
+        counter = counter or PieceEstimator()
+        if sum(file.tokens for file in self.files) <= tokens:
+            return replace(self, notices=())
+        most = _share_of_each([file.tokens for file in self.files], tokens)
+        files: list[InstructionFile] = []
+        notices: list[str] = []
+        for file in self.files:
+            if file.tokens > most:
+                text = _beginning(file.text, most, counter)
+                cut = replace(file, text=text, tokens=counter.count(text), whole=False)
+                notices.append(
+                    f"{file.name} has {file.tokens:,} tokens, too many for this model's window. Its first "
+                    f"{cut.tokens:,} are in the prompt; the model can read on from line {cut.continues}."
+                )
+                file = cut
+            files.append(file)
+        return replace(self, files=tuple(files), notices=tuple(notices))
+
     @property
     def digest(self) -> str:
         return sha256(self.render().encode("utf-8", "replace")).hexdigest()
@@ -165,13 +201,14 @@ def _offer(rules: Iterable[RuleFile]) -> str:
 
 def _tagged(files: Iterable[InstructionFile], tag: str) -> Iterator[str]:
     for file in files:
-        note = "" if file.whole else f"\n{_CUT_NOTE}"
+        name = _one_line(file.name)
+        note = "" if file.whole else f"\n(The file continues: read {name} from line {file.continues} when you need it.)"
         importer = f' imported-by="{_one_line(file.importer)}"' if file.importer else ""
         text = file.text.strip()
         if file.quoted:  # untrusted: it must not be able to end its frame
             text = framed(text)
         scope = f' applies-to="{_one_line(file.scope)}"' if file.scope else ""
-        yield f'<{tag} path="{_one_line(file.name)}"{importer}{scope}>\n{text}{note}\n</{tag}>'
+        yield f'<{tag} path="{name}"{importer}{scope}>\n{text}{note}\n</{tag}>'
 
 
 def _one_line(name: str) -> str:
@@ -349,7 +386,7 @@ class _Reader:
                 if rule.when == "always":
                     self.rule_bytes -= _bytes(text)
                     if text.strip():
-                        self._add(path, replace(head, text=text), within, ())
+                        self._add(path, _without_front(head, text), within, ())
                 elif rule.when != "described" or self._trusts(path, head.digest, within):
                     self._keep(rule, text)
         if left_out:
@@ -396,7 +433,7 @@ class _Reader:
                 self.rules.append(rule)
                 return
             self.rule_bytes -= _bytes(text)
-            self._add(rule.path, replace(head, text=text), self._root, (), ", ".join(rule.globs))
+            self._add(rule.path, _without_front(head, text), self._root, (), ", ".join(rule.globs))
 
     def _trusts(self, path: Path, digest: str, within: Path | None) -> bool:
         return self._approved is None or within is None or self._approved(path, digest)
@@ -427,6 +464,7 @@ class _Reader:
                 own,
                 self._name(chain[-1], within) if chain else "",
                 scope,
+                head.above,
             )
         )
         self.notices.extend(_cost(name, head, tokens))
@@ -470,6 +508,44 @@ class _Reader:
                     self._add(target, head, within, chain)
         if trouble and (target.suffix in _PROSE or target.is_file()):
             self.notices.append(f"{name} imports @{word}, which was not read: {trouble}.")
+
+
+def _without_front(head: FileHead, text: str) -> FileHead:
+    """The head of a rule file without its front matter."""
+    return replace(head, text=text, above=head.text.count("\n") - text.count("\n") if head.text.endswith(text) else 0)
+
+
+def _share_of_each(sizes: Sequence[int], tokens: int) -> int:
+    """The most that each may have so that all together have ``tokens``; smaller ones leave their rest to the others."""
+    left, most = tokens, 0
+    for number, size in enumerate(sorted(sizes)):
+        most = left // (len(sizes) - number)
+        if size > most:
+            break
+        left -= size
+    return max(LEAST_CUT, most)
+
+
+_FENCE = lazy_pattern(r" {0,3}(?:```|~~~)")
+
+
+def _beginning(text: str, tokens: int, counter: CountsTokens) -> str:
+    """The beginning of a Markdown text of at most ``tokens``: up to a heading if one is in its second half, else up to
+    the end of a line."""
+    lines = text.splitlines(keepends=True)
+    size, end, heading, fenced = 0, 0, 0, False
+    for number, line in enumerate(lines):
+        if not fenced and number and line.startswith("#"):
+            heading = number
+        if _FENCE.match(line):
+            fenced = not fenced
+        size += counter.count(line)
+        if size > tokens:
+            break
+        end = number + 1
+    if not end:  # one long line
+        return lines[0][: max(1, len(lines[0]) * tokens // max(1, counter.count(lines[0])))]
+    return "".join(lines[: heading if end / 2 <= heading <= end else end])
 
 
 def _bytes(text: str) -> int:

@@ -9,7 +9,8 @@ from itertools import zip_longest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.core.context_management.budget import Limits, clamp_output, window_of
+from swecli.core.context_management.budget import Limits, Window, clamp_output, window_of
+from swecli.core.context_management.instructions import ESTIMATED, SHARE, Instructions
 from swecli.core.context_management.memory_section import MemoryText
 from swecli.core.context_management.prompts import LEAN_WINDOW, system_prompt
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
@@ -84,6 +85,8 @@ class PromptTexts(Struct, frozen=True):
     """Instructions of the project."""
     user_instructions: str = ""
     """The user's own instructions for all projects."""
+    files: Instructions | None = None
+    """The files of both; as much of them as the window has room for replaces the two texts."""
     memory: MemoryText = MemoryText()
     """Memories of earlier sessions."""
     headless: bool = False
@@ -113,7 +116,9 @@ class SystemPrompt:
         self.memory = texts.memory
         """Constant after the first request."""
         self.limits = limits
-        self._prompts: dict[tuple[str, str], Prompt] = {}
+        self._prompts: dict[tuple[str, str, str, str], Prompt] = {}
+        self._fitted: tuple[int, Instructions | None] = (-1, None)
+        """The instruction files for a room in tokens."""
 
     def adopt_tools(self, tools: Sequence[ToolSchema], lean_tools: Sequence[ToolSchema]) -> None:
         """Replace the initial tools. Only before the first request."""
@@ -127,23 +132,44 @@ class SystemPrompt:
         return tuple(sorted((*self._tools, *special), key=lambda tool: tool.name)) if special else self._tools
 
     def prompt(self, info: ModelInfo) -> Prompt:
-        """Built once per model, and again only if its window turns out to be of another class."""
-        texts = self._texts
-        base = texts.base if texts.base is not None else system_prompt(window_of(info, self.limits).total)
-        is_lean = window_of(info, self.limits).total <= LEAN_WINDOW
-        prompt = self._prompts.get((info.ref, base))
+        """Built once per model, and again only if its window turns out to be another one."""
+        texts, window = self._texts, window_of(info, self.limits)
+        own, project = texts.user_instructions, texts.instructions
+        if (files := self._files(info)) is not None:
+            own, project = files.render_own(), files.render_project()
+        base = texts.base if texts.base is not None else system_prompt(window.total)
+        is_lean = window.total <= LEAN_WINDOW
+        key = (info.ref, base, own, project)
+        prompt = self._prompts.get(key)
         if prompt is None:
             sections = [
                 PromptSection(BASE, base),
                 PromptSection("appended", texts.append),
-                PromptSection(USER_INSTRUCTIONS, texts.user_instructions),
-                PromptSection(PROJECT_INSTRUCTIONS, texts.instructions),
+                PromptSection(USER_INSTRUCTIONS, own),
+                PromptSection(PROJECT_INSTRUCTIONS, project),
                 PromptSection(MEMORY, self.memory.lean if is_lean else self.memory.text),
                 PromptSection(PLAYBOOK, texts.playbook),
-                PromptSection(SKILLS, texts.skills(window_of(info, self.limits).total)),
+                PromptSection(SKILLS, texts.skills(window.total)),
             ]
-            prompt = self._prompts[info.ref, base] = build_prompt(sections)
+            prompt = self._prompts[key] = build_prompt(sections)
         return prompt
+
+    def _files(self, info: ModelInfo) -> Instructions | None:
+        """The instruction files as far as the window has room for them."""
+        room = room_for_instructions(window_of(info, self.limits))
+        if self._texts.files is not None and self._fitted[0] != room:
+            self._fitted = (room, self._texts.files.within(room))
+        return self._fitted[1]
+
+    def cut_instructions(self, info: ModelInfo) -> tuple[str, ...]:
+        """A sentence for the user about each instruction file that is not whole in this model's prompt."""
+        files = self._files(info)
+        return () if files is None else files.notices
+
+
+def room_for_instructions(window: Window) -> int:
+    """Most estimated tokens of instructions in the prompt."""
+    return max(0, int(SHARE * ESTIMATED * window.effective))
 
 
 def environment_note(*, today: date, cwd: str, platform: str, shell: str, git: bool) -> str:

@@ -218,6 +218,9 @@ class Compactions:
             budget = replace(budget, source="estimated")
         self._recorder.emit(ContextMeasured(budget))
         self.in_doubt = self._limits.check(budget, client.info.ref, exact=self._services.context.monitor.exact)
+        for text in self._services.context.cut_instructions(client.info):
+            about = f"{text.partition(' ')[0]} cut: {client.info.ref}"
+            self._recorder.tell_once(Notice(text, "warning", "instructions", about=about))
 
     async def count_in_doubt(self, client: ModelClient) -> None:
         """Count exactly if the newest measure shows a problem based only on estimates."""

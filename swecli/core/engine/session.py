@@ -217,7 +217,8 @@ class Session:
     def _companions_of(self, services: Services) -> Sequence[Companion]:
         """The companions in their order: features, and around them what belongs to every session."""
         recorder, notes = self._recorder, self._notes
-        news = InstructionNews(services.instruction_files, recorder, notes.add)
+        context = services.context
+        news = InstructionNews(services.instruction_files, recorder, notes.add, lambda: context.room_for_instructions)
         extensions = ExtensionNews(services, recorder, notes.add, inner=self._outer is not None)
         features: list[Companion] = [extensions, news]
         if self._outer is None:

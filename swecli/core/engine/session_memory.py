@@ -45,8 +45,16 @@ _Stamp = tuple[int, int] | None
 class InstructionNews(Companion):
     """Detects changed instruction files before each request. Cheap without changes: it stats a few files."""
 
-    def __init__(self, files: InstructionFiles, recorder: Recorder, tell_model: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        files: InstructionFiles,
+        recorder: Recorder,
+        tell_model: Callable[[str, str], None],
+        room: Callable[[], int | None],
+    ) -> None:
+        """``room`` is the most tokens of instructions to say at once; None: any number."""
         self._files = files
+        self._room = room
         self._recorder = recorder
         self._tell_model = tell_model
         self._present = {file.name: file for file in files.loaded.files}
@@ -121,7 +129,7 @@ class InstructionNews(Companion):
         if changed:
             texts.append(
                 f"{names} changed on disk while this conversation runs. From now on this holds in place of what you "
-                f"were told of it.\n\n{_told(changed)}"
+                f"were told of it.\n\n{self._told(changed)}"
             )
         if gone:
             texts.append(f"{', '.join(gone)} was removed; its instructions no longer apply.")
@@ -218,7 +226,15 @@ class InstructionNews(Companion):
         else:
             folder = applies_below(files[0].name)
             title, where = f"Instructions of {folder}", f"work in {folder}"
-        self._tell_model(f"{title}: {names}", f"For {where} these instructions also apply.\n\n{_told(files)}")
+        self._tell_model(f"{title}: {names}", f"For {where} these instructions also apply.\n\n{self._told(files)}")
+
+    def _told(self, files: Sequence[InstructionFile]) -> str:
+        found, room = Instructions(tuple(files)), self._room()
+        if room is not None:
+            found = found.within(room)
+            for text in found.notices:
+                self._recorder.emit(Notice(text, "warning", "instructions"))
+        return harmless(found.render())
 
     # --- files no longer in the context -----------------------------------------------------------------------
 
@@ -240,10 +256,6 @@ class InstructionNews(Companion):
                 texts = (part.text for part in entry.parts if isinstance(part, TextPart))
                 found.update(name for text in texts for name in _TOLD.findall(text))
         return found
-
-
-def _told(files: Sequence[InstructionFile]) -> str:
-    return harmless(Instructions(tuple(files)).render())
 
 
 def _stamps(paths: Iterable[Path]) -> dict[Path, _Stamp]:

@@ -107,11 +107,57 @@ def test_a_long_file_is_named_with_its_cost_and_a_huge_one_is_cut_at_a_line(proj
     assert found.files[0].text.endswith("one rule of many\n")
     assert f"{line:,} bytes" in found.notices[0]
     assert f"{found.files[0].tokens:,} tokens" in found.notices[0]
-    assert "read it with `read_file`" in found.render()
+    assert "from line" in found.render()
     path.write_text("word " * (LONG_TOKENS + 500))
     found = load_instructions(project)
     assert found.files[0].whole
     assert "tokens in each request" in found.notices[0]
+
+
+RULES = "One rule of many.\n" * 30
+CHAPTERS = "".join(f"# Chapter {number}\n{RULES}\n" for number in range(20))
+
+
+def test_what_is_too_much_for_the_window_is_cut_at_a_heading(project: Path) -> None:
+    (project / "AGENTS.md").write_text(CHAPTERS)
+    (project / "src" / "AGENTS.md").write_text("Use tabs in src.")
+    found = load_instructions(project / "src")
+    whole = sum(file.tokens for file in found.files)
+    cut = found.within(whole // 3)
+    assert sum(file.tokens for file in cut.files) <= whole // 3
+    first, second = cut.files
+    assert not first.whole
+    assert CHAPTERS.startswith(first.text)
+    rest = CHAPTERS.splitlines()[first.continues - 1 :]
+    assert rest[0].startswith("# Chapter")
+    assert second == found.files[1]  # a short one stays whole
+    assert f"read AGENTS.md from line {first.continues} " in cut.render()
+    assert len(cut.notices) == 1
+    assert f"line {first.continues}" in cut.notices[0]
+    assert found.within(whole).render() == found.render()
+    assert not found.within(whole).notices
+
+
+def test_a_heading_inside_a_code_block_is_no_place_to_cut(project: Path) -> None:
+    (project / "AGENTS.md").write_text("# Rules\n" + "Say why.\n" * 40 + "```sh\n" + "# make it\nmake\n" * 60 + "```\n")
+    found = load_instructions(project)
+    (file,) = found.within(found.files[0].tokens // 2).files
+    assert not file.whole
+    assert file.text.endswith("make\n") or file.text.endswith("# make it\n")
+    (project / "AGENTS.md").write_text("word " * 4_000)
+    (line,) = load_instructions(project).within(100).files
+    assert 0 < line.tokens <= 105
+    assert line.continues == 1
+
+
+def test_a_rule_file_continues_at_its_own_line(project: Path) -> None:
+    rules = project / ".claude" / "rules"
+    rules.mkdir(parents=True)
+    (rules / "style.md").write_text("---\ndescription: style\nalwaysApply: true\n---\n" + CHAPTERS)
+    found = load_instructions(project)
+    (file,) = found.within(400).files
+    lines = (rules / "style.md").read_text().splitlines()
+    assert lines[file.continues - 1] == CHAPTERS.splitlines()[file.text.count("\n")]
 
 
 def test_the_section_is_the_same_bytes_for_the_same_files(project: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from swecli.core.context_management.budget import Limits, fixed_tokens, much_fixed
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import PieceEstimator
+from swecli.core.context_management.instructions import load_instructions
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.protocol.budget import Budget, Component
 from swecli.core.protocol.events import CompactionCompleted, Event, Notice
@@ -41,6 +42,24 @@ async def test_many_turns(tmp_path: Path, window: int, instructions: int) -> Non
             assert end.outcome == "done", (number, end.reason)
         assert b.bodies(CompactionCompleted)
         assert [body for body in b.bodies(Notice) if "The fixed part of every request takes" in body.text]
+
+
+@pytest.mark.parametrize("window", [8_000, 14_000])
+async def test_long_instructions_leave_room_for_the_conversation(tmp_path: Path, window: int) -> None:
+    (tmp_path / "AGENTS.md").write_text("".join(f"# Part {part}\n{RULE * 40}" for part in range(12)))
+    registry = ToolRegistry(builtin_tools())
+    files = load_instructions(tmp_path)
+    assert sum(file.tokens for file in files.files) > 8_000
+    manager = ContextManager(registry.schemas(), PromptTexts(files=files), lean_tools=lean_schemas(registry))
+    async with bench(script(window, 3 * TURNS), tmp_path, context=manager) as b:
+        for number in range(TURNS):
+            end = await b.say(f"Question {number}: " + "what about this part of the program? " * 20)
+            assert end.outcome == "done", (number, end.reason)
+        part = next(part for part in manager.measure((), b.model.info).components if "instructions" in part.name)
+        assert part.tokens <= 0.35 * b.session.view.budget.effective  # type: ignore[union-attr]
+        told = [body for body in b.bodies(Notice) if "too many for this model's window" in body.text]
+        assert len(told) == 1
+        assert "from line" in b.model.requests[0].system[-1].text
 
 
 async def test_runs_that_each_continue_warn_once_in_all(tmp_path: Path) -> None:
