@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import json
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from difflib import unified_diff
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from swecli.core.engine.hooks import HookBlocked, SessionHooks
+from swecli.core.engine.prepared_call import PreparedCall, Rejected
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.permissions.rules import ReadRules, read_rules
@@ -36,13 +36,8 @@ from swecli.core.protocol.events import (
     SandboxChanged,
     hunk_texts,
 )
-from swecli.core.protocol.messages import ToolCallPart
-from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import (
-    AnyTool,
     Choice,
-    LastPlan,
-    Params,
     Preview,
     ToolContext,
     ToolError,
@@ -53,8 +48,7 @@ from swecli.core.tools.bounding import bound_result
 from swecli.core.tools.edit_file import OutdatedChoice
 
 if TYPE_CHECKING:
-    from swecli.core.engine.model_call import Outdated
-    from swecli.core.hooks.translation import ToolUse
+    pass
 
 
 class AskingOrder:
@@ -206,88 +200,6 @@ class Requests:
 def _settle(future: asyncio.Future[T] | None, value: T) -> None:
     if future is not None and not future.done():
         future.set_result(value)
-
-
-class PreparedCall(Struct, frozen=True):
-    """A validated call. ``part`` is the call as the model wrote it; everything else is as it would run. ``amended``
-    precedes the result and informs the model of the user's changes, or that the user made the call. ``must_ask`` is a
-    hook's reason why the user has to decide, ``told`` a hook's text for the model; all three are empty by default.
-    ``typed``: the user typed the content or question, which is consent unless something else changes it. ``outdated``
-    tells whether a consent has lapsed since."""
-
-    item: str
-    part: ToolCallPart
-    tool: AnyTool
-    params: Params
-    ctx: ToolContext
-    effects: Effects
-    title: str
-    amended: str = ""
-    rules: tuple[Rule, ...] = ()
-    must_ask: str = ""
-    told: str = ""
-    typed: bool = False
-    outdated: Outdated | None = None
-
-    def use(self) -> ToolUse:
-        """The call in the form for hooks."""
-        from swecli.core.hooks.translation import ToolUse
-
-        given = self.params.given()
-        return ToolUse(self.part.call_id, self.tool.name, given, str(self.ctx.cwd), self.effects.writes, self.effects)
-
-    def as_look(self) -> PreparedCall:
-        """The call as one that only reads its files: it may tell the model what they contain."""
-        reads = (*self.effects.reads, *self.effects.writes)
-        return replace(self, effects=replace(self.effects, reads=reads, writes=(), unread=()))
-
-    def with_note(self, text: str) -> str:
-        """Text for the model, preceded by the user's changes to the call."""
-        return f"{self.amended}\n{text}" if self.amended else text
-
-    def with_arguments(self, arguments: Mapping[str, Any], who: str = "The user") -> PreparedCall:
-        """The call with other arguments, changed by ``who``; unchanged if they are equivalent.
-
-        Raises:
-            ToolError: the arguments are not valid.
-        """
-        params = parse_arguments(json.dumps(arguments), self.tool)
-        if params == self.params:
-            return self
-        ctx = replace(self.ctx, choices=())
-        shown = params.given()
-        only = next(iter(shown.values())) if len(shown) == 1 else None
-        text = only if isinstance(only, str) else json.dumps(shown, ensure_ascii=False)
-        return replace(
-            self,
-            params=params,
-            ctx=ctx,
-            typed=False,
-            effects=self.tool.effects(params, ctx),
-            title=self.tool.title(params, ctx),
-            amended=f"[{who} changed this call before it ran. What ran instead of your call: {text}]",
-        )
-
-    def as_now(self) -> PreparedCall:
-        """The call with the places that its paths lead to now; the same call if they are unchanged. A link may have
-        appeared or changed since the call was prepared.
-
-        Raises:
-            ToolError: a path is no longer usable.
-        """
-        ctx = replace(self.ctx, resolved={}, planned=LastPlan())
-        effects = self.tool.effects(self.params, ctx)
-        if (effects.reads, effects.writes) == (self.effects.reads, self.effects.writes):
-            return self
-        return replace(self, ctx=ctx, effects=effects, title=self.tool.title(self.params, ctx))
-
-    def as_proposed(self) -> PreparedCall:
-        """The call without the user's choice among its changes, because the choices no longer exist."""
-        return replace(self, ctx=replace(self.ctx, choices=()), amended="") if self.ctx.choices else self
-
-    def with_choice(self, choice: Choice, note: str) -> PreparedCall:
-        before = f"{self.amended}\n" if self.amended else ""
-        return replace(self, ctx=replace(self.ctx, choices=(*self.ctx.choices, choice)), amended=f"{before}[{note}]")
 
 
 _MOST_SHOWN = 4_000
@@ -498,14 +410,6 @@ class SandboxWatch:
             await asyncio.to_thread(self._sandbox.settle)  # even where nothing will be contained
         await asyncio.to_thread(self._sandbox.check)
         self.publish()
-
-
-class Rejected(Exception):
-    """A call that may not run. The message is for the model, ``detail`` for the screen."""
-
-    def __init__(self, message: str, detail: str) -> None:
-        super().__init__(message)
-        self.detail = detail
 
 
 class Consent(Struct, frozen=True):

@@ -12,10 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.recall import Recall
-from swecli.core.engine.consent import Consent, Consents, PreparedCall, Rejected, Requests, SandboxWatch
+from swecli.core.engine.consent import Consent, Consents, Requests, SandboxWatch
 from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.playbook import SessionPlaybook
+from swecli.core.engine.prepared_call import PreparedCall, Rejected
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results, SeenFiles
 from swecli.core.engine.services import Services
