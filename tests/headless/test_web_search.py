@@ -116,6 +116,10 @@ def test_a_model_whose_provider_caps_only_requests_is_told_once_in_a_turn(tmp_pa
         assert made.run("-c", "-p", "And now?").code == 0
     told = [json.dumps(body["messages"]).count("web searches are used up") for body in server.bodies]
     assert told == [0, 0, 1, 1, 1]
+    note = next(message for message in server.bodies[-1]["messages"] if "are used up" in str(message))
+    assert note["role"] == "system"
+    assert "clear_at" not in note, "a note for a step is gone with the next result"
+    assert "searches are possible again" in json.dumps(server.bodies[-1]["messages"])
     assert all(body["tools"] == server.bodies[0]["tools"] for body in server.bodies)
 
 

@@ -35,8 +35,11 @@ _FORMS: Final[Mapping[str, NoteForm]] = {
     NEW_TOOLS: "stays",
     LOOP: "this turn",
     EMPTY: "this turn",
-    SEARCHES: "this turn",
+    SEARCHES: "stays",
 }
+"""A note for "this turn" is seen in the next step only: the model forgets it with the next message of the user, and
+results of tools count as one (platform.claude.com, preserved-thinking/change-tools-or-instructions). What must hold
+through a turn therefore stays, and its end is said."""
 
 
 def form_of(topic: str) -> NoteForm:
@@ -54,6 +57,7 @@ EMPTY_ANSWER: Final = "Your last answer had neither text nor a call. Make your n
 
 SEARCHES_USED: Final = "This turn's web searches are used up. Search no more; work with what you found."
 """For providers that know no cap for a whole turn."""
+SEARCHES_AGAIN: Final = "A new turn has begun: web searches are possible again."
 
 _MARKS: Final[Mapping[str, str]] = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.gateway import REQUEST_NOT_SENT, over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
-from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER, SEARCHES, SEARCHES_USED
+from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER, SEARCHES, SEARCHES_AGAIN, SEARCHES_USED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.compaction import FILLING, Compactions, report_cache_miss
 from swecli.core.engine.companion import Companions, Joined, Step, TurnStopped
@@ -306,7 +306,7 @@ class Turn:
         self._notes.state(self._offered.statement)
         if (search := self._services.context.web_search) is not None:
             used_up = self._searches >= search.max_uses
-            self._notes.state(Statement(SEARCHES, "Web searches", SEARCHES_USED if used_up else ""))
+            self._notes.state(Statement(SEARCHES, "Web searches", SEARCHES_USED if used_up else "", SEARCHES_AGAIN))
         self._notes.flush()
         prepared = self._built(changed=changed)
         self._check_left(prepared)  # a summary would be as large as the request
