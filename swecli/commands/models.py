@@ -33,8 +33,9 @@ def model_table(offers: Sequence[ModelOffer], title: str = "") -> TableBlock:
 _ABOUT: Mapping[str, str] = {
     "binding": "thoughts are valid only behind the unchanged conversation",
     "display": "shows thoughts only if asked",
+    "adaptive_thinking": "asked to think, without an effort too",
     "system_messages": "system messages within the conversation",
-    "clear_at": "system messages for one turn only",
+    "clear_at": "system messages for one step only",
     "tool_changes": "changes of tools within the conversation",
     "effort_changes": "changes of effort within the conversation",
     "cache_ttl": "lifetimes of the prompt cache",

@@ -291,10 +291,12 @@ class CapabilitySettings(Section):
     """Its thoughts are valid only behind the unchanged conversation."""
     display: bool | None = None
     """It shows its thoughts only if asked."""
+    adaptive_thinking: bool | None = None
+    """It is asked to think as it finds useful, also without an effort."""
     system_messages: bool | None = None
     """It reads system messages within the conversation."""
     clear_at: bool | None = None
-    """It reads system messages for one turn only."""
+    """It reads system messages for one step only."""
     tool_changes: bool | None = None
     """It reads changes of its tools within the conversation."""
     effort_changes: bool | None = None

@@ -24,10 +24,13 @@ class Capabilities(Struct, frozen=True):
     """Thoughts are valid only behind exactly the messages that they were made from."""
     display: bool = False
     """Sends readable thoughts only if asked: ``thinking.display``."""
+    adaptive_thinking: bool = False
+    """Is asked to think as it finds useful, also without an effort: ``thinking: {type: "adaptive"}``. Claude 4.6 to 4.8
+    do not think otherwise."""
     system_messages: bool = False
     """Reads a system message in the middle of the conversation."""
     clear_at: bool = False
-    """Reads a system message for one turn only: ``clear_at``."""
+    """Reads a system message for one step only, up to the next message of the user or tool result: ``clear_at``."""
     tool_changes: bool = False
     """Reads tools added or removed in the middle of the conversation: ``tool_addition``, ``tool_removal``."""
     effort_changes: bool = False
@@ -64,7 +67,7 @@ REFUSED = "refused by this server"
 """Source of a capability that the server does not have, as it said."""
 
 WITHOUT: Mapping[str, Mapping[str, bool | tuple[str, ...]]] = {
-    "display": {"display": False},
+    "display": {"display": False, "adaptive_thinking": False},
     "diagnostics": {"diagnosis": False},
     "comparison_response_id": {"diagnosis": False},
     "prompt_cache_options": {"prompt_cache_options": False},

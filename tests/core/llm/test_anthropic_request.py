@@ -3,10 +3,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from swecli.core.llm.capabilities import Capabilities
+from swecli.core.llm.capabilities import Capabilities, find_capabilities
 from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.anthropic import AnthropicDecoder
 from swecli.core.llm.protocols.registry import request_builder
@@ -227,6 +228,17 @@ class TestEffort:
         for model in ("claude-haiku-4-5-20251001", "claude-sonnet-4-5", "claude-opus-4-1-20250805"):
             assert self.extras(model, "low") == {"thinking": {"type": "enabled", "budget_tokens": 2048}}
         assert self.extras("claude-3-5-haiku-latest", "low") == {}
+
+    @pytest.mark.parametrize("model", ["claude-opus-4-6", "claude-sonnet-4-6", "claude-opus-4-8", "claude-opus-5-5"])
+    def test_without_an_effort_models_with_adaptive_thinking_are_asked_for_it(self, model: str) -> None:
+        able = find_capabilities(MESSAGES, "api.anthropic.com", model)
+        to = replace(target(MESSAGES, "api.anthropic.com", model), capabilities=able, shows_thoughts=True)
+        wire = build(request(user("x")), to)
+        assert wire["thinking"]["type"] == "adaptive"
+        hidden = build(request(user("x")), replace(to, shows_thoughts=False))
+        assert hidden["thinking"] == {"type": "adaptive"}
+        asked = replace(to.capabilities, adaptive_thinking=False)
+        assert "thinking" not in build(request(user("x")), replace(to, capabilities=asked))
 
 
 def test_clearing_by_the_server_is_asked_for_only_when_it_is_wished_for() -> None:

@@ -47,7 +47,7 @@ async def test_thoughts_are_readable_without_an_effort_unless_hidden() -> None:
         talk = Talk(server, OPUS, Overrides(shows_thoughts=False))
         assert thoughts(await talk.go_on()) == ""
         await talk.client.close()
-        assert "thinking" not in server.requests[0].body
+        assert server.requests[0].body["thinking"] == {"type": "adaptive"}
 
 
 async def test_a_refused_conversation_loses_only_what_is_invalid() -> None:

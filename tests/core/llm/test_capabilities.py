@@ -65,7 +65,7 @@ def test_single_members_of_a_family_differ_as_documented() -> None:
 
 def test_a_gateway_gets_only_what_is_a_fact_about_the_model() -> None:
     can = claude("claude-opus-5-5", host="llm.example.com")
-    assert can == Capabilities(binding=True, display=True)
+    assert can == Capabilities(binding=True, display=True, adaptive_thinking=True)
     assert claude("glm-5.2") == Capabilities()
 
 

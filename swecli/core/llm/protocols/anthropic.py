@@ -155,7 +155,8 @@ def _thinking_options(effort: str | None, limit: int, target: Target, config: Js
             thinking["block_binding"] = {"prefix_mismatch_behavior": "drop_block"}
         if word is not None:
             out["output_config"] = {"effort": word, **config}
-        return {**out, "thinking": thinking} if word is not None or shown or drops else out
+        wanted = word is not None or target.capabilities.adaptive_thinking or drops
+        return {**out, "thinking": thinking} if wanted else out
     if word is None or style == "none":
         return out
     budget = min(_BUDGETS.get(word, 0), limit - 1024)
