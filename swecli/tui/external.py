@@ -142,10 +142,10 @@ _REST = 1 << 17
 _ELSEWHERE = lazy_pattern(r"\x1b\[\?(?:1049|1047|47)h.*?(?:\x1b\[\?(?:1049|1047|47)l|\Z)", re.DOTALL)
 """Output on the alternate screen, as drawn by editors and pagers."""
 _MOVES = lazy_pattern(
-    r"\x1b\[[0-?]*[ -/]*[@-ln-~]|\x1b\[[<-?][0-?]*[ -/]*m|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|\Z)"
+    r"\x1b\[[0-?]*[ -/]*[@-IL-ln-~]|\x1b\[[<-?][0-?]*[ -/]*m|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|\Z)"
     r"|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]|\x1b\Z|[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\x80-\x9f]"
 )
-"""Sequences that are neither text nor colour."""
+"""Sequences that are neither text nor colour, nor erase a part of a line."""
 
 
 def as_text(output: bytes) -> str:

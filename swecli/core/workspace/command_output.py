@@ -9,6 +9,7 @@ import os
 import signal
 import tempfile
 import threading
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
@@ -16,21 +17,24 @@ from typing import IO, Final
 from msgspec import Struct
 
 from swecli.core.atomic_text import make_private
+from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import sanitise
 
 COLOURS: Final = lazy_pattern("\x1b\\[([0-9;:]{0,60})m")
 """Sequences that set colours and weights."""
-_ERASURES: Final = lazy_pattern("\x1b\\[[0-3]?[JK]|\x1b\\[\\?[0-9;]{1,12}[hl]|\x1b\\[[0-9]{0,4}[ABCDEFG]|\x1b\\(B")
+_MOVES: Final = "\x1b\\[\\?[0-9;]{1,12}[hl]|\x1b\\[[0-9]{0,4}[ABCDEFG]|\x1b\\(B"
+_ERASURES: Final = lazy_pattern("\x1b\\[[0-3]?[JK]|" + _MOVES)
 """Progress-bar sequences without meaning once each line is drawn only once: erasing, moving, modes."""
 
 
 def last_states(text: str) -> str:
-    """The final text of each line after carriage returns, backspaces and erasures. Colours stay."""
+    """Each line as a terminal shows it after carriage returns, backspaces and erasures, with a note where other words
+    than its own were overwritten: nobody reads what the other does not. Colours stay."""
     text = text.replace("\r\n", "\n")
     if "\x1b" not in text and "\r" not in text and "\b" not in text:
         return text
-    return "\n".join(map(_last_state, _ERASURES.sub("", text).split("\n")))
+    return "\n".join(map(_last_state, text.split("\n")))
 
 
 def as_read(text: str) -> str:
@@ -41,22 +45,159 @@ def as_read(text: str) -> str:
 
 
 def _last_state(line: str) -> str:
-    """The final text of a line after carriage returns and backspaces. Earlier colours stay in force."""
-    if "\r" in line:
-        parts = [part for part in line.split("\r") if part]
-        shown = next((part for part in reversed(parts) if COLOURS.sub("", part).strip()), parts[-1] if parts else "")
-        before = line[: line.rfind(shown)] if shown else ""
-        line = "".join(match[0] for match in COLOURS.finditer(before)) + shown
-    if "\b" in line:
-        kept: list[str] = []
-        for character in line:
-            if character == "\b":
-                if kept:
-                    kept.pop()
+    if "\r" in line or "\b" in line:
+        return _Overprinted().drawn(line)
+    return _ERASURES.sub("", line) if "\x1b" in line else line
+
+
+_ACTS: Final = lazy_pattern("\r|\b+|\t|\x1b\\[[0-9;:]{0,60}m|\x1b\\[[0-3]?[JK]|" + _MOVES)
+"""What acts on a line: the rest of it is text."""
+_WORD: Final = lazy_pattern(r"[^\W\d_]{2,}")
+_UNITS: Final = frozenset(
+    (
+        *("at", "avg", "bytes", "done", "elapsed", "eta", "gb", "gib", "in", "it", "kb", "kib", "left", "mb", "mib"),
+        *("min", "mins", "ms", "of", "ok", "remaining", "sec", "secs", "total"),
+    )
+)
+"""Words of progress bars that come and go."""
+_MOST_SHOWN: Final = 3
+_MOST_NOTED: Final = 200
+"""Overwritten texts of one line that its note spells out, and their characters; beyond that it counts them."""
+_MOST_LOOKED_AT: Final = 20_000_000
+"""Characters of overwritten texts that are looked at in one line."""
+_TAB: Final = 8
+_WIDEST: Final = 1_000_000
+"""Columns of a line."""
+
+
+class _Overprinted:
+    """One line while it is drawn: the character of each column, with the colours in force there. A wide character has
+    an empty column behind it."""
+
+    def __init__(self) -> None:
+        self._cells: list[str] = []
+        self._colours: list[str] = []
+        self._column = 0
+        self._colour = ""
+        self._overwritten: dict[str, None] = {}
+        """Texts that stood there when the line was overwritten, without repetitions that only count on."""
+        self._skeletons: set[frozenset[str]] = set()
+        self._newest = ""
+        """The newest of them that was not blank."""
+        self._budget = _MOST_LOOKED_AT
+
+    def drawn(self, line: str) -> str:
+        at = 0
+        for match in _ACTS.finditer(line):
+            self._write(line[at : match.start()])
+            at = match.end()
+            self._act(match[0])
+        self._write(line[at:])
+        if not "".join(self._cells).strip() and self._newest:  # a progress bar that removes itself
+            self._cells, self._colours = [*self._newest], [""] * len(self._newest)
+        return self._text() + self._note()
+
+    def _act(self, sign: str) -> None:
+        match sign[0]:
+            case "\r":
+                self._remember()
+                self._column = 0
+            case "\b":
+                self._remember()
+                self._column = max(0, self._column - len(sign))
+            case "\t":
+                self._column = min(_WIDEST, self._column - self._column % _TAB + _TAB)
+            case _ if sign.endswith("m"):
+                known = self._colour if sign not in ("\x1b[m", "\x1b[0m") else ""
+                self._colour = (known + sign)[-_MOST_NOTED:] if known else sign
+            case _ if sign[-1] in "JK":
+                self._erase(sign[2:-1] or "0")
+            case _:  # movement is not followed, so that nothing disappears by it
+                pass
+
+    def _erase(self, part: str) -> None:
+        if part == "0":  # what is behind the column stood there when the line was begun anew
+            del self._cells[self._column :], self._colours[self._column :]
+            return
+        self._remember()
+        if part == "1":
+            self._put([" "] * (end := min(self._column + 1, len(self._cells))), 0, end)
+        else:
+            self._cells, self._colours = [], []
+
+    def _write(self, text: str) -> None:
+        if not text or self._column >= _WIDEST:
+            return
+        cells = list(text) if text.isascii() else self._columns(text)
+        self._put(cells, self._column, len(cells))
+        self._column += len(cells)
+
+    def _columns(self, text: str) -> list[str]:
+        """One text for each column: a wide character has an empty one behind it, a mark is added to its character."""
+        cells: list[str] = []
+        for character in text:
+            if unicodedata.east_asian_width(character) in "WF":
+                cells += (character, "")
+            elif cells and unicodedata.category(character) in ("Mn", "Me", "Cf"):
+                cells[-1 if cells[-1] or len(cells) == 1 else -2] += character
             else:
-                kept.append(character)
-        line = "".join(kept)
-    return line
+                cells.append(character)
+        return cells
+
+    def _put(self, cells: list[str], start: int, size: int) -> None:
+        missing = start - len(self._cells)
+        if missing > 0:
+            self._cells += [" "] * missing
+            self._colours += [""] * missing
+        self._cells[start : start + size] = cells
+        self._colours[start : start + size] = [self._colour] * len(cells)
+
+    def _remember(self) -> None:
+        self._budget -= len(self._cells)
+        if not self._cells or self._budget < 0:
+            return
+        state = "".join(self._cells).strip()
+        self._newest = state or self._newest
+        skeleton = frozenset(_WORD.findall(state.lower())) - _UNITS
+        if skeleton and skeleton not in self._skeletons:
+            self._skeletons.add(skeleton)
+            self._overwritten[state] = None
+
+    def _text(self) -> str:
+        if not any(self._colours) and not self._colour:
+            return "".join(self._cells)
+        pieces: list[str] = []
+        colour = ""
+        for cell, wanted in zip(self._cells, self._colours, strict=True):
+            if wanted != colour:
+                pieces += (_RESET, wanted) if wanted else (_RESET,)
+                colour = wanted
+            pieces.append(cell)
+        if self._colour != colour:
+            pieces += (_RESET, self._colour)
+        return "".join(pieces)
+
+    def _note(self) -> str:
+        """What was overwritten although the line does not say the same, in brackets; empty for a progress bar."""
+        last = "".join(self._cells).lower()
+        words = _WORD.findall(last)
+        lost = [state for state in self._overwritten if not _is_told(state.lower(), words)]
+        if self._budget < 0:
+            return " [more was overwritten than swecli looks at]"
+        if not lost:
+            return ""
+        if len(lost) <= _MOST_SHOWN and sum(map(len, lost)) <= _MOST_NOTED:
+            return f" [overwritten: {' | '.join(lost)}]"
+        return f" [{plural(len(lost), 'text')} overwritten]"
+
+
+_RESET: Final = "\x1b[0m"
+
+
+def _is_told(state: str, words: Sequence[str]) -> bool:
+    """Whether a line of these words says what an earlier state of it did: each of its words is one of them, or the
+    beginning of one that was typed on."""
+    return all(word in _UNITS or any(known.startswith(word) for known in words) for word in _WORD.findall(state))
 
 
 HEAD = 200_000

@@ -143,13 +143,26 @@ def _coloured(line: str, style: Style, palette: Palette) -> tuple[Styled, Style]
     left_out = len(line) - MAX_LINE
     shown = line[:MAX_LINE].expandtabs(TAB_SIZE)
     for match in COLOURS.finditer(shown):
-        styled.add(sanitise(shown[place : match.start()]), palette.text + style)
+        styled.add(sanitise(shown[place : match.start()]), palette.text + _legible(style, palette))
         style = _apply(style, match[1])
         place = match.end()
-    styled.add(sanitise(shown[place:]), palette.text + style)
+    styled.add(sanitise(shown[place:]), palette.text + _legible(style, palette))
     for match in COLOURS.finditer(line, MAX_LINE):
         style = _apply(style, match[1])
     return _shortened_output(styled, left_out, palette), style
+
+
+_ALIKE: Final = 32
+"""Steps of 256 by which each part of two colours differs at most that nobody can tell apart."""
+
+
+def _legible(style: Style, palette: Palette) -> Style:
+    """The style without its colours if they would hide the text, which the model reads, on its own ground."""
+    text, ground = style.color or palette.user.color, style.bgcolor or palette.bar_ends.color
+    if text is None or ground is None or text.is_default or ground.is_default:
+        return style
+    pairs = zip(text.get_truecolor(), ground.get_truecolor(), strict=True)
+    return style.without_color if all(abs(one - other) <= _ALIKE for one, other in pairs) else style
 
 
 def _shortened_output(styled: Styled, left_out: int, palette: Palette) -> Styled:
