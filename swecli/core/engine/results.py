@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits, edge
+from swecli.core.context_management.compaction.clearing import clear, kept_whole
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.counter import IMAGE_TOKENS, document_tokens
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
@@ -34,6 +35,8 @@ GUARD = 1.1
 RESERVED = 200
 """Tokens kept for the result of each unfinished call: a reference without an excerpt."""
 MOST_CORRECTION = 2.0
+ADMITTED = 0.25
+"""Largest share of the window for a result that older ones are cleared for."""
 
 
 class OffloadRules(Struct, frozen=True):
@@ -228,7 +231,10 @@ class Results:
             if documents and (reason := self._no_room(outcome, images, documents, measure)):
                 outcome, documents = _as_text(outcome, documents, reason), ()
             facts = self._facts(kind, outcome, measure)
-            reason = too_large(facts, self._rules) or does_not_fit(facts, room)
+            reason = too_large(facts, self._rules)
+            if not reason and measure is not None and does_not_fit(facts, room):
+                room = self._room_with_clearing(measure)
+                reason = does_not_fit(facts, room)
             if reason and (kind == "stored" or self._services.blobs is None or not self._belongs(item)):
                 outcome = self.bounded(kind, outcome, room)
             elif reason and self._services.blobs is not None:
@@ -349,6 +355,20 @@ class Results:
         own = self._services.context.limits.components.of_result(budget.effective)
         room = room if own is None else min(room, own)
         return _Measure(room, monitor.ratio(info) * scale)
+
+    def _room_with_clearing(self, measure: _Measure) -> int:
+        """Space for this result if older ones are cleared for it, which happens before the next request."""
+        budget, ledger, client = self._recorder.state.budget, self._recorder.ledger, self._connection.client
+        if budget is None or client is None or not self._services.compaction.auto:
+            return measure.room
+        services, sizes = self._services, EntrySizes(self._services.context.monitor, client.info)
+        kept = kept_whole(ledger, ledger.view, services.compaction.retention)
+        allowed = services.compaction.allowances(budget.effective).protected
+        freed = clear(ledger, ledger.view, sizes, allowed, kept).freed
+        most = int(ADMITTED * budget.window)
+        if (own := services.context.limits.components.of_result(budget.effective)) is not None:
+            most = min(most, own)
+        return max(measure.room, min(measure.room + freed, most))
 
     def _report_once(self, error: BlobError) -> None:
         if not self._reported:

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from swecli.core.engine.results import ADMITTED
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import BlobError, BlobRef
 from swecli.core.protocol.commands import Interrupt, RunShell
 from swecli.core.protocol.events import (
+    CompactionCompleted,
     CompactionStarted,
     ItemCompleted,
     ItemsOffloaded,
@@ -147,6 +149,30 @@ async def test_what_a_failed_command_wrote_stays_as_long_as_it_is_readable(tmp_p
         assert "exit status 1" in second.text.split("\n")[0]
         assert "1001: src/app.py:7: TypeError: unsupported operand" in second.text
         assert second.text.endswith(texts["failed b"][-200:])
+
+
+@pytest.mark.parametrize(("window", "share"), [(8_192, 0.12), (14_000, ADMITTED), (32_000, ADMITTED)])
+async def test_a_result_that_fits_once_older_ones_are_cleared_stays_whole(
+    tmp_path: Path, window: int, share: float
+) -> None:
+    most = int(share * window)
+    texts = {f"page {number}": f"page {number}\n{'some words in it ' * (most // 6)}" for number in range(12)}
+    script = steps(*(call("page", name) for name in texts), window=window)
+    async with bench(script, tmp_path, tools=tools(texts), blobs=blobs()) as b:
+        assert (await b.say("Read them.")).outcome == "done"
+        assert {part.text for part in results(b)} == set(texts.values())
+        assert b.bodies(CompactionCompleted)
+        assert all(body.strategies == ("clearing",) for body in b.bodies(CompactionCompleted))
+        assert all(body.budget.level != "block" for body in b.bodies(StepStarted))
+
+
+async def test_a_result_larger_than_its_share_is_stored_rather_than_clearing_all_else(tmp_path: Path) -> None:
+    texts = {f"page {number}": f"page {number}\n{'some words in it ' * 600}" for number in range(8)}
+    async with bench(
+        steps(*(call("page", name) for name in texts), window=8_192), tmp_path, tools=tools(texts), blobs=blobs()
+    ) as b:
+        assert (await b.say("Read them.")).outcome == "done"
+        assert any("do not fit" in item.reason for body in b.bodies(ItemsOffloaded) for item in body.items)
 
 
 async def test_what_was_read_back_is_never_stored_again(tmp_path: Path) -> None:
