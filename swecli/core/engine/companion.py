@@ -11,6 +11,7 @@ from msgspec import Struct
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.engine.model_call import Call
 from swecli.core.protocol.events import Event, TurnOutcome
+from swecli.core.protocol.messages import Message
 
 EndReason = Literal["clear", "resume", "prompt_input_exit", "other"]
 """Why a session ends: a new one replaces it, an earlier one is resumed in its place, the user leaves."""
@@ -23,6 +24,14 @@ class TurnStopped(Exception):
     outcome: TurnOutcome
     reason: str
     error_kind: str = ""
+
+
+class Refused(Exception):
+    """A message that must not join the conversation. The text is the reason; ``by`` says who refused it."""
+
+    def __init__(self, reason: str, by: str) -> None:
+        super().__init__(reason)
+        self.by = by
 
 
 class Joined(Struct, frozen=True):
@@ -55,6 +64,10 @@ class Companion:
     def watch(self, event: Event) -> None:
         """An event of the session was recorded. Quick; records none itself."""
 
+    async def screen(self, text: str, *, first: bool) -> None:
+        """A message of the user is about to join the conversation; ``first``: it begins a turn. May raise ``Refused``:
+        the user gets the first message back, a later one leaves the queue."""
+
     async def joined(self, message: Joined) -> None:
         """Messages have joined the conversation. May append behind them, ask the user and run tools."""
 
@@ -67,6 +80,11 @@ class Companion:
 
     async def after_step(self, step: Step) -> None:
         """A step has ended. May write, ask and raise ``TurnStopped``, which keeps the later ones from being called."""
+
+    async def stay(self, answer: Message) -> bool:
+        """The model is done and nothing waits. True: the turn goes on, because something was appended."""
+        del answer
+        return False
 
     async def end_turn(self, end: TurnStopped) -> None:
         """The turn is about to end, other than by an interrupt or a defect. Raises nothing."""
@@ -85,16 +103,27 @@ class Companions:
 
         self._start = at("start")
         self.watching = tuple(companion.watch for companion in at("watch"))
+        self._screen = at("screen")
         self._joined = at("joined")
         self._before_request = at("before_request")
         self._check_request = at("check_request")
         self._after_step = at("after_step")
+        self._stay = at("stay")
         self._end_turn = at("end_turn")
         self._close = at("close")[::-1]
 
     def start(self, *, resumed: bool) -> None:
         for companion in self._start:
             companion.start(resumed=resumed)
+
+    @property
+    def screens(self) -> bool:
+        """Whether any of them looks at a message before it joins."""
+        return bool(self._screen)
+
+    async def screen(self, text: str, *, first: bool) -> None:
+        for companion in self._screen:
+            await companion.screen(text, first=first)
 
     async def joined(self, message: Joined) -> None:
         for companion in self._joined:
@@ -111,6 +140,12 @@ class Companions:
     async def after_step(self, step: Step) -> None:
         for companion in self._after_step:
             await companion.after_step(step)
+
+    async def stay(self, answer: Message) -> bool:
+        for companion in self._stay:
+            if await companion.stay(answer):
+                return True
+        return False
 
     async def end_turn(self, end: TurnStopped) -> None:
         for companion in self._end_turn:

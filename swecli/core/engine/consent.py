@@ -93,16 +93,13 @@ class Requests:
     def __init__(
         self,
         recorder: Recorder,
-        wanted: Callable[[str], None] = lambda text: None,
         *,
         may_ask: bool = True,
         sweep: Callable[[], None] | None = None,
     ) -> None:
-        """``wanted`` receives a sentence whenever the user has to answer a question. Without ``may_ask`` the
-        model's questions are dismissed. ``sweep`` reconsiders these requests and those of other agents; by default
-        only these."""
+        """Without ``may_ask`` the model's questions are dismissed. ``sweep`` reconsiders these requests and those of
+        other agents; by default only these."""
         self._recorder = recorder
-        self._wanted = wanted
         self._may_ask = may_ask
         self._sweep = sweep or self.settle_decided
         self._permissions: dict[str, asyncio.Future[ReplyPermission | Decision]] = {}
@@ -166,7 +163,6 @@ class Requests:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._questions[request] = future
         self._recorder.emit(QuestionAsked(request, item, tuple(questions)))
-        self._wanted(questions[0].text if questions else "swecli asks a question")
         self.order.passed(item)
         settled = False
         try:
@@ -674,7 +670,7 @@ class Consents:
         Raises:
             Rejected: by a hook.
         """
-        if not (self._hooks.listens("PermissionRequest") or self._hooks.listens("Notification")):
+        if not self._hooks.listens("PermissionRequest"):
             return ""
         try:
             return await self._hooks.permission(call.item, call.use(), reason)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -20,12 +20,22 @@ from swecli.core.context_management.compaction.options import (
     CompactionOptions,
     CompactResult,
 )
-from swecli.core.engine.companion import EndReason
+from swecli.core.engine.companion import Companion, EndReason, Refused, Step, TurnStopped
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.protocol.events import HookRan, HooksRunning, ItemCompleted, ItemStarted, Notice
-from swecli.core.protocol.messages import ToolResultPart
+from swecli.core.protocol.events import (
+    Event,
+    HookRan,
+    HooksRunning,
+    ItemCompleted,
+    ItemStarted,
+    Notice,
+    PermissionRequested,
+    QuestionAsked,
+    TurnEnded,
+)
+from swecli.core.protocol.messages import Message, ToolResultPart
 
 if TYPE_CHECKING:
     from swecli.core.engine.hook_transcript import TranscriptFile
@@ -53,7 +63,12 @@ class HookBlocked(Exception):
 
     def __init__(self, reason: str, by: str) -> None:
         super().__init__(reason)
-        self.by = f"the hook {by}" if by and " " not in by else "a hook"
+        self.by = named(by)
+
+
+def named(by: str) -> str:
+    """A hook for the user: by its name, if it is a named program."""
+    return f"the hook {by}" if by and " " not in by else "a hook"
 
 
 class ToolWishes(Struct, frozen=True):
@@ -71,7 +86,7 @@ _MAIN_ONLY: frozenset[HookEvent] = frozenset(
 """Events that do not fire in a subagent's session."""
 
 
-class SessionHooks:
+class SessionHooks(Companion):
     """Hooks of one session; with ``inner``, of a subagent's, in which only call and compaction hooks run."""
 
     def __init__(self, services: Services, recorder: Recorder, *, inner: bool = False) -> None:
@@ -81,7 +96,7 @@ class SessionHooks:
         self._hooks: Hooks | None = services.hooks
         self._starting: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
-        self._beside: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[Verdict]] = set()
         """Background tasks."""
         self._contexts: list[tuple[str, str]] = []
         """Texts not yet passed to the model, by event."""
@@ -119,45 +134,37 @@ class SessionHooks:
 
     # --- the session --------------------------------------------------------------------------------------
 
-    def start(self, source: StartSource) -> None:
+    def start(self, *, resumed: bool) -> None:
         """Run SessionStart hooks; the first turn waits for them."""
         if self.listens("SessionStart"):
-            self._starting = asyncio.create_task(self._started(source))
+            self._starting = asyncio.create_task(self._started("resume" if resumed else "startup"))
 
     async def _started(self, source: StartSource) -> None:
         verdict = await self._fire("SessionStart", {"source": source})
         self._add_context("SessionStart", verdict.context)
 
-    async def begin_turn(self, text: str) -> None:
-        """Run hooks for a user message that begins a turn.
+    async def screen(self, text: str, *, first: bool) -> None:
+        if first:
+            await self._begin_turn()
+        await self._submit(text)
 
-        Raises:
-            HookBlocked: it must not be sent.
-        """
+    async def _begin_turn(self) -> None:
         self._stopped, self._continued = "", 0
-        if self._hooks is None:
-            return
         self._stop_waiting()
         if self._starting is not None:
             await asyncio.shield(self._starting)  # an interrupted turn leaves its context to the next one
             self._starting = None
-        await self.submit(text)
 
-    async def submit(self, text: str) -> None:
-        """Run hooks for a user message that joins the conversation.
-
-        Raises:
-            HookBlocked: it must not be sent.
-        """
+    async def _submit(self, text: str) -> None:
         if not self.listens("UserPromptSubmit"):
             return
         verdict = await self._fire("UserPromptSubmit", {"prompt": text})
         if verdict.wish == "block" or verdict.stop:
             reason = verdict.reason or verdict.stop_reason or "it gives no reason"
-            raise HookBlocked(reason, verdict.by)
+            raise Refused(reason, named(verdict.by))
         self._add_context("UserPromptSubmit", verdict.context)
 
-    def tell_model(self) -> None:
+    async def before_request(self) -> None:
         """Add the hooks' texts to the conversation, each as an item of its own."""
         waiting, self._contexts = self._contexts, []
         for event, text in waiting:
@@ -167,33 +174,46 @@ class SessionHooks:
             shown = (TextBlock(text, "dim"),)
             self._recorder.emit(ItemCompleted(item, "ok", (said,), shown, "added for the model"))
 
-    async def stop(self, last_message: str) -> str:
-        """Run Stop hooks when the model is done. Returns why it has to continue, or an empty text if it may end."""
+    async def after_step(self, step: Step) -> None:
+        if self._stopped:
+            raise TurnStopped("interrupted", f"stopped by a hook: {self._stopped}", "hook")
+
+    async def stay(self, answer: Message) -> bool:
+        """Run Stop hooks when the model is done. True if it has to continue; their reason is in the next request."""
         if not self.listens("Stop"):
-            return ""
-        payload = {"stop_hook_active": self._continued > 0, "last_assistant_message": last_message}
+            return False
+        payload = {"stop_hook_active": self._continued > 0, "last_assistant_message": answer.text}
         verdict = await self._fire("Stop", payload)
         if verdict.stop or verdict.wish != "block":
-            return ""
+            return False
         self._continued += 1
         if self._continued > CONTINUATIONS:
             text = f"A Stop hook kept the model from ending {CONTINUATIONS} times in a row; the turn ends now."
             self._recorder.emit(Notice(text, "warning", "hooks"))
-            return ""
+            return False
         self._add_context("Stop", verdict.reason)
-        return verdict.reason
+        return bool(verdict.reason)
 
-    @property
-    def stopped(self) -> str:
-        """Reason why a hook ended the turn; empty if none did."""
-        return self._stopped
+    def watch(self, event: Event) -> None:
+        """Notify when the user is wanted."""
+        match event.body:
+            case TurnEnded():
+                self._begin_waiting()
+            case QuestionAsked(questions=questions):
+                self._notify("elicitation_dialog", questions[0].text if questions else "swecli asks a question")
+            case PermissionRequested(tool=tool) if self.listens("Notification"):
+                from swecli.core.hooks.translation import claude_name
 
-    def turn_ended(self) -> None:
+                self._notify("permission_prompt", f"swecli needs your permission to use {claude_name(tool)}")
+            case _:
+                pass
+
+    def _begin_waiting(self) -> None:
         """Start the timer for idle notifications."""
         if self.listens("Notification"):
             loop = asyncio.get_running_loop()
             self._idle = loop.call_later(
-                IDLE_SECONDS, self.notify, "idle_prompt", "swecli is waiting for your input", "swecli"
+                IDLE_SECONDS, self._notify, "idle_prompt", "swecli is waiting for your input", "swecli"
             )
 
     def _stop_waiting(self) -> None:
@@ -201,24 +221,18 @@ class SessionHooks:
             self._idle.cancel()
             self._idle = None
 
-    def notify(self, kind: str, message: str, title: str = "swecli") -> None:
+    def _notify(self, kind: str, message: str, title: str = "swecli") -> None:
         """Run Notification hooks in the background."""
         if self.listens("Notification"):
             payload = {"message": message, "title": title, "notification_type": kind}
-            self._run_beside(self._notify(payload))
+            task = asyncio.create_task(self._fire("Notification", payload))
+            self._beside.add(task)
+            task.add_done_callback(self._beside.discard)
 
-    async def _notify(self, payload: Mapping[str, Any]) -> None:
-        await self._fire("Notification", payload)
-
-    def _run_beside(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
-
-    async def end(self, reason: EndReason) -> None:
+    async def close(self, reason: EndReason) -> None:
         """Run SessionEnd hooks."""
         self._stop_waiting()
-        begun = {*self._beside, *((self._starting,) if self._starting is not None else ())}
+        begun: set[asyncio.Task[Any]] = {*self._beside, *((self._starting,) if self._starting is not None else ())}
         for task in begun:
             task.cancel()
         await asyncio.gather(*begun, return_exceptions=True)
@@ -256,19 +270,15 @@ class SessionHooks:
         Raises:
             HookBlocked: it must not run; the reason is for the model.
         """
-        silent = ""
-        if self.listens("PermissionRequest"):
-            verdict = await self._fire_tool("PermissionRequest", item, use, reason)
-            if verdict.wish == "block" or verdict.stop:
-                if verdict.stop:
-                    self._stopped = verdict.stop_reason or "a hook ended the turn"
-                reason = verdict.reason or verdict.stop_reason or "a hook refused this call"
-                raise HookBlocked(reason, verdict.by)
-            silent = verdict.reason if verdict.wish == "ask" else ""
-        from swecli.core.hooks.translation import claude_name
-
-        self.notify("permission_prompt", f"swecli needs your permission to use {claude_name(use.tool)}")
-        return silent
+        if not self.listens("PermissionRequest"):
+            return ""
+        verdict = await self._fire_tool("PermissionRequest", item, use, reason)
+        if verdict.wish == "block" or verdict.stop:
+            if verdict.stop:
+                self._stopped = verdict.stop_reason or "a hook ended the turn"
+            reason = verdict.reason or verdict.stop_reason or "a hook refused this call"
+            raise HookBlocked(reason, verdict.by)
+        return verdict.reason if verdict.wish == "ask" else ""
 
     async def after_tool(
         self, item: str, use: ToolUse, text: str, *, failed: bool, exit_status: int | None

@@ -181,10 +181,7 @@ class Session:
         self._refused: dict[str, str] = {}
         """Waiting commands and skills that could not be sent, with the reason."""
         self._requests = Requests(
-            recorder,
-            lambda text: self.hooks.notify("elicitation_dialog", text),
-            may_ask=outer is None,
-            sweep=self._settle_decided if outer is None else outer.sweep,
+            recorder, may_ask=outer is None, sweep=self._settle_decided if outer is None else outer.sweep
         )
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
@@ -221,8 +218,8 @@ class Session:
         news = InstructionNews(services.instruction_files, recorder, notes.add, lambda: context.room_for_instructions)
         extensions = ExtensionNews(services, recorder, notes.add, inner=self._outer is not None)
         features: list[Companion] = [extensions, news]
-        if self._outer is None:
-            features = [self._plans, extensions]
+        if self._agents is not None:
+            features = [self._plans, self._agents, extensions]
             if self.playbook.exists:
                 features.append(self.playbook)
             if services.project is not None:
@@ -231,6 +228,8 @@ class Session:
                     PromptRetrieval(services.project, services, recorder, self._scheduler, self._connection, ask)
                 )
             features += [news, self.memory, self.sentinel, self._spending]
+        if services.hooks is not None:
+            features.append(self.hooks)
         return (
             *features,
             ChangedFiles(recorder, services, notes),
@@ -309,7 +308,6 @@ class Session:
             self.notice(trouble, "error")
         elif name:
             self._models.start(name)
-        self.hooks.start("resume" if resumed else "startup")
 
     def _adopt_tools(self) -> None:
         """Offer the model its earlier tools, because they are the beginning of every request."""
@@ -600,7 +598,6 @@ class Session:
             self._compactions,
             self._models,
             self._connection,
-            self.hooks,
             self._offered,
             self._asking,
             self._companions,
@@ -611,7 +608,6 @@ class Session:
             notes=self._notes,
             invocation=invocation,
             mentionables=lambda: self.mentionables,
-            agents_settled=self._agents.settled if self._agents is not None else None,
         )
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()
@@ -860,9 +856,8 @@ class Session:
             self._counting.cancel()
         await self._work.stop()
         if self._agents is not None:
-            await self._agents.close()
+            await self._agents.end()
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
-        await self.hooks.end(reason)
         await self._companions.close(reason)  # may wait for the model, which hooks must not
         await self._models.close()
         await self._sandbox.stop(last=self._outer is None)

@@ -16,8 +16,9 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from swecli.core.context_management.prompts import read_prompt
+from swecli.core.engine.companion import Companion
 from swecli.core.engine.hooks import SessionHooks
-from swecli.core.engine.model_call import cap_reached, tokens_left
+from swecli.core.engine.model_call import cap_reached, has_content, tokens_left
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import AgentProfile, ModelUnavailable, OuterLimits, Services, TurnLimits
@@ -44,7 +45,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnOutcome,
 )
-from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.tools.base import AgentTask, ToolError, ToolOutcome
 from swecli.core.tools.bounding import bound_result
 from swecli.core.uninterrupted import uninterrupted
@@ -261,7 +262,7 @@ class _Run(Struct):
         return self.relay.agent
 
 
-class Subagents:
+class Subagents(Companion):
     """Starts, limits and ends the subagents of one session; implements ``AgentRunner``. ``begin`` creates a subagent's
     session and starts it with a model; ``tell`` takes a title and a text for the conversation."""
 
@@ -572,6 +573,10 @@ class Subagents:
     def in_background(self) -> bool:
         return any(run.work is not None for run in self._runs.values())
 
+    async def stay(self, answer: Message) -> bool:
+        """Wait for background subagents if the user can't send another message. True if they have reported."""
+        return self._services.context.unattended and has_content(answer) and await self.settled()
+
     async def settled(self) -> bool:
         """Wait for background subagents. False if there are none."""
         works = [run.work for run in self._runs.values() if run.work is not None]
@@ -579,7 +584,8 @@ class Subagents:
             await asyncio.wait(works)
         return bool(works)
 
-    async def close(self) -> None:
+    async def end(self) -> None:
+        """End all of them. Apart from the companions' close, which comes after their reports."""
         self.stop_all()
         await self.settled()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
@@ -14,9 +14,8 @@ from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER, SEARCHES, SEARCHES_AGAIN, SEARCHES_USED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.compaction import FILLING, Compactions, report_cache_miss
-from swecli.core.engine.companion import Companions, Joined, Step, TurnStopped
+from swecli.core.engine.companion import Companions, Joined, Refused, Step, TurnStopped
 from swecli.core.engine.files import attach, words_of
-from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.invoked import Invoking, NotInvoked
 from swecli.core.engine.model_call import (
     AnswerCompleted,
@@ -78,7 +77,6 @@ class Turn:
         compactions: Compactions,
         models: ModelChoice,
         connection: Connection,
-        hooks: SessionHooks,
         offered: OfferedTools,
         asking: Asking,
         companions: Companions,
@@ -90,11 +88,9 @@ class Turn:
         notes: Notes,
         invocation: Invocation | None = None,
         mentionables: Callable[[], Sequence[Mentionable]] = tuple,
-        agents_settled: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         """``item`` is the message that begins the turn, ``said`` its text; ``mentions`` name the files and
-        ``mentionables`` to attach. With an ``invocation``, ``invoking`` makes the message from it first.
-        ``agents_settled`` waits for background subagents and returns whether there were any."""
+        ``mentionables`` to attach. With an ``invocation``, ``invoking`` makes the message from it first."""
         self._services = services
         self._recorder = recorder
         self._scheduler = scheduler
@@ -102,16 +98,14 @@ class Turn:
         self._models = models
         self._connection = connection
         self._companions = companions
-        self._hooks = hooks
         self._screened: set[tuple[str, str]] = set()
-        """Steering messages that hooks have allowed, by id and text: the user may edit them meanwhile."""
+        """Steering messages that the companions have allowed, by id and text: the user may edit them meanwhile."""
         self._offered = offered
         self._asking = asking
         self._item = item
         self._said = said
         self._typed = said if invocation is None else invocation.title
         """The user's own words: a command's expanded text comes from the project."""
-        self._agents_settled = agents_settled
         self._mentions = mentions if invocation is None else invocation.mentions
         self._invoking = invoking
         self._notes = notes
@@ -161,7 +155,6 @@ class Turn:
                     self._account.estimated,
                 )
             )
-            self._hooks.turn_ended()
 
     def _take_back(self) -> None:
         """Remove a message blocked before any answer from the conversation, with its attachments: the user gets it
@@ -186,9 +179,9 @@ class Turn:
         if self._invocation is not None:
             await self._invoke(self._invocation)
         try:
-            await self._hooks.begin_turn(self._said)
-        except HookBlocked as blocked:
-            raise TurnStopped("blocked", f"{blocked.by} blocked your message: {blocked}", "hook") from None
+            await self._companions.screen(self._said, first=True)
+        except Refused as refused:
+            raise TurnStopped("blocked", f"{refused.by} blocked your message: {refused}", "hook") from None
         await self._models.ready()
         if self._mentions:
             await self._attach(self._mentions)
@@ -196,7 +189,6 @@ class Turn:
         while True:
             if self._recorder.state.queue:
                 await self._take_steering()
-            self._hooks.tell_model()
             self._check_caps()
             await self._offered.settle(self._client.info)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
@@ -226,14 +218,7 @@ class Turn:
             self._finish_step()
             await self._services.context.monitor.keep_ratios()
             await self._companions.after_step(Step(calls))
-            if self._hooks.stopped:
-                raise TurnStopped("interrupted", f"stopped by a hook: {self._hooks.stopped}", "hook")
-            if (
-                not calls
-                and not await self._continues(message)
-                and not await self._agents_reported(message)
-                and not await self._hooks.stop(message.text)
-            ):
+            if not calls and not await self._continues(message) and not await self._companions.stay(message):
                 return _ended_by(message)
 
     async def _take_steering(self) -> None:
@@ -252,24 +237,21 @@ class Turn:
         await attach(self._recorder, self._scheduler, words, cwd, self._client.info, known)
 
     async def _screen_steering(self) -> None:
-        """Let hooks check steering messages before they join; blocked ones are removed."""
-        while self._hooks.listens("UserPromptSubmit"):
+        """Let the companions check steering messages before they join; refused ones are removed."""
+        while self._companions.screens:
             queue = self._recorder.state.queue
             queued = next((one for one in queue if one.steer and (one.id, one.text) not in self._screened), None)
             if queued is None:
                 return
             try:
-                await self._hooks.submit(queued.text)
+                await self._companions.screen(queued.text, first=False)
                 self._screened.add((queued.id, queued.text))
-            except HookBlocked as blocked:
+            except Refused as refused:
                 if queued not in self._recorder.state.queue:
                     continue  # the user has edited or removed it
                 edit_queue(self._recorder, queued.id, None)
-                self._recorder.emit(
-                    Notice(
-                        f"{blocked.by[:1].upper()}{blocked.by[1:]} blocked your message: {blocked}", "warning", "hooks"
-                    )
-                )
+                text = f"{refused.by[:1].upper()}{refused.by[1:]} blocked your message: {refused}"
+                self._recorder.emit(Notice(text, "warning", "hooks"))
 
     async def _invoke(self, invocation: Invocation) -> None:
         """Make the turn's first message from an invocation."""
@@ -421,11 +403,6 @@ class Turn:
         self._account.end()
         self._compactions.measure(self._client)
         self._unmeasured = False
-
-    async def _agents_reported(self, message: Message) -> bool:
-        """Wait for background subagents if the user can't send another message. True if they have reported."""
-        waits = self._services.context.unattended and self._agents_settled is not None and has_content(message)
-        return waits and self._agents_settled is not None and await self._agents_settled()
 
     async def _continues(self, message: Message) -> bool:
         """Whether the turn continues although the model made no call."""

@@ -20,7 +20,7 @@ from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
 from tests.support.processes import ME, running_with
 
-MOMENTS = ("joined", "before_request", "check_request", "after_step", "end_turn")
+MOMENTS = ("screen", "joined", "before_request", "check_request", "after_step", "stay", "end_turn")
 SECONDS = f"{ME}.25"
 JOB = f"""[[step]]
 [[step.call]]
