@@ -252,6 +252,7 @@ def sandbox_options(settings: SandboxSettings, home: str, *, ask: bool) -> Sandb
     return SandboxOptions(
         mode=settings.mode,
         network=settings.network,
+        unix_sockets=settings.unix_sockets,
         writable=tuple(_expanded(path, home) for path in settings.writable),
         hide=tuple(_expanded(path, home) for path in settings.hide),
         ask_outside=settings.ask_outside and ask,

@@ -79,8 +79,7 @@ def sandbox_text(state: SandboxChanged | None) -> str:
     open_ = f"; not protected: {', '.join(state.uncovered)}" if state.uncovered else ""
     more = f" and {state.masked_count - len(state.masked)} more" if state.masked_count > len(state.masked) else ""
     masked = f"; commands can't read {', '.join(state.masked)}{more}" if state.masked else ""
-    later = "; sockets that programs open while a command runs can be connected" if state.layer == "bwrap" else ""
-    return f"off{why}" if state.level == "off" else f"{state.level} ({state.layer}){why}{open_}{later}{masked}"
+    return f"off{why}" if state.level == "off" else f"{state.level} ({state.layer}){why}{open_}{masked}"
 
 
 def rules_text(rules: Sequence[RuleFile]) -> str:

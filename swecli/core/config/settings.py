@@ -411,6 +411,8 @@ class SandboxSettings(Section):
     """Whether swecli starts only with a full sandbox."""
     network: bool = False
     """Whether sandboxed commands reach the network; the sandbox is then only partial."""
+    unix_sockets: bool = False
+    """Whether sandboxed commands may open Unix sockets; the sandbox is then only partial."""
     writable: tuple[Place, ...] = ()
     """Paths outside the workspace that commands may write."""
     hide: tuple[Place, ...] = ()

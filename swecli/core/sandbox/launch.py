@@ -54,6 +54,8 @@ def blocked(output: str, status: int | None, plan: Plan, layer: Layer) -> str:
     for line in lines:
         if (_DENIED.search(line) or _BUSY.search(line)) and any(name in line for name in names):
             return "it touches a protected or secret file"
+    if not plan.unix_sockets and any(_NOT_PERMITTED.search(line) and "socket" in line.lower() for line in lines):
+        return "it opens a Unix socket (sandbox.unix_sockets)"
     if _NOT_PERMITTED.search(text):
         return "it does something the sandbox does not permit"
     if layer == "landlock" and _DENIED.search(text):
@@ -238,15 +240,20 @@ def landlock_abi() -> int:
 
 
 @functools.cache
-def filter_program(machine: str, layer: str, network: bool) -> bytes:
+def filter_program(machine: str, layer: str, network: bool, unix_sockets: bool = False) -> bytes:
     """The system call filter for a layer; empty on an unknown machine. In their own network namespace commands may
-    connect to themselves; without one only socket pairs are allowed, because Landlock does not cover Unix sockets. Nor
-    does it cover metadata, so no command may change that."""
+    connect to themselves; without one only socket pairs are allowed. A Unix socket of another program can be connected
+    wherever its name is visible: neither a read-only mount nor Landlock keeps a command from that, and the filter does
+    not see the address. Therefore none can be opened, except by ``unix_sockets``. Landlock does not cover metadata, so
+    there no command may change that."""
     known = landlock.machine(machine)
     if known is None:
         return b""
-    families = (landlock.AF_UNIX, landlock.AF_INET, landlock.AF_INET6, landlock.AF_NETLINK)
-    return landlock.program(known, families if layer == "bwrap" or network else (), metadata=layer == "bwrap")
+    internet = (landlock.AF_INET, landlock.AF_INET6, landlock.AF_NETLINK)
+    families = internet if layer == "bwrap" or network else ()
+    if unix_sockets or (layer != "bwrap" and network):
+        families = (landlock.AF_UNIX, *families)
+    return landlock.program(known, families, metadata=layer == "bwrap")
 
 
 def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None) -> Launch:
@@ -257,7 +264,7 @@ def launch_bubblewrap(found: Bubblewrap, plan: Plan, cwd: str, lock: int | None)
     """
     opened: list[int] = []
     try:
-        code = b"" if plan.masks_only else filter_program(os.uname().machine, "bwrap", plan.network)
+        code = b"" if plan.masks_only else filter_program(os.uname().machine, "bwrap", plan.network, plan.unix_sockets)
         filter_ = None
         if code:
             filter_ = os.memfd_create("filter", os.MFD_CLOEXEC)
@@ -292,7 +299,7 @@ def launch_landlock(plan: Plan, abi: int) -> Launch:
     """
     interpreter = os.path.realpath(sys.executable)
     rules = landlock.ruleset(plan, Disk(), abi)
-    code = filter_program(os.uname().machine, "landlock", plan.network)
+    code = filter_program(os.uname().machine, "landlock", plan.network, plan.unix_sockets)
     argv = [interpreter, "-I", "-S", "-B", str(HELPER)]
     argv += [str(rules.files), str(rules.net), str(rules.scope), str(abi), code.hex()]
     for grant in rules.grants:

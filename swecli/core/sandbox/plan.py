@@ -257,6 +257,8 @@ class SandboxOptions(Struct, frozen=True):
     mode: UseMode = "auto"
     """ "auto": if it lets a command run without a question; "on": every command; "off": none."""
     network: bool = False
+    unix_sockets: bool = False
+    """Whether commands may open Unix sockets other than connected pairs."""
     writable: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
     ask_outside: bool = True
@@ -313,6 +315,7 @@ class Plan(Struct, frozen=True):
     """Gaps in the protection of this workspace, as clauses."""
     advice: str = ""
     """How the user can close all of these gaps, as a sentence; empty if swecli knows no way."""
+    unix_sockets: bool = False
     masks_only: bool = False
     """Whether the command may do everything else: the mounts only hide files from it."""
 
@@ -434,6 +437,8 @@ class _PlanBuilder:
             self._add(path, "denied", directory=False)
         if request.options.network:
             self._uncovered.append("your settings open the network")
+        if request.options.unix_sockets:
+            self._uncovered.append("Unix sockets that programs open while a command runs")
         mounts = tuple(sorted(self._mounts.values(), key=lambda mount: (mount.path.count("/"), mount.path)))
         return Plan(
             request.roots,
@@ -444,6 +449,7 @@ class _PlanBuilder:
             request.options.network,
             tuple(self._uncovered),
             _unshare(self._shared, request.roots) if len(self._uncovered) == len(self._shared) else "",
+            request.options.unix_sockets,
         )
 
     # --- writable places ------------------------------------------------------------------------------------------

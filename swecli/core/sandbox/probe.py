@@ -41,8 +41,8 @@ from swecli.core.sandbox.launch import (
     launch_landlock,
     launch_seatbelt,
 )
-from swecli.core.sandbox.plan import Disk, Plan, Request, SandboxState, mount_plan
-from swecli.core.sandbox.survey import Surveyor
+from swecli.core.sandbox.plan import Disk, Plan, Request, SandboxOptions, SandboxState, mount_plan
+from swecli.core.sandbox.survey import Survey, Surveyor
 from swecli.core.workspace import process_tree as tree
 
 SECONDS = 15.0
@@ -100,7 +100,8 @@ def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
         ):
             server.setblocking(False)
             surveyor = Surveyor((str(base / "work"),), "")
-            request = replace(request, roots=(str(base / "work"),), found=surveyor.survey())
+            found = without_refused_sockets(surveyor.survey(), request.options)
+            request = replace(request, roots=(str(base / "work"),), found=found)
             result = _run(request, start, base, server, service)
             gone = [path for path in request.found.sockets if path in result.reason and not os.path.lexists(path)]
             if result.works or not gone:
@@ -113,6 +114,12 @@ def probe(request: Request, start: Start, folder: Path | None) -> ProbeResult:
         )
     except SandboxError as error:
         return ProbeResult(False, reason=str(error))
+
+
+def without_refused_sockets(found: Survey, options: SandboxOptions) -> Survey:
+    """The survey without sockets to mask, where the filter refuses all of them."""
+    refused = not options.unix_sockets and landlock.machine(os.uname().machine) is not None
+    return replace(found, sockets=()) if refused else found
 
 
 @contextmanager
@@ -304,9 +311,15 @@ class Machine:
         if not filter_program(os.uname().machine, "bwrap", request.options.network):
             uncovered += (f"special sockets (no system call table for {os.uname().machine})",)
         facts = (
-            "canaries 3",
+            "canaries 4",
             *(platform.release(), platform.version(), found.path, str(found.version), found.identity),
-            *(str(os.geteuid()), str(request.options.network), *request.options.writable, *request.options.hide),
+            *(
+                str(os.geteuid()),
+                str(request.options.network),
+                str(request.options.unix_sockets),
+                *request.options.writable,
+                *request.options.hide,
+            ),
         )
         if not self._cache.holds(facts):
             result = self._probe(request, "bwrap")

@@ -28,7 +28,7 @@ from swecli.core.sandbox.plan import (
     masking,
     reading,
 )
-from swecli.core.sandbox.probe import Folders, Machine, SandboxWorkspace, off, planned
+from swecli.core.sandbox.probe import Folders, Machine, SandboxWorkspace, off, planned, without_refused_sockets
 from swecli.core.sandbox.survey import Abandoned, Surveyor
 from swecli.core.secret_names import secret_names
 from swecli.core.workspace.process_tree import is_running
@@ -285,7 +285,7 @@ class Sandbox:
 
     def _request(self, rules: ReadRules = NO_READ_RULES) -> Request:
         workspace = self._workspace
-        found = self._surveyor.survey(rules)
+        found = without_refused_sockets(self._surveyor.survey(rules), self.options)
         self._sockets = found.sockets
         home = home_secrets(workspace.home, secret_names(workspace.own_names))
         self.masked = tuple(dict.fromkeys((*found.secrets, *filter(os.path.lexists, home))))

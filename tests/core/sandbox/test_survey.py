@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.survey import Abandoned, Survey, Surveyor, undo
 from tests.core.sandbox.fake_disk import FakeDisk
 from tests.core.sandbox.support import Grounds, contained, laid_out
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 
 def survey(roots: tuple[str, ...]) -> Survey:
@@ -372,24 +374,63 @@ def test_a_sandbox_that_is_abandoned_knows_nothing_and_begins_nothing(work: Path
     sandbox.close()
 
 
-def test_a_service_in_the_workspace_can_not_be_reached_and_one_of_a_command_can(grounds: Grounds) -> None:
-    sandbox = full(grounds)
+@contextlib.contextmanager
+def serving(folder: Path) -> Iterator[socket.socket]:
+    """A program outside that listens on a socket ``own.sock`` in a folder."""
     with socket.socket(socket.AF_UNIX) as service:
         before = os.getcwd()
-        os.chdir(grounds.work)  # addresses of sockets must be short
+        os.chdir(folder)  # addresses of sockets must be short
         try:
             service.bind("own.sock")
         finally:
             os.chdir(before)
         service.listen()
         service.setblocking(False)
-        outside = "import socket; socket.socket(socket.AF_UNIX).connect('own.sock')"
-        result = contained(sandbox, f'python3 -c "{outside}"', grounds.work, full=True)
-        assert result.exit_status != 0
+        yield service
+
+
+CONNECT = "import os, socket; os.chdir({!r}); socket.socket(socket.AF_UNIX).connect('own.sock')"
+
+
+@pytest.mark.parametrize("place", ["work", "home"])
+def test_a_service_that_begins_while_a_command_runs_can_not_be_reached(grounds: Grounds, place: str) -> None:
+    sandbox, folder = full(grounds), grounds.base / place
+    begun, go_on = grounds.work / "source" / "begun", grounds.work / "source" / "go_on"
+    launch = sandbox.begin(grounds.work, full=True)
+    command = f'touch {begun}; until [ -e {go_on} ]; do :; done; exec python3 -c "{CONNECT.format(str(folder))}"'
+    argv = [*launch.prefix, "bash", "-c", command]
+    environment = {**os.environ, **launch.environment}
+    process = subprocess.Popen(argv, pass_fds=launch.inherited, env=environment, stderr=subprocess.PIPE, text=True)
+    wait_until(begun.exists)
+    with serving(folder) as service:
+        go_on.touch()
+        assert "Operation not permitted" in process.communicate(timeout=PATIENCE)[1]
+        with pytest.raises(BlockingIOError):
+            service.accept()
+    launch.end()
+    sandbox.close()
+
+
+def test_commands_may_use_socket_pairs_and_their_own_network(grounds: Grounds) -> None:
+    code = (
+        "import socket; a, b = socket.socketpair(); a.send(b'x'); socket.create_server(('127.0.0.1', 0)); print('ok')"
+    )
+    assert contained(full(grounds), f'python3 -c "{code}"', grounds.work, full=True).output == "ok\n"
+
+
+def test_with_unix_sockets_the_sandbox_is_partial_and_says_why(grounds: Grounds) -> None:
+    full(grounds)
+    sandbox = grounds.sandbox(options=SandboxOptions(mode="on", unix_sockets=True))
+    state = sandbox.check()
+    assert (state.level, state.contains) == ("partial", False)
+    assert state.uncovered == ("Unix sockets that programs open while a command runs",)
+    with serving(grounds.work) as service:
+        refused = contained(sandbox, f'python3 -c "{CONNECT.format(str(grounds.work))}"', grounds.work)
+        assert refused.exit_status != 0
         with pytest.raises(BlockingIOError):
             service.accept()
     inside = (
         "import socket; s = socket.socket(socket.AF_UNIX); s.bind('made.sock'); s.listen(); "
         "socket.socket(socket.AF_UNIX).connect('made.sock'); print('connected')"
     )
-    assert "connected" in contained(sandbox, f'python3 -c "{inside}"', grounds.work, full=True).output
+    assert "connected" in contained(sandbox, f'python3 -c "{inside}"', grounds.work).output
