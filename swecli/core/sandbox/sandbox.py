@@ -98,7 +98,16 @@ class Sandbox:
         self._settling = threading.Lock()
         self._running = 0
         self._tidying: threading.Timer | None = None
-        self._surveyor = Surveyor(workspace.roots, workspace.home, partial(secret_names, workspace.own_names))
+        programs = (
+            os.path.dirname(os.path.realpath(entry)) for entry in workspace.environment.get("PATH", "").split(":")
+        )
+        self._surveyor = Surveyor(
+            workspace.roots,
+            workspace.home,
+            partial(secret_names, workspace.own_names),
+            (*workspace.own_code, *options.writable, *programs),
+            (*options.hide, *workspace.own_dirs),
+        )
         self._sockets: tuple[str, ...] = ()
         """Sockets masked last."""
         self._guard = Guard(folders.state / "sandbox" / workspace.key, self._surveyor)
@@ -288,7 +297,7 @@ class Sandbox:
         found = without_refused_sockets(self._surveyor.survey(rules), self.options)
         self._sockets = found.sockets
         home = home_secrets(workspace.home, secret_names(workspace.own_names))
-        self.masked = tuple(dict.fromkeys((*found.secrets, *filter(os.path.lexists, home))))
+        self.masked = tuple(dict.fromkeys((*found.secrets, *found.unlooked, *filter(os.path.lexists, home))))
         return Request(
             workspace.roots,
             workspace.home,

@@ -3,6 +3,7 @@ files (files that control other programs), so that a contained command's changes
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import posixpath
@@ -23,7 +24,8 @@ from swecli.core.secret_names import SecretNames
 
 MAX_ENTRIES = 200_000
 _MAX_HOME = 20_000
-_HOME_DEPTH = 4
+_MOST_UNLOOKED = 100
+"""Folders below home that are hidden because they were not looked into."""
 _MAX_RESTORED = 1_000_000
 """Bytes of one file that can be restored."""
 _PACKAGES = ("node_modules", "site-packages")
@@ -32,6 +34,12 @@ _BULK = frozenset(
     (*_PACKAGES, ".cache", ".npm", ".rustup", ".nvm", ".pyenv", ".rbenv", "miniconda3", "anaconda3", "miniforge3")
 )
 """Folders of a home directory with many files of programs."""
+_STORES = """.m2/repository .gradle/caches .gradle/wrapper .cargo/registry .cargo/git go/pkg .local/share/uv
+  .local/share/mise .local/share/pnpm .local/share/virtualenvs .local/pipx .local/share/pipx .sdkman/candidates
+  .asdf/installs .volta/tools .deno .bun/install .local/share/fnm .julia .opam .ghcup .stack .conan2 .nuget/packages
+  .pub-cache .terraform.d/plugins .vscode/extensions .vscode-server Library/Caches"""
+_PROGRAM_STORES = frozenset(_STORES.split())
+"""Folders below home where package managers keep programs."""
 _TEST_FOLDERS = frozenset(("test", "tests", "testdata", "testing", "fixtures", "__fixtures__", "spec", "examples"))
 _KEY_ENDINGS = (".pem", ".key", ".crt", ".p12", ".pfx", ".jks", ".keystore", ".truststore", ".asc", ".gpg")
 _HOOKS = "hooks"
@@ -47,7 +55,9 @@ class Survey(Struct, frozen=True):
     """``sockets`` are those of programs outside. ``links`` are workspace files with a hard link outside. ``steering``
     has the control files at any depth. ``secrets`` are files and folders, in the workspace and below home, whose names
     suggest secrets or that a rule keeps from being read; ``ruled`` are the latter alone. ``whole``: the survey of the
-    workspace is complete. ``unruled`` is the first rule that covers more files than could be looked for."""
+    workspace is complete. ``unruled`` is the first rule that covers more files than could be looked for. ``unlooked``
+    are folders below home that were not looked into, as there are too many files; ``open`` are more than can be hidden.
+    """
 
     sockets: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
@@ -56,6 +66,8 @@ class Survey(Struct, frozen=True):
     ruled: tuple[str, ...] = ()
     whole: bool = True
     unruled: str = ""
+    unlooked: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
 
 
 class _Folder(Struct, frozen=True):
@@ -86,8 +98,17 @@ class Surveyor:
     of which can't be forged; the link counts of files outside packages and the content of control files are read each
     time."""
 
-    def __init__(self, roots: Sequence[str], home: str, names: Callable[[], SecretNames] | None = None) -> None:
-        """``names`` gives those of secrets, which a start need not wait for; None looks for none."""
+    def __init__(
+        self,
+        roots: Sequence[str],
+        home: str,
+        names: Callable[[], SecretNames] | None = None,
+        needed: Sequence[str] = (),
+        hidden: Sequence[str] = (),
+    ) -> None:
+        """``names`` gives those of secrets, which a start need not wait for; None looks for none. Below home, what is
+        ``needed`` must stay visible, and what is ``hidden`` is not looked at."""
+        self._needed, self._hidden = tuple(needed), frozenset(hidden)
         self._names = names
         self._rules = NO_READ_RULES
         self._ruled: dict[str, tuple[_Folder, tuple[str, ...]]] = {}
@@ -132,7 +153,8 @@ class Surveyor:
                 own += [f"{path}/{name}" for name in folder.sockets]
         elsewhere = sorted(path for key, found in names.items() if len(found) < counts[key] for path in found)
         found: set[str] = set()
-        for path, folder in self._below_home(visited):
+        unlooked: list[str] = []
+        for path, folder in self._below_home(visited, unlooked):
             found.update(os.path.realpath(f"{path}/{name}") for name in folder.sockets)
             secrets.update(folder.secrets)
         elsewhere_ruled, unruled = self._ruled_elsewhere()
@@ -153,6 +175,7 @@ class Surveyor:
             tuple(sorted(ruled)),
             whole,
             unruled,
+            *self._hidden_instead(unlooked),
         )
 
     def steering(self) -> Mapping[str, Content]:
@@ -213,18 +236,44 @@ class Surveyor:
                 pending += [each for each in below if each not in kept and each not in self._roots]
         return found, ""
 
-    def _below_home(self, visited: dict[str, _Folder]) -> Iterator[tuple[str, _Folder]]:
-        """The upper folders of the home directory. Their sockets may be bound by another network namespace."""
-        pending, seen = [(self._home, 0)] if self._home else [], 0
+    def _below_home(self, visited: dict[str, _Folder], unlooked: list[str]) -> Iterator[tuple[str, _Folder]]:
+        """The folders of the home directory, the upper ones first; those beyond the limit are added to ``unlooked``.
+        Sockets there may be bound by another network namespace."""
+        pending, seen = collections.deque([self._home] if self._home else []), 0
         while pending and seen <= _MAX_HOME:
-            path, depth = pending.pop(0)
-            if path in self._roots or (folder := self._folder(path, "", self._home)) is None:
+            path = pending.popleft()
+            if path in self._roots or path in self._hidden or self._abandoned:
+                continue
+            folder = self._folder(path, "", self._home)
+            if folder is None:
                 continue
             visited.setdefault(path, folder)
             seen += folder.entries
             yield path, folder
-            if depth < _HOME_DEPTH:
-                pending += [(f"{path}/{name}", depth + 1) for name in folder.folders if name not in _BULK]
+            pending += [
+                below
+                for name in folder.folders
+                if name not in _BULK and (below := f"{path}/{name}")[len(self._home) + 1 :] not in _PROGRAM_STORES
+            ]
+        unlooked += [path for path in pending if path not in self._roots and path not in self._hidden]
+
+    def _hidden_instead(self, unlooked: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The folders to hide because they, or some below them, were not looked into, and those that can't be hidden.
+        What is needed stays visible, with all around it."""
+        needed = (*self._roots, *self._needed)
+
+        def around_needed(path: str) -> bool:
+            return path == self._home or any(inside(place, (path,)) for place in needed)
+
+        paths = {path for path in unlooked if inside(path, needed) is None}
+        for depth in range(max((path.count("/") for path in paths), default=0), self._home.count("/") + 1, -1):
+            if len(paths) <= _MOST_UNLOOKED:
+                break
+            # Folders that others stand for are among these.
+            above = ((path, posixpath.dirname(path) if path.count("/") == depth else path) for path in paths)
+            paths = {path if around_needed(parent) else parent for path, parent in above}
+        hidden = sorted(path for path in paths if not around_needed(path))
+        return tuple(hidden[:_MOST_UNLOOKED]), tuple(hidden[_MOST_UNLOOKED:])
 
     def _folder(self, path: str, root: str, top: str = "") -> _Folder | None:
         """A folder's entries, cached or listed now; None if it is gone or unreadable. Names of secrets count below

@@ -6,15 +6,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Rule
+from swecli.core.sandbox import survey
+from swecli.core.sandbox.plan import MAX_MASKED, Request, mount_plan
 from swecli.core.sandbox.sandbox import Sandbox
-from swecli.core.sandbox.survey import Surveyor
+from swecli.core.sandbox.survey import Survey, Surveyor
 from swecli.core.secret_names import secret_names
 from swecli.core.workspace.process import ProcessResult, run_process
+from tests.core.sandbox.fake_disk import FakeDisk
 from tests.core.sandbox.support import SECRET, Grounds, contained, laid_out
 from tests.support.waiting import PATIENCE
 
@@ -161,3 +165,42 @@ def test_what_rules_cover_outside_workspace_and_home_is_masked_too(grounds: Grou
     )
     found = Surveyor((str(grounds.work),), str(grounds.home)).survey(read)
     assert found.ruled == (f"{grounds.home}/projects/other/.env", str(grounds.outside))
+
+
+def test_what_nobody_looked_into_below_home_is_hidden_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Path(os.path.realpath(tmp_path)) / "home"
+    work = home / "projects" / "mine"
+    for name in ("projects/mine/src", "projects/other/a/b/c/d/e", ".local/bin", ".m2/repository/org", "data/set"):
+        (home / name).mkdir(parents=True)
+    (home / "projects/other/a/b/c/d/e/.env").write_text("x")
+    for number in range(300):
+        (home / "data" / "set" / f"{number}").mkdir()
+    whole = Surveyor((str(work),), str(home), secret_names).survey()
+    assert f"{home}/projects/other/a/b/c/d/e/.env" in whole.secrets
+    assert (whole.unlooked, whole.open) == ((), ())
+    monkeypatch.setattr(survey, "_MAX_HOME", 12)
+    part = Surveyor((str(work),), str(home), secret_names, needed=(str(home / ".local"),)).survey()
+    assert part.open == ()
+    assert f"{home}/data/set" in part.unlooked or f"{home}/data" in part.unlooked
+    looked_at = {f"{home}/projects", f"{home}/.local", str(work), str(home), f"{home}/.m2", f"{home}/.m2/repository"}
+    assert not looked_at & set(part.unlooked)
+    for secret in whole.secrets:
+        assert secret in part.secrets or any(secret.startswith(f"{folder}/") for folder in part.unlooked)
+
+
+def test_folders_full_of_secrets_are_hidden_as_wholes_and_the_rest_is_named() -> None:
+    certificates = [f"/h/certs/{number}.pem" for number in range(3_000)]
+    spread = [f"/w/{number}/.env" for number in range(100)]
+    disk = FakeDisk(
+        {**dict.fromkeys([*certificates, *spread], "x"), "/w/": "", "/p/": "", "/tmp/": "", "/dev/shm/": ""}
+    )
+    plan = mount_plan(Request(("/w",), "/h", "/p", found=Survey(secrets=(*certificates, *spread))), disk)
+    assert "/h/certs" in plan.paths("hidden")
+    assert set(spread) <= set(plan.paths("denied"))
+    assert (len(plan.mounts) < MAX_MASKED, plan.uncovered) == (True, ())
+    many = [f"/w/{number}/.env" for number in range(MAX_MASKED + 7)]
+    disk = FakeDisk({**dict.fromkeys(many, "x"), "/w/": "", "/p/": "", "/tmp/": "", "/dev/shm/": ""})
+    plan = mount_plan(Request(("/w",), "/h", "/p", found=Survey(secrets=tuple(many))), disk)
+    assert plan.uncovered == (f"7 of {len(many)} files that may hold secrets, from {many[-7]} to {many[-1]}",)
