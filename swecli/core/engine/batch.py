@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 
 from msgspec import Struct
 
-from swecli.core.engine.companion import Step
+from swecli.core.engine.companion import Companions, Step
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.model_call import Call
@@ -139,9 +139,8 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
     recorder.state.mode = request.mode
     requests = logs[0].requests = Requests(recorder)
     results = Results(services, recorder, Connection(services.make_client))
-    calls = ToolCalls(
-        services, recorder, requests, results, SandboxWatch(services, recorder), SessionHooks(services, recorder)
-    )
+    hooks = Companions([SessionHooks(services, recorder)])
+    calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder), hooks)
     item, part = "t1", ToolCallPart("call_1", request.name, request.arguments)
     recorder.emit(ItemStarted(item, "tool", request.name))
     recorder.emit(ItemCheckpointed(item, part))

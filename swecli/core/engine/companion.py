@@ -10,8 +10,10 @@ from msgspec import Struct
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.engine.model_call import Call
+from swecli.core.engine.prepared_call import PreparedCall
 from swecli.core.protocol.events import Event, TurnOutcome
-from swecli.core.protocol.messages import Message
+from swecli.core.protocol.messages import Message, ToolCallPart
+from swecli.core.tools.base import ToolOutcome
 
 EndReason = Literal["clear", "resume", "prompt_input_exit", "other"]
 """Why a session ends: a new one replaces it, an earlier one is resumed in its place, the user leaves."""
@@ -93,10 +95,40 @@ class Companion:
         """The session ends, after its turn and its subagents. Leaves no task and no process."""
 
 
+class CallCompanion(Companion):
+    """A companion that also takes part in tool calls."""
+
+    async def before_call(self, call: PreparedCall) -> PreparedCall:
+        """A call is about to be decided. May change it, or raise ``Rejected``."""
+        return call
+
+    async def before_asking(self, call: PreparedCall, reason: str) -> str:
+        """The user is about to be asked about a call, for this reason. Returns a warning for the question, empty for
+        none; may raise ``Rejected``."""
+        del call, reason
+        return ""
+
+    async def after_call(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
+        """The tool has run, or failed: with ``is_error``, only text that is added counts. File changes made here
+        belong to the call and are undone with it."""
+        del call
+        return outcome
+
+    def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:
+        """A result with an error is about to be recorded. Returns text to append to it."""
+        del call, item, text
+        return ""
+
+
 class Companions:
     """The companions of a session in their order, which is the same at every moment; they close in reverse."""
 
-    def __init__(self, companions: Sequence[Companion]) -> None:
+    def __init__(self, companions: Sequence[Companion] = ()) -> None:
+        self.take(companions)
+
+    def take(self, companions: Sequence[Companion]) -> None:
+        """Call these from now on."""
+
         def at(moment: str) -> Sequence[Companion]:
             default = getattr(Companion, moment)
             return tuple(companion for companion in companions if getattr(type(companion), moment) is not default)
@@ -111,6 +143,16 @@ class Companions:
         self._stay = at("stay")
         self._end_turn = at("end_turn")
         self._close = at("close")[::-1]
+
+        def at_calls(moment: str) -> Sequence[CallCompanion]:
+            default = getattr(CallCompanion, moment)
+            calls = (companion for companion in companions if isinstance(companion, CallCompanion))
+            return tuple(companion for companion in calls if getattr(type(companion), moment) is not default)
+
+        self._before_call = at_calls("before_call")
+        self._before_asking = at_calls("before_asking")
+        self._after_call = at_calls("after_call")
+        self._on_failure = at_calls("on_failure")
 
     def start(self, *, resumed: bool) -> None:
         for companion in self._start:
@@ -154,3 +196,23 @@ class Companions:
     async def close(self, reason: EndReason) -> None:
         for companion in self._close:
             await companion.close(reason)
+
+    async def before_call(self, call: PreparedCall) -> PreparedCall:
+        for companion in self._before_call:
+            call = await companion.before_call(call)
+        return call
+
+    async def before_asking(self, call: PreparedCall, reason: str) -> tuple[str, ...]:
+        """The warnings for the question."""
+        warnings = [await companion.before_asking(call, reason) for companion in self._before_asking]
+        return tuple(filter(None, warnings))
+
+    async def after_call(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
+        for companion in self._after_call:
+            outcome = await companion.after_call(call, outcome)
+        return outcome
+
+    def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:
+        """The text of a failed call's result with what is appended to it."""
+        added = [companion.on_failure(call, item, text) for companion in self._on_failure]
+        return "\n\n".join(filter(None, (text, *added)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from swecli.core.engine.hooks import HookBlocked, SessionHooks
+from swecli.core.engine.companion import Companions
 from swecli.core.engine.prepared_call import PreparedCall, Rejected
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
@@ -438,13 +438,13 @@ class Consents:
         recorder: Recorder,
         requests: Requests,
         sandbox: SandboxWatch,
-        hooks: SessionHooks,
+        companions: Companions,
     ) -> None:
         self._services = services
         self._recorder = recorder
         self._requests = requests
         self._sandbox = sandbox
-        self._hooks = hooks
+        self._companions = companions
 
     async def obtain(self, call: PreparedCall, before: Sequence[asyncio.Task[None]] = ()) -> Consent:
         """Consent for the call. An edit that only the files as they are now keep from running unasked is judged once
@@ -528,7 +528,7 @@ class Consents:
             return None, outcome
         declined = "The user declined to run it unsandboxed."
         try:
-            await self._ask_hooks(call, outcome.blocked)
+            await self._companions.before_asking(call, outcome.blocked)
         except Rejected as rejected:
             return None, replace(outcome, text=f"{outcome.text}\n{declined} {rejected}")
         preview = await call.tool.preview(call.params, call.ctx)
@@ -615,9 +615,9 @@ class Consents:
         Raises:
             Rejected: by the user.
         """
-        silent = await self._ask_hooks(call, decision.reason)
+        asked_about = await self._companions.before_asking(call, decision.reason)
         danger, warnings = self._danger(call, decision)
-        hooked = tuple(text for text in (call.must_ask, silent) if text and text != decision.reason)
+        hooked = tuple(text for text in (call.must_ask, *asked_about) if text and text != decision.reason)
         advice = self._sandbox.advice(call.effects)
         asked = PermissionRequested(
             self._requests.new_id("p"),
@@ -663,21 +663,6 @@ class Consents:
             self._recorder.emit(Notice(f"{error} The call is unchanged.", "warning", "permissions"))
             return _Answer(structs.replace(reply, choice="edit"), call, call, str(error))
         return _Answer(reply, changed, call)
-
-    async def _ask_hooks(self, call: PreparedCall, reason: str) -> str:
-        """Let hooks refuse before the user is asked. Returns the hooks that reached no verdict; empty if none.
-
-        Raises:
-            Rejected: by a hook.
-        """
-        if not self._hooks.listens("PermissionRequest"):
-            return ""
-        try:
-            return await self._hooks.permission(call.item, call.use(), reason)
-        except HookBlocked as blocked:
-            text = f"A PermissionRequest hook of the user refused this call; nothing was done. {blocked}"
-            why = " ".join(str(blocked).split())
-            raise Rejected(call.with_note(text), f"refused by {blocked.by}: {why[:100]}") from None
 
     async def _allowed(self, call: PreparedCall, decision: Decision) -> Consent:
         """Consent without a question, still bound to the user's selection of changes."""

@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import (
@@ -20,7 +19,8 @@ from swecli.core.context_management.compaction.options import (
     CompactionOptions,
     CompactResult,
 )
-from swecli.core.engine.companion import Companion, EndReason, Refused, Step, TurnStopped
+from swecli.core.engine.companion import CallCompanion, EndReason, Refused, Step, TurnStopped
+from swecli.core.engine.prepared_call import PreparedCall, Rejected, short_line
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.protocol.blocks import TextBlock
@@ -36,6 +36,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import Message, ToolResultPart
+from swecli.core.tools.base import ToolError, ToolOutcome
 
 if TYPE_CHECKING:
     from swecli.core.engine.hook_transcript import TranscriptFile
@@ -58,26 +59,9 @@ IDLE_SECONDS = 60.0
 StartSource = Literal["startup", "resume", "compact"]
 
 
-class HookBlocked(Exception):
-    """Refusal by a hook. The message is its reason; ``by`` names the hook for the user, if it is a named program."""
-
-    def __init__(self, reason: str, by: str) -> None:
-        super().__init__(reason)
-        self.by = named(by)
-
-
 def named(by: str) -> str:
     """A hook for the user: by its name, if it is a named program."""
     return f"the hook {by}" if by and " " not in by else "a hook"
-
-
-class ToolWishes(Struct, frozen=True):
-    """Requests of hooks about a call before its permission decision. ``ask`` is the reason why the user has to be asked
-    regardless of the rules, or empty; ``arguments`` replace those of the call."""
-
-    ask: str = ""
-    arguments: Mapping[str, Any] | None = None
-    context: str = ""
 
 
 _MAIN_ONLY: frozenset[HookEvent] = frozenset(
@@ -86,7 +70,7 @@ _MAIN_ONLY: frozenset[HookEvent] = frozenset(
 """Events that do not fire in a subagent's session."""
 
 
-class SessionHooks(Companion):
+class SessionHooks(CallCompanion):
     """Hooks of one session; with ``inner``, of a subagent's, in which only call and compaction hooks run."""
 
     def __init__(self, services: Services, recorder: Recorder, *, inner: bool = False) -> None:
@@ -245,42 +229,61 @@ class SessionHooks(Companion):
 
     # --- calls --------------------------------------------------------------------------------------------
 
-    async def before_tool(self, item: str, use: ToolUse) -> ToolWishes:
-        """Run PreToolUse hooks before the permission decision.
-
-        Raises:
-            HookBlocked: it must not run; the reason is for the model.
-        """
+    async def before_call(self, call: PreparedCall) -> PreparedCall:
+        """Run PreToolUse hooks before the permission decision: they may change the call or have the user decide."""
+        if not self.listens("PreToolUse") or not self._is_models(call):
+            return call
         from swecli.core.hooks.translation import arguments_of
 
-        verdict = await self._fire_tool("PreToolUse", item, use)
+        use = call.use()
+        verdict = await self._fire_tool("PreToolUse", call.item, use)
         if verdict.stop:
             self._stopped = verdict.stop_reason or "a hook ended the turn"
-            raise HookBlocked(self._stopped, verdict.by)
-        if verdict.wish == "block":
-            raise HookBlocked(verdict.reason, verdict.by)
+        if verdict.stop or verdict.wish == "block":
+            reason = self._stopped if verdict.stop else verdict.reason
+            text = call.with_note(f"A PreToolUse hook of the user blocked this call; nothing was done. {reason}")
+            raise Rejected(text, f"blocked by {named(verdict.by)}: {short_line(reason)}")
+        if verdict.updated is not None:
+            try:
+                call = call.with_arguments(arguments_of(use, verdict.updated), "A PreToolUse hook of the user")
+            except ToolError as error:
+                text = f"A hook's updatedInput does not fit {call.tool.name}, so the call was not run. {error}"
+                raise Rejected(call.with_note(text), "a hook's updatedInput does not fit") from None
         asked = (verdict.reason or "a hook asks you to decide") if verdict.wish == "ask" else ""
-        arguments = arguments_of(use, verdict.updated) if verdict.updated is not None else None
-        return ToolWishes(asked, arguments, verdict.context)
+        return replace(call, must_ask=asked, told=verdict.context)
 
-    async def permission(self, item: str, use: ToolUse, reason: str) -> str:
-        """Run PermissionRequest hooks before the user is asked. Returns the hooks that reached no verdict; empty if
-        none.
+    def _is_models(self, call: PreparedCall) -> bool:
+        """Whether the model made the call, rather than the user by attaching a file."""
+        opened = self._recorder.ledger.open.get(call.item)
+        return opened is None or opened.kind != "attachment"
 
-        Raises:
-            HookBlocked: it must not run; the reason is for the model.
-        """
+    async def before_asking(self, call: PreparedCall, reason: str) -> str:
+        """Run PermissionRequest hooks. Returns those that reached no verdict."""
         if not self.listens("PermissionRequest"):
             return ""
-        verdict = await self._fire_tool("PermissionRequest", item, use, reason)
-        if verdict.wish == "block" or verdict.stop:
-            if verdict.stop:
-                self._stopped = verdict.stop_reason or "a hook ended the turn"
+        verdict = await self._fire_tool("PermissionRequest", call.item, call.use(), reason)
+        if verdict.stop:
+            self._stopped = verdict.stop_reason or "a hook ended the turn"
+        if verdict.stop or verdict.wish == "block":
             reason = verdict.reason or verdict.stop_reason or "a hook refused this call"
-            raise HookBlocked(reason, verdict.by)
+            text = f"A PermissionRequest hook of the user refused this call; nothing was done. {reason}"
+            why = " ".join(reason.split())
+            raise Rejected(call.with_note(text), f"refused by {named(verdict.by)}: {why[:100]}")
         return verdict.reason if verdict.wish == "ask" else ""
 
-    async def after_tool(
+    async def after_call(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
+        """Add what the hooks said before the call, and run those after it, which may replace the output."""
+        said, output = call.told, None
+        if self.listens("PostToolUseFailure" if outcome.is_error else "PostToolUse") and self._is_models(call):
+            more, output = await self._after_tool(
+                call.item, call.use(), outcome.text, failed=outcome.is_error, exit_status=outcome.exit_status
+            )
+            said = "\n".join(filter(None, (said, more)))
+        if output is not None:
+            outcome = replace(outcome, text=output, images=(), documents=())
+        return replace(outcome, added="\n".join(filter(None, (outcome.added, said))))
+
+    async def _after_tool(
         self, item: str, use: ToolUse, text: str, *, failed: bool, exit_status: int | None
     ) -> tuple[str, str | None]:
         """Run hooks after a call. Returns additional text for the model, empty if none, and a replacement for the
@@ -288,8 +291,6 @@ class SessionHooks(Companion):
         from swecli.core.hooks.translation import response_of, views
 
         event: HookEvent = "PostToolUseFailure" if failed else "PostToolUse"
-        if not self.listens(event):
-            return "", None
         shown = [
             (
                 view.subjects,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from msgspec import Struct
 
 from swecli.core.context_management.prompts import harmless
-from swecli.core.engine.companion import Companion, EndReason, Joined, Step
+from swecli.core.engine.companion import CallCompanion, EndReason, Joined, Step
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
@@ -94,7 +94,7 @@ class ShownBullet(Struct, frozen=True):
     stale: str = ""
 
 
-class SessionPlaybook(Companion):
+class SessionPlaybook(CallCompanion):
     """The playbook of one session. Inactive in a subagent and if the services have none."""
 
     def __init__(self, services: Services, recorder: Recorder, ask: Ask, *, inner: bool) -> None:
@@ -211,8 +211,8 @@ class SessionPlaybook(Companion):
             add_note(self._recorder, _named(shown), harmless(bullets_text(shown)))
         self._begin_trials("message", shown, withheld)
 
-    def with_failure(self, call: ToolCallPart, item: str, output: str) -> str:
-        """Text of the bullets on a call that has just failed, to append to its result; empty if there are none."""
+    def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:
+        """Text of the bullets on a call that has just failed."""
         loaded, books = self._loaded, self._books
         if books is None or loaded is None or self.paused:
             return ""
@@ -224,7 +224,7 @@ class SessionPlaybook(Companion):
         edits = name in ("edit_file", "write_file")
         if not isinstance(command, str) or not isinstance(path, str) or not (name == "run_command" or edits):
             return ""
-        found = for_failure(loaded.usable, command, output, loaded.watch.relative(path) if edits else "")
+        found = for_failure(loaded.usable, command, text, loaded.watch.relative(path) if edits else "")
         chosen = split_withheld(found, self._recorder.session, books.options.withhold)
         self._after_failure[item] = chosen
         return harmless(bullets_text(chosen.told, WITH_FAILURE))

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from swecli.core.hooks.translation import ToolUse
 
 
+def short_line(text: str) -> str:
+    """The first line of a text, short enough to stand beside a call."""
+    line = text.split("\n", 1)[0]
+    return line if len(line) <= 100 else line[:99] + "…"
+
+
 class Rejected(Exception):
     """A call that may not run. The message is for the model, ``detail`` for the screen."""
 

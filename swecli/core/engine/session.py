@@ -198,6 +198,7 @@ class Session:
         self._asking = Asking(services, recorder)
         self._spending = SpendingGate(services, recorder, self._requests, self._connection)
         self.playbook = SessionPlaybook(services, recorder, self.questions.ask, inner=outer is not None)
+        self._companions = Companions()
         self._calls = self._tool_calls(services, recorder)
         self._scheduler = Scheduler(self._calls)
         self.command_tools = CommandTools(services, recorder, self._work, self._scheduler)
@@ -208,7 +209,7 @@ class Session:
         self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
         self.inspection = Inspection(services, recorder, self._connection, self._next_notes)
         self.prices = EditPrices(services, recorder, self._connection, self._compactions, self.inspection)
-        self._companions = Companions(self._companions_of(services))
+        self._companions.take(self._companions_of(services))
         recorder.watchers.extend(self._companions.watching)
 
     def _companions_of(self, services: Services) -> Sequence[Companion]:
@@ -251,8 +252,7 @@ class Session:
             self._requests,
             self._results,
             self._sandbox,
-            self.hooks,
-            self.playbook,
+            self._companions,
             self._compactions.request_compaction,
             self._jobs.jobs,
             agents,

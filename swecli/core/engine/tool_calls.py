@@ -12,11 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.recall import Recall
+from swecli.core.engine.companion import Companions
 from swecli.core.engine.consent import Consent, Consents, Requests, SandboxWatch
-from swecli.core.engine.hooks import HookBlocked, SessionHooks
 from swecli.core.engine.model_call import Call
-from swecli.core.engine.playbook import SessionPlaybook
-from swecli.core.engine.prepared_call import PreparedCall, Rejected
+from swecli.core.engine.prepared_call import PreparedCall, Rejected, short_line
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results, SeenFiles
 from swecli.core.engine.services import Services
@@ -175,8 +174,7 @@ class ToolCalls:
         requests: Requests,
         results: Results,
         sandbox: SandboxWatch,
-        hooks: SessionHooks,
-        playbook: SessionPlaybook | None = None,
+        companions: Companions,
         request_compaction: Callable[[], str] | None = None,
         jobs: Jobs | None = None,
         agents: AgentRunner | None = None,
@@ -187,8 +185,7 @@ class ToolCalls:
         self._services = services
         self._agents = agents
         self._agent = agent
-        self._hooks = hooks
-        self._playbook = playbook
+        self._companions = companions
         self._request_compaction = request_compaction
         self._jobs = jobs
         self._recorder = recorder
@@ -196,13 +193,11 @@ class ToolCalls:
         self.order = requests.order
         self._results = results
         self._sandbox = sandbox
-        self._consents = Consents(services, recorder, requests, sandbox, hooks)
+        self._consents = Consents(services, recorder, requests, sandbox, companions)
         self._recall = recall or Recall(recorder.ledger, services.blobs)
         self._files = SeenFiles(recorder, services.workspace.cwd)
         self.locks = locks or EffectLocks()
         self._live = LiveOutput()
-        self._said: dict[str, str] = {}
-        """Hooks' texts for the model to append to results, by call."""
 
     def prepare(self, call: Call) -> PreparedCall | None:
         """Validate the arguments. None if the call has already ended with an error result."""
@@ -218,7 +213,7 @@ class ToolCalls:
             title = tool.title(params, ctx)
         except (ToolError, OSError, ValueError, RuntimeError) as error:
             text = f"{call.note}\n{error}" if call.note else str(error)
-            self._end(call.item, part, "error", ToolOutcome(text, is_error=True, detail=_short(str(error))))
+            self._end(call.item, part, "error", ToolOutcome(text, is_error=True, detail=short_line(str(error))))
             return None
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
         if self._agents is not None and tool.name == TaskTool.name:
@@ -281,7 +276,7 @@ class ToolCalls:
         try:
             if earlier_writers:  # the preview must show the file after the earlier calls
                 await asyncio.wait(earlier_writers)
-            call = await self._hooked(call)
+            call = await self._companions.before_call(call)
             await self._expected(call)  # servers get ready while the user decides
             while outcome is None or consent is not None:
                 consent = consent or await self._consents.obtain(call, before)
@@ -311,7 +306,7 @@ class ToolCalls:
             duration = self._services.monotonic() - started
             outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
-            text = "\n".join(filter(None, (outcome.text, self._said.get(call.item, ""))))
+            text = "\n".join(filter(None, (outcome.text, outcome.added)))
             outcome = replace(outcome, text=call.with_note(text))  # in full, regardless of the stored part
             self._end(call.item, call.part, _status(outcome), outcome, duration)
             self._files.record(call.item, outcome.seen)
@@ -321,7 +316,7 @@ class ToolCalls:
             outcome = ToolOutcome(str(rejected), is_error=True, detail=rejected.detail)
             self._end(call.item, call.part, "rejected", outcome)
         except ToolError as error:
-            outcome = ToolOutcome(call.with_note(str(error)), is_error=True, detail=_short(str(error)))
+            outcome = ToolOutcome(call.with_note(str(error)), is_error=True, detail=short_line(str(error)))
             self._end(call.item, call.part, "error", outcome)
             self._files.record(call.item, error.seen)
         except asyncio.CancelledError:
@@ -332,7 +327,6 @@ class ToolCalls:
             raise
         finally:
             self._live.forget(call.item)
-            self._said.pop(call.item, None)
             self.order.passed(call.item)
             self.close(call)
 
@@ -368,11 +362,7 @@ class ToolCalls:
         await self._expected(call)
         with self._sandbox.around(ctx, call.effects):
             async with self._recorded(consent):  # hooks' file changes belong to the call and are undone with it
-                outcome = await self._run_tool(consent)
-                said, output = await self._after(call, outcome)
-                self._said[call.item] = said
-                if output is not None:
-                    outcome = replace(outcome, text=output, images=(), documents=())
+                outcome = await self._companions.after_call(call, await self._run_tool(consent))
         self._sandbox.publish()
         files = self._services.extension_files
         for origin in _untrusted_origins(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):
@@ -397,54 +387,16 @@ class ToolCalls:
         return replace(outcome, text=f"{outcome.text}\n{errors}", blocks=blocks)
 
     async def _run_tool(self, consent: Consent) -> ToolOutcome:
-        """Run the tool. Hooks receive an error before it propagates."""
+        """Run the tool. The companions receive an error before it propagates."""
         call = consent.call
         try:
             _require_folder(call.effects, consent.ctx)  # it may have gone while the user decided
             return await call.tool.run(call.params, consent.ctx)
         except ToolError as error:
-            said, _ = await self._after(call, ToolOutcome(str(error), is_error=True))
-            if not said:
+            failed = await self._companions.after_call(call, ToolOutcome(str(error), is_error=True))
+            if not failed.added:
                 raise
-            raise ToolError(f"{error}\n{said}", error.seen) from error
-
-    async def _hooked(self, call: PreparedCall) -> PreparedCall:
-        """The call after hooks, which may change it or request the user's decision.
-
-        Raises:
-            Rejected: by a hook.
-            ToolError: a hook's input does not fit the tool.
-        """
-        if not self._hooks.listens("PreToolUse") or not self._is_models(call):
-            return call
-        try:
-            wishes = await self._hooks.before_tool(call.item, call.use())
-        except HookBlocked as blocked:
-            text = call.with_note(f"A PreToolUse hook of the user blocked this call; nothing was done. {blocked}")
-            raise Rejected(text, f"blocked by {blocked.by}: {_short(str(blocked))}") from None
-        if wishes.arguments is not None:
-            try:
-                call = call.with_arguments(wishes.arguments, "A PreToolUse hook of the user")
-            except ToolError as error:
-                text = f"A hook's updatedInput does not fit {call.tool.name}, so the call was not run. {error}"
-                raise Rejected(call.with_note(text), "a hook's updatedInput does not fit") from None
-        return replace(call, must_ask=wishes.ask, told=wishes.context)
-
-    def _is_models(self, call: PreparedCall) -> bool:
-        """Whether the model made the call, rather than the user by attaching a file."""
-        opened = self._recorder.ledger.open.get(call.item)
-        return opened is None or opened.kind != "attachment"
-
-    async def _after(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[str, str | None]:
-        """Hooks' text on the call and its outcome, and a replacement for the output."""
-        event = "PostToolUseFailure" if outcome.is_error else "PostToolUse"
-        said, output = call.told, None
-        if self._hooks.listens(event) and self._is_models(call):
-            more, output = await self._hooks.after_tool(
-                call.item, call.use(), outcome.text, failed=outcome.is_error, exit_status=outcome.exit_status
-            )
-            said = "\n".join(filter(None, (said, more)))
-        return said, output
+            raise ToolError(f"{error}\n{failed.added}", error.seen) from error
 
     def _recorded(self, consent: Consent) -> AbstractAsyncContextManager[None]:
         """Record changes during the call, so that they can be undone."""
@@ -464,8 +416,8 @@ class ToolCalls:
         duration: float | None = None,
     ) -> None:
         text = self._results.bounded("page", outcome).text
-        if status == "error" and self._playbook is not None:
-            text = "\n\n".join(filter(None, (text, self._playbook.with_failure(part, item, text))))
+        if status == "error":
+            text = self._companions.on_failure(part, item, text)
         result = ToolResultPart(part.call_id, part.name, text, outcome.is_error, outcome.images, outcome.documents)
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
 
@@ -484,11 +436,6 @@ def _not_run(detail: str) -> ToolOutcome:
 
 def _status(outcome: ToolOutcome) -> ItemStatus:
     return "error" if outcome.is_error else "ok"
-
-
-def _short(text: str) -> str:
-    line = text.split("\n", 1)[0]
-    return line if len(line) <= 100 else line[:99] + "…"
 
 
 class Scheduler:

@@ -117,6 +117,8 @@ class ToolOutcome(Struct, frozen=True):
     """A clause naming what the sandbox blocked; empty without a sign of that."""
     untrusted: str = ""
     """The host that wrote ``text``, if it came from outside."""
+    added: str = ""
+    """Text of others for the model, behind ``text`` in full, however much of that is stored elsewhere."""
 
 
 class LastPlan(Struct):

@@ -34,6 +34,7 @@ from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.plan import Plans
 from swecli.core.engine.playbook import SessionPlaybook
+from swecli.core.engine.prepared_call import PreparedCall
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results, SeenFiles
@@ -69,6 +70,10 @@ def _told(hooks: SessionHooks) -> object:
 
 def _has_hooks(hooks: SessionHooks, *_arguments: object) -> bool:
     return hooks._hooks is not None  # pyright: ignore[reportPrivateUsage]
+
+
+def _is_models(hooks: SessionHooks, call: PreparedCall) -> bool:
+    return _has_hooks(hooks) and hooks._is_models(call)  # pyright: ignore[reportPrivateUsage]
 
 
 def _keeps(memory: SessionMemory) -> bool:
@@ -167,16 +172,16 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     # a call
     ("call: prepare", ToolCalls, "prepare", _always),
     ("subagents: expect", Subagents, "expect", _always),
-    ("hooks: before the call", SessionHooks, "before_tool", _has_hooks),
+    ("hooks: before the call", SessionHooks, "before_call", _is_models),
     ("consent: obtain", Consents, "obtain", _always),
-    ("hooks: before the question", SessionHooks, "permission", _has_hooks),
+    ("hooks: before the question", SessionHooks, "before_asking", _has_hooks),
     ("consent: stands", Consents, "stands", _always),
     ("locks: hold", EffectLocks, "hold", _always),
     ("consent: holds", Consents, "holds", _always),
-    ("hooks: after the call", SessionHooks, "after_tool", _has_hooks),
+    ("hooks: after the call", SessionHooks, "_after_tool", _has_hooks),
     ("consent: outside", Consents, "outside", _always),
     ("results: admit", Results, "admit", _always),
-    ("playbook: add to the failure", SessionPlaybook, "with_failure", _has_playbook),
+    ("playbook: add to the failure", SessionPlaybook, "on_failure", _has_playbook),
     ("files: record", SeenFiles, "record", _always),
     ("subagents: work", Subagents, "work", _always),
     ("log: barrier", MemoryLog, "barrier", _always),
