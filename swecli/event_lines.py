@@ -321,7 +321,7 @@ def _other_lines(event: Event) -> list[str]:
         case CompactionCompleted():
             return [completed_line(event.body)]
         case CompactionFailed(reason=reason):
-            return [f"Compaction failed; nothing was changed: {reason}"]
+            return [f"Could not compact: {reason}"]
         case Rewound() | RewindUndone():
             return rewind_lines(event.body)
         case ContextEdited():

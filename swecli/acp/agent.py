@@ -302,7 +302,7 @@ class SwecliAgent:
         **_: Any,
     ) -> ForkSessionResponse:
         if not self._options.store:
-            raise RequestError(INVALID_REQUEST, "sessions are not stored here, so there is none to fork")
+            raise RequestError(INVALID_REQUEST, "sessions are not stored here, so none can be forked")
         known = self._open.get(session_id)
         if known is not None and known.busy:
             raise RequestError(INVALID_REQUEST, "a prompt is running in this session; cancel it first")
@@ -349,7 +349,7 @@ class SwecliAgent:
             RequestError: it can't be deleted.
         """
         if not self._options.store:
-            raise RequestError(INVALID_REQUEST, "sessions are not stored here, so there is none to delete")
+            raise RequestError(INVALID_REQUEST, "sessions are not stored here, so none can be deleted")
         await self.close_session(session_id)
         try:
             for trouble in await asyncio.to_thread(self._stored.delete, session_id):

@@ -21,7 +21,7 @@ from acp.schema import (
 from swecli.acp.updates import ToolContent, block_content, tool_text
 from swecli.acp.words import clean, one_line, tool_kind, tool_title
 from swecli.core.protocol.commands import Answer, CarryOut, Command, ReplyPermission, SetMode
-from swecli.core.protocol.events import PermissionRequested, Question, QuestionAsked, grounds
+from swecli.core.protocol.events import FOR_SESSION, PermissionRequested, Question, QuestionAsked, grounds, rule_words
 
 ONCE, ALWAYS, FOLDER, EDITS = "once", "always", "project", "accept-edits"
 REJECT, NEVER = "reject", "reject_always"
@@ -75,7 +75,7 @@ def refused_before(request: PermissionRequested, refused: Collection[str]) -> Re
 def permission_call(request: PermissionRequested, cwd: Path) -> ToolCallUpdate:
     """The call as the user must see it: danger and reason first, then exactly the command or the changes."""
     warnings = [f"⚠ {line}" for line in (request.danger, *request.warnings) if line]
-    reasons = [*warnings, *grounds(request), *request.facts, *([request.rule_note] if request.rule_note else [])]
+    reasons = [*warnings, *grounds(request), *request.facts, *filter(None, (rule_words(request, FOR_SESSION),))]
     content: list[ToolContent] = [tool_text("\n".join(reasons))] if reasons else []
     content += [block_content(block, cwd) for block in request.blocks]
     return ToolCallUpdate(

@@ -353,7 +353,7 @@ class Updates:
             case CompactionCompleted():
                 line, status = completed_line(body), "completed"
             case CompactionFailed():
-                line, status = f"Could not compact; nothing was changed: {body.reason}", "failed"
+                line, status = f"Could not compact: {body.reason}", "failed"
         if self._items.pop(body.item, None) is None:
             return [_compaction_call(body.item, line, status)]
         return [_progress(body.item, status=status, title=one_line(line))]

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from swecli.assembly.extension_files import unapproved
 from swecli.assembly.startup import Startup
-from swecli.assembly.storage import DATABASE, read_database
 from swecli.core.config.paths import project_folder
 from swecli.core.config.trust import TrustState, file_digest, read_trust, write_trust
 from swecli.core.context_management.instructions import Instructions, Merge, instruction_folders, load_instructions
@@ -20,7 +19,6 @@ from swecli.core.context_management.memory_section import MemoryText, memory_tex
 from swecli.core.engine.services import InstructionFiles, MemoryOptions
 from swecli.core.memory.places import MemoryPlaces
 from swecli.core.memory.session_notes import MAX_BYTES
-from swecli.core.sessions.store import list_sessions
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.session_tools import Scratchpad
 from swecli.launch import LaunchOptions
@@ -92,7 +90,7 @@ def _why_no_instructions(options: LaunchOptions, trust: TrustState, merge: Merge
     if options.safe_mode:
         return "off in safe mode"
     if trust == "declined":
-        return "off until you trust this folder: swecli permissions trust"
+        return "off until you trust this folder: /permissions trust"
     return "off by your settings (instructions.merge)" if merge == "none" else ""
 
 
@@ -110,23 +108,14 @@ def memory_places(options: LaunchOptions, startup: Startup) -> MemoryPlaces:
     return MemoryPlaces(project_folder(project) / FOLDER if startup.trust.trusts else None, own)
 
 
-def _why_no_notes(data: Path) -> str:
-    """The reason, if the folder has no other session."""
-    sessions = read_database(data / DATABASE, lambda connection: list_sessions(connection, limit=2), ())
-    return "" if len(sessions) > 1 else "Session notes are off in this folder; /memory on enables them."
-
-
 def memory_options(options: LaunchOptions, startup: Startup) -> MemoryOptions:
     """What a session may store: no notes if storing is off or the folder is not known to be trusted."""
     places, settings = memory_places(options, startup), startup.loaded.settings.memory
     looks_only = options.look_only or options.dry_run or options.compact_dry_run
     wanted = is_on(options, startup) and settings.notes and options.store and not looks_only
-    new = not (options.continue_newest or options.resume)
-    asked = wanted and new and startup.trust.state == "unknown" and not options.headless
     return MemoryOptions(
         places,
         places.project if wanted else None,
-        partial(_why_no_notes, startup.paths.workspace_data(options.cwd)) if asked else str,
         f"# Session Memory: {date.today().isoformat()}\n\n## Project: {options.cwd.name}\n",
         _cover(startup),
         partial(_turned_on, options, startup),

@@ -121,7 +121,7 @@ def require_trust(options: LaunchOptions, startup: Startup) -> None:
         return
     if options.yolo and state == "declined":
         raise StartError(
-            f"You declined to trust {options.cwd}, so nothing runs there without asking. Leave out --yolo, or add "
+            f"You declined to trust {options.cwd}, so every change asks first. Leave out --yolo, or add "
             "--trust to trust it for this run.",
             ExitCode.UNTRUSTED,
         )

@@ -388,7 +388,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.resume == "" and (arguments.plain or _one_shot(arguments)):
         raise UsageError("-r needs a session id here; `swecli sessions` lists them, -c continues the newest")
     if arguments.resume == "" and arguments.no_session:
-        raise UsageError("--no-session and -r contradict each other: nothing is stored to pick from")
+        raise UsageError("--no-session stores nothing, so -r has no session to pick")
     if arguments.continue_newest and arguments.resume == "":
         raise UsageError("-c continues the newest session, -r lets you pick one: use only one")
     if arguments.continue_newest and arguments.resume:
@@ -406,13 +406,13 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.worktree is not None and (arguments.dry_run or arguments.compact_dry_run):
         raise UsageError("a dry run changes nothing and makes no worktree: leave out -w")
     if arguments.worktree == "" and arguments.continue_newest:
-        raise UsageError("-w without a name makes a new worktree with nothing to continue: use -w NAME -c")
+        raise UsageError("-w without a name makes a new worktree, which has no session to continue: use -w NAME -c")
     if arguments.no_session and (arguments.continue_newest or arguments.resume):
         raise UsageError("--no-session stores nothing, so it cannot continue a session")
     if arguments.json_schema is not None and not _one_shot(arguments):
         raise UsageError("--json-schema shapes the answer of a headless run: use it with -p")
     if arguments.yolo and arguments.permission_mode == "plan":
-        raise UsageError("--yolo runs everything, plan mode changes nothing: use only one")
+        raise UsageError("use --yolo or plan mode, not both: one runs everything, the other is read-only")
     model = arguments.model
     if model is not None and not (model and all(model.split("/", 1)) and model.isprintable()):
         raise UsageError(f"-m {model!r} must be PROVIDER/NAME, for example openai/NAME, or an alias from the settings")

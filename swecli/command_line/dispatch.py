@@ -305,7 +305,7 @@ class MeantAsSubcommand(StartError):
 
 
 def _elsewhere(word: str) -> MeantAsSubcommand:
-    return MeantAsSubcommand(f"No such subcommand: {word}. Nothing was sent; {WORDS[word]}.", word)
+    return MeantAsSubcommand(f"No such subcommand. {WORDS[word]}", word)
 
 
 def is_root() -> bool:

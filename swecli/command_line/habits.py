@@ -82,13 +82,13 @@ ONE_SHOT = ("exec", "run", "e")
 _MODES = "use --permission-mode default, accept-edits, plan or auto"
 _FEWER = "use --permission-mode accept-edits or auto; --yolo never asks"
 _MENTION = "mention it in the message instead: @path"
-_SANDBOX = "the sandbox is a setting: swecli config get sandbox.mode; --permission-mode auto relies on it"
-_SETTINGS = "use --settings FILE, or: swecli config set KEY VALUE"
-_KEY = "keys come from the environment (OPENAI_API_KEY) or from: swecli login PROVIDER"
+_SANDBOX = "the sandbox is a setting (`swecli config get sandbox.mode`); --permission-mode auto relies on it"
+_SETTINGS = "use --settings FILE, or `swecli config set KEY VALUE`"
+_KEY = "keys come from the environment (OPENAI_API_KEY) or from `swecli login PROVIDER`"
 _UNDO = "swecli never commits by itself; /undo reverts changes, /commit proposes a message"
 _CHECKS = "name the check in your message or in AGENTS.md, or run it from a hook: [[hooks.PostToolUse]]"
 _SERVERS = "add servers with swecli mcp add, [mcp.NAME] in the settings, or .mcp.json"
-_THEME = "use: swecli config set ui.theme NAME"
+_THEME = "use `swecli config set ui.theme NAME`"
 _FILES = "commands, skills, agents and hooks are files in folders such as .claude/skills; /skills and /agents list them"
 
 ANSWERS: Mapping[str, str] = {
@@ -114,7 +114,7 @@ ANSWERS: Mapping[str, str] = {
     "--plugin-dir": _FILES,
     "--skill": _FILES,
     "--fallback-model": "fallback models are a setting: swecli config set model.fallback '[\"provider/name\"]'",
-    "--weak-model": "use: swecli config set model.small provider/name",
+    "--weak-model": "use `swecli config set model.small provider/name`",
     "--editor-model": (
         "one model does everything; swecli config set model.small provider/name names one for small tasks"
     ),
@@ -140,19 +140,19 @@ ANSWERS: Mapping[str, str] = {
     "--files": _MENTION,
     "--read": _MENTION,
     "--all-files": "swecli finds files itself; @folder/ in the message names one",
-    "--message-file": "use: swecli -p < FILE",
+    "--message-file": "use `swecli -p < FILE`",
     "--profile": _SETTINGS,
     "--config": _SETTINGS,
     "--setting-sources": "--safe-mode ignores the project's settings; --settings FILE adds some",
     "--bare": "--safe-mode ignores the project's settings",
     "--search": "set web_search.enabled in the settings",
     "--web-search": "set web_search.enabled in the settings",
-    "--ide": "there is no IDE extension; editors with Agent Client Protocol support start: swecli acp",
-    "--acp": "use: swecli acp",
-    "--experimental-acp": "use: swecli acp",
+    "--ide": "there is no IDE extension; editors with Agent Client Protocol support start `swecli acp`",
+    "--acp": "use `swecli acp`",
+    "--experimental-acp": "use `swecli acp`",
     "--permission-prompt-tool": "with --input-format stream-json, questions are answered on standard input",
-    "--list-models": "use: swecli models",
-    "--list-sessions": "use: swecli sessions",
+    "--list-models": "use `swecli models`",
+    "--list-sessions": "use `swecli sessions`",
     "--checkpointing": "swecli records every change: /undo, /rewind",
     "--no-git": _UNDO,
     "--auto-commits": _UNDO,
@@ -165,7 +165,7 @@ ANSWERS: Mapping[str, str] = {
     "--watch-files": "swecli notices changed files; tell it in a message what to do",
     "--tmux": "-w works in a worktree; start swecli inside tmux",
     "--init": "send /init",
-    "--vim": "vim keys are a setting: swecli config set ui.editing vim",
+    "--vim": "vim keys are a setting: `swecli config set ui.editing vim`",
     "--theme": _THEME,
     "--dark-mode": _THEME,
     "--light-mode": _THEME,
@@ -174,39 +174,40 @@ ANSWERS: Mapping[str, str] = {
 }
 """Options without an exact equivalent, and the alternative."""
 
-_NO_PLUGINS = "there are no plugins: " + _FILES
+_NO_PLUGINS = f"There are no plugins; {_FILES}."
 
 WORDS: Mapping[str, str] = {
-    "update": "upgrade it the way you installed it, for example pipx upgrade swecli",
-    "upgrade": "upgrade it the way you installed it, for example pipx upgrade swecli",
-    "auth": "use: swecli login PROVIDER, swecli logout",
-    "setup-token": "use: swecli login PROVIDER",
-    "providers": "use: swecli doctor, swecli models",
-    "review": "use: swecli -p /review",
-    "init": "use /init in a session; it asks before it writes",
-    "fork": "use: swecli -c --fork",
-    "features": "use: swecli config",
-    "stats": "use: swecli sessions; /usage in a session",
-    "usage": "use: swecli sessions; /usage in a session",
-    "export": "use: swecli sessions export",
-    "import": "use: swecli sessions import",
-    "apply": "files change where you started it; /diff shows the changes",
-    "serve": "use: swecli mcp serve for other agents, swecli acp for an editor",
-    "app-server": "use: swecli acp",
-    "mcp-server": "use: swecli mcp serve",
-    "web": "there is no web interface; swecli acp serves an editor",
-    "attach": "use: swecli -c, or swecli -r to pick a session",
+    "update": "Upgrade it the way you installed it, for example `pipx upgrade swecli`.",
+    "upgrade": "Upgrade it the way you installed it, for example `pipx upgrade swecli`.",
+    "auth": "Use `swecli login PROVIDER` or `swecli logout`.",
+    "setup-token": "Use `swecli login PROVIDER`.",
+    "providers": "Use `swecli doctor` or `swecli models`.",
+    "review": "Use `swecli -p /review`.",
+    "init": "Use /init in a session; it asks before it writes.",
+    "fork": "Use `swecli -c --fork`.",
+    "features": "Use `swecli config`.",
+    "stats": "Use `swecli sessions`, or /usage in a session.",
+    "usage": "Use `swecli sessions`, or /usage in a session.",
+    "export": "Use `swecli sessions export`.",
+    "import": "Use `swecli sessions import`.",
+    "apply": "Files change where you started it; /diff shows the changes.",
+    "serve": "Use `swecli mcp serve` for other agents, `swecli acp` for an editor.",
+    "app-server": "Use `swecli acp`.",
+    "mcp-server": "Use `swecli mcp serve`.",
+    "web": "There is no web interface; `swecli acp` serves an editor.",
+    "attach": "Use `swecli -c`, or `swecli -r` to pick a session.",
     "plugin": _NO_PLUGINS,
     "plugins": _NO_PLUGINS,
     "extensions": _NO_PLUGINS,
-    "skills": "use /skills in a session, or: swecli -p /skills",
-    "agents": "use /agents in a session, or: swecli -p /agents",
-    "hooks": "use /hooks in a session, or: swecli -p /hooks",
-    "memory": "use /memory in a session, or: swecli -p /memory",
-    "playbook": "use /playbook in a session, or: swecli -p /playbook",
-    "fleet": "not available in this version",
+    "skills": "Use /skills in a session, or `swecli -p /skills`.",
+    "agents": "Use /agents in a session, or `swecli -p /agents`.",
+    "hooks": "Use /hooks in a session, or `swecli -p /hooks`.",
+    "memory": "Use /memory in a session, or `swecli -p /memory`.",
+    "playbook": "Use /playbook in a session, or `swecli -p /playbook`.",
+    "fleet": "This version does not have it yet.",
 }
-"""Subcommands of other agents or other versions, and the alternative here. None is a message if it is the only word."""
+"""Subcommands of other agents or other versions, and a sentence about the alternative here. None is a message if it is
+the only word."""
 
 WITH_VALUE = frozenset(
     [

@@ -74,5 +74,5 @@ def keep_model(options: LaunchOptions, ref: str) -> str:
         origin = loaded.origins.get(("model", "name"))
         if origin is not None and origin.layer not in ("default", "user"):
             raise ValueError(f"{origin} sets {loaded.settings.model.name} for new sessions.")
-    path = remember("model.name", ref)
-    return f"Saved as default ({path}); -m overrides it."
+    remember("model.name", ref)
+    return "Saved as default. -m overrides it."

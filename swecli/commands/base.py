@@ -31,6 +31,7 @@ Screen = Literal[
     "help",
     "settings",
     "permissions",
+    "trust_folder",
     "sessions",
     "rewind",
     "fork",

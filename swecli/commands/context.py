@@ -212,9 +212,9 @@ def history_text(session: Session) -> str:
 def _plan(session: Session) -> CommandResult:
     plan = session.plan_compaction()
     if plan is None:
-        return CommandResult.text("No model is connected, so swecli cannot measure anything.", "warning")
+        return CommandResult.text("Not measured: no model is connected.", "warning")
     if not plan.worthwhile:
-        return CommandResult.text("A compaction would change nothing: it would keep the whole conversation.")
+        return CommandResult.text("Nothing to compact: the whole conversation would be kept.")
     return CommandResult((_table(plan), TextBlock(_words(plan))))
 
 
@@ -277,7 +277,7 @@ _LEVELS = {
     "ok": "",
     "warn": "It is filling up. /compact frees space.",
     "compact": "It is nearly full. /compact frees space.",
-    "block": "It is full: swecli sends no request until /compact frees space or /clear starts a new conversation.",
+    "block": "It is full: nothing is sent until /compact frees space or /clear starts over.",
 }
 
 
@@ -353,7 +353,7 @@ def _items(session: Session, words: Sequence[str]) -> TextBlock:
     inspection = session.inspection
     picture = inspection.picture()
     if picture is None:
-        return TextBlock("No model is connected, so swecli cannot measure anything.", "warning")
+        return TextBlock("Not measured: no model is connected.", "warning")
     rows: list[tuple[str, ...]] = []
     for item in picture.items:
         state = "pinned" if item.pinned else item.state

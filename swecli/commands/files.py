@@ -34,12 +34,13 @@ SHOWN = 50
 async def restored_result(session: Session, done: FilesRestored) -> CommandResult:
     cwd = session.view.cwd
     blocks: list[DisplayBlock] = []
-    verb = "Undid" if done.direction == "undo" else "Redid"
+    undone = done.direction == "undo"
     brief = bool(done.files) and len(done.files) <= _BRIEF
     if brief:
-        blocks.append(TextBlock(f"{verb} {_few_words(done, cwd)} · {'/redo' if done.direction == 'undo' else '/undo'}"))
+        blocks.append(TextBlock(f"{_few_words(done, cwd)} · {'/redo' if undone else '/undo'}"))
     elif done.files:
         more = f" and {len(done.operations) - 3} more" if len(done.operations) > 3 else ""
+        verb = "Undid" if undone else "Changed again"
         blocks.append(TextBlock(f"{verb}: {'; '.join(map(_without_id, done.operations[:3]))}{more}"))
         how = {file.path: file.how for file in done.files}
         listed, generated = await session.files.generated(list(how))
@@ -88,14 +89,16 @@ def _without_id(operation: str) -> str:
 
 
 def _few_words(done: FilesRestored, cwd: Path) -> str:
-    """What was undone or redone, as the object of a sentence, with its one or two files."""
+    """What was undone or redone, with its one or two files."""
     titles = [_without_id(operation) for operation in done.operations]
     shown = [f"{shown_path(file.path, cwd)}{_lines_of(file)}" for file in done.files]
+    if done.direction == "redo":
+        return f"Changed again: {' and '.join(shown)}"
     if titles and all(title.startswith(_EDITS) for title in titles):
         several = "edits" if len(titles) > 1 else "edit"
-        return f"the {several} of {' and '.join(shown)}"
+        return f"Undid the {several} of {' and '.join(shown)}"
     what = "; ".join(f"`{title}`" for title in titles[:3]) or "the change"
-    return f"{what}: {', '.join(f'{name} {file.how}' for name, file in zip(shown, done.files, strict=True))}"
+    return f"Undid {what}: {', '.join(f'{name} {file.how}' for name, file in zip(shown, done.files, strict=True))}"
 
 
 def _lines_of(file: RestoredFile) -> str:

@@ -632,7 +632,7 @@ def _commit_question(commit: Commit, *, detached: bool) -> str:
     """/commit's question, with the files that the commit includes and leaves out."""
     tree = commit.tree
     inside = tree.staged or tree.changed
-    parts = [f"Commits {_listed(inside)}." if inside else "" if commit.new else "Commits no change of a file."]
+    parts = [f"Commits {_listed(inside)}." if inside else "" if commit.new else "The commit changes no file."]
     if commit.new:
         parts.append(f"New in git, created in this session: {_listed(commit.new)}.")
     if commit.secret:

@@ -26,7 +26,7 @@ _USE = (
     "delete PATH change it, /memory undo removes this session's lines from the session notes."
 )
 
-_OFF = "Memories of this folder are off until you trust it; /memory on enables them."
+OFF = "Memories and session notes of this folder are off until you trust it; /memory on enables them."
 _COUNTS = "It joins the prompt of new conversations (/clear)."
 
 
@@ -80,7 +80,7 @@ async def _listed(session: Session) -> CommandResult:
     files = await asyncio.to_thread(options.places.files, options.max_file_bytes)
     lines = [aligned((_row(file) for file in files), indent="") if files else f"No memories yet. {_USE}"]
     if options.places.project is None:
-        lines.append(_OFF)
+        lines.append(OFF)
     shown = session.view.remembered
     if shown:
         count = PieceEstimator().count(shown)
@@ -109,7 +109,7 @@ async def _shown(session: Session, path: str) -> CommandResult:
     try:
         place = options.places.place(path)
     except MemoryPathError as error:
-        return CommandResult.text(_OFF if isinstance(error, MemoryOff) else f"{error} {_USE}", "warning")
+        return CommandResult.text(OFF if isinstance(error, MemoryOff) else f"{error} {_USE}", "warning")
     files = await asyncio.to_thread(options.places.files, options.max_file_bytes)
     here = next((file for file in files if file.place.path == place.path), None)
     if here is not None:
@@ -139,7 +139,7 @@ async def _changed(session: Session, arguments: dict[str, object]) -> CommandRes
 
 def _reason(error: MemoryPathError) -> str:
     """For the user: the sentence of a place that is off is meant for the model."""
-    return _OFF if isinstance(error, MemoryOff) else str(error)
+    return OFF if isinstance(error, MemoryOff) else str(error)
 
 
 async def _edited(session: Session, path: str) -> CommandResult:

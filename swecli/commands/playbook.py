@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 PAUSED = "The playbook is off for this session: it neither uses nor learns lessons. /playbook on enables it."
 OFF = "The playbook is off (playbook.enabled)."
 NONE = (
-    "Nothing has been learned here yet. swecli learns from events: a failed command and the one that then "
-    "worked, a command you changed, a correction. /playbook add TEXT records a preference yourself."
+    "No lessons yet. swecli learns from failed commands that later worked, commands you changed, and your "
+    "corrections. /playbook add TEXT records a preference."
 )
 USAGE = (
     "Use /playbook, /playbook why ID, undo, up ID, down ID, freeze ID, off ID, on ID, delete ID, edit ID TEXT, "

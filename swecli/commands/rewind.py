@@ -140,7 +140,7 @@ def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -
 
 async def _run_fork(session: Session, arguments: str) -> CommandResult:
     if not session.view.totals.turns:
-        return CommandResult.text("There is nothing to fork yet: no message was sent.", "warning")
+        return CommandResult.text("Nothing to fork yet: no message was sent.", "warning")
     instead = (TextBlock(f"Fork it with: swecli -r {session.view.session_id} --fork"),)
     return CommandResult(screen="fork", argument=arguments, instead=instead)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, SlashCommand, opens
+from swecli.commands.base import CommandResult, SlashCommand, fixed_words, opens
 from swecli.core.protocol.blocks import TextBlock
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ CONFIG = SlashCommand(
 
 async def _permissions(session: Session, words: str) -> CommandResult:
     """Without the screen, at least the session's own rules."""
+    if words.strip() == "trust":
+        how = TextBlock("`swecli permissions trust` trusts this folder; it counts from the next session.")
+        return CommandResult(screen="trust_folder", instead=(how,))
     held = ", ".join(rule.text for rule in session.view.rules)
     own = (TextBlock(f"Allowed by your answers in this session: {held}."),) if held else ()
     rest = TextBlock("`swecli permissions` lists, adds and revokes this folder's rules.")
@@ -57,7 +60,12 @@ async def _permissions(session: Session, words: str) -> CommandResult:
 
 
 PERMISSIONS = SlashCommand(
-    "permissions", "Show, add and revoke permission rules", _permissions, ("approvals",), "[words | rule]"
+    "permissions",
+    "Show, add and revoke permission rules",
+    _permissions,
+    ("approvals",),
+    "[words | rule | trust]",
+    words=fixed_words(trust="trust this folder's settings and instructions"),
 )
 RESUME = SlashCommand(
     "resume",

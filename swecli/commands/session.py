@@ -134,6 +134,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
             ),
             ("Instructions", ", ".join((*map(near, view.instructions), *new)) or no_instructions(view)),
             ("Rules", rules_text(view.rule_files)),
+            ("Memory", "" if view.memory.places.user is None or view.memory.places.project else "off here; /memory on"),
             ("Queued messages", number(len(view.queue)) if view.queue else ""),
             ("State", "working" if view.busy else "idle"),
         )
@@ -296,7 +297,7 @@ async def _run_doctor(session: Session, arguments: str) -> CommandResult:
     if arguments not in ("", "online"):
         return CommandResult.text("/doctor checks the setup; /doctor online also contacts each provider.", "error")
     blocks = await session.examine(online=arguments == "online")
-    return CommandResult(tuple(blocks)) if blocks else CommandResult.text("There is nothing to check here.")
+    return CommandResult(tuple(blocks)) if blocks else CommandResult.text("No checks are available here.")
 
 
 DOCTOR = SlashCommand(
@@ -539,9 +540,7 @@ async def _run_export(session: Session, arguments: str) -> CommandResult:
         place = destination(arguments, session.view.cwd, f"swecli-{session.view.session_id}", outside)
         events = await session.facts()
         if not any(isinstance(event.body, ItemCompleted) for event in events):
-            return CommandResult.text(
-                "Nothing was written: there is no message yet, so there is nothing to export.", "warning"
-            )
+            return CommandResult.text("Nothing to export yet: no message was sent.", "warning")
         if place.path.parent == outside:
             await asyncio.to_thread(make_private, outside)
         lost = await asyncio.to_thread(_export, session, events, place, await session.name())

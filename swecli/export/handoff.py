@@ -111,7 +111,7 @@ def handoff_of(events: Sequence[Event], cwd: Path, cover: Callable[[str], str], 
             ledger.apply(event)
     requests = [text for _, text in user_texts(ledger) if text.strip()]
     if not requests:
-        raise HandoffError("there is no message yet, so there is nothing to hand over")
+        raise HandoffError("no message yet")
     git = git_facts(cwd)
     left = ledger.left
     answer = [entry for entry in ledger.entries.values() if entry.kind == "text" and entry.item not in left]

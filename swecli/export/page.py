@@ -74,7 +74,7 @@ def page_of(transcript: Transcript) -> str:
         ),
         chart=_chart(transcript.turns),
         turns="\n".join(page.turn(turn) for turn in transcript.turns),
-        footer="Exported by swecli. Known keys and passwords are masked with stars. This page fetches nothing.",
+        footer="Exported by swecli. Known keys and passwords are masked. This page loads no external resources.",
     )
 
 

@@ -342,7 +342,7 @@ class _Reading:
                 if text := self._replacements(body.view):
                     self._add(Entry("note", text, title="In place of earlier messages"))
             case CompactionFailed(reason=reason):
-                line, level = f"Compaction failed; nothing was changed: {reason}", "warning"
+                line, level = f"Could not compact: {reason}", "warning"
             case SessionStarted(resumed=True, swecli=version):
                 line = f"Session continued, swecli {version}."
             case ModeChanged(mode=mode):

@@ -108,6 +108,8 @@ class ResultPrinter:
         """Nothing to print: the denial is reported at the end, as an event or as a part of the result."""
 
     def finish(self, outcome: Outcome) -> None:
+        if self._form == "text" and (refused := refusal_line(outcome)):
+            self._err.note(refused)
         if self._form != "text":
             self._out.line(to_text(result_object(outcome)))
         elif outcome.fits:
@@ -116,6 +118,14 @@ class ResultPrinter:
             self._out.text(f"{text}\n")
         for line in closing_lines(outcome):
             self._err.note(line)
+
+
+def refusal_line(outcome: Outcome) -> str:
+    """How many calls the missing user could have approved; precedes an answer that may not mention them. Empty if
+    none."""
+    count = sum(denial.asked for denial in outcome.denials)
+    were = "call was" if count == 1 else "calls were"
+    return f"{count:,} {were} refused (no user to approve); see --allowed-tools" if count else ""
 
 
 def closing_lines(outcome: Outcome) -> list[str]:

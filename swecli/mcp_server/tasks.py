@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from swecli.block_text import block_lines
 from swecli.core.protocol.commands import Answer, Interrupt, ReplyPermission, SetMode, Submit
 from swecli.core.protocol.events import (
+    FOR_SESSION,
     MAIN,
     Event,
     FileChanged,
@@ -25,6 +26,7 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
     grounds,
+    rule_words,
 )
 from swecli.mcp_server.tools import Report, state_of
 from swecli.output import safe
@@ -46,13 +48,12 @@ TOO_LONG: Final = f"The call is longer than {LONGEST:,} characters, too long to 
 def permission_message(request: PermissionRequested) -> str:
     """Everything that the user must see: danger and reasons first, then exactly the command or the changes."""
     warnings = [f"Warning: {line}" for line in (request.danger, *request.warnings) if line]
-    note = [f"For the session: {request.rule_note}"] if request.rule_note else []
     lines = [
         f"swecli asks: {request.tool} {request.title}".rstrip(),
         *warnings,
         *grounds(request),
         *request.facts,
-        *note,
+        *filter(None, (rule_words(request, FOR_SESSION),)),
     ]
     for block in request.blocks:
         lines += ["", *block_lines(block)]

@@ -34,6 +34,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
     hunk_texts,
+    rule_words,
 )
 from swecli.event_lines import EventLines, Silence
 from swecli.figures import duration
@@ -66,7 +67,7 @@ def approval_hint(request: PermissionRequested) -> str:
         edit = ", e and another command, which swecli then shows for approval,"
     elif len(request.hunks) > 1:
         edit = f", e and the numbers of the changes to apply, 1 to {len(request.hunks)},"
-    note = f" {request.rule_note}" if request.rule_note else ""
+    note = f" {rule_words(request, 'a')}" if request.rule_note else ""
     return f"Answer with y once{always}{edit} or n reject, with a note on what to do instead.{note}"
 
 

@@ -156,9 +156,21 @@ class Actions:
                 self.edit_plan()
             case "keep_model":
                 self._screen.run_worker(self._keep_model(words))
+            case "trust_folder":
+                self._screen.run_worker(self._trust_folder())
             case "add_folder":
                 self._backend.add_folder(Path(words))
                 self._switch.reopen(f"Added {words} to the session")
+
+    async def _trust_folder(self) -> None:
+        """Trust the folder as the user asked, and reopen the session, which then has its settings and instructions."""
+        gate = self._backend.trust
+        if gate is None:
+            self.flash("This folder can't be trusted from here; `swecli permissions trust` does it")
+        elif trouble := await asyncio.to_thread(gate.answer, "trust"):
+            self.flash(trouble)
+        else:
+            self._switch.reopen("This folder is now trusted")
 
     def flash(self, text: str) -> None:
         """Show a short message of untrusted text; paths in the home folder are shortened to ``~``."""
@@ -382,7 +394,7 @@ class Actions:
                 self._screen.post_message(self.CommandChosen(f"/usage price {model} {text}"))
             else:
                 self._screen.prompt.receive(text)
-                self._screen.activity.flash("That is not a price; it is back in your prompt and was not sent")
+                self._screen.activity.flash("Not a price, so it was not sent; it is back in your prompt")
 
         title = f"Price of {safe_line(model)}, $ per million tokens: input output [cached], such as 3 15 0.3"
         self._screen.dock.show(Picker(title, (), typed, free=True))
@@ -705,7 +717,7 @@ class Actions:
 
         port, view = self._backend.sessions(), self._session.view
         if port is None:
-            self.flash("Sessions are not stored here, so there is none to resume")
+            self.flash("Sessions are not stored here, so none can be resumed")
             return
         page = SessionsPage(
             port,

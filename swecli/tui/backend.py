@@ -78,6 +78,10 @@ class TrustQuestion(Struct, frozen=True):
     names: tuple[str, ...]
 
 
+LONGEST_MATCHER = 40
+"""Characters of a hook's matcher that its question names; the value below shows any."""
+
+
 class TrustItem(Struct, frozen=True):
     """A project setting, hook, MCP ``server`` (its name), or changed ``file`` (its path) of a skill, command or agent
     that needs separate consent; ``digest`` identifies exactly this value."""
@@ -92,12 +96,16 @@ class TrustItem(Struct, frozen=True):
     @property
     def wish(self) -> str:
         """What it would do, as the continuation of "to". Untrusted text."""
+        from swecli.core.protocol.hook_words import moment  # not needed by the first frame
+
         if self.server:
             return f"start the MCP server {self.server}"
         if self.file:
             return f"use {self.file}, which is new or has changed"
         if self.key.startswith("hooks.") and self.key[6:7].isupper():
-            return f"run this command at {self.key[6:]}"
+            matcher, colon, _ = self.value.partition(":")
+            matcher = matcher if colon and len(matcher) <= LONGEST_MATCHER else ""
+            return f"run this command {moment(self.key[6:], matcher)}"
         return f"set {self.key}"
 
 

@@ -80,20 +80,21 @@ def model_blocks(
     left = (TextBlock(left_out, "dim"),) if left_out else ()
     if brief and listed:
         return (TextBlock(lines[0]), *left, *troubles)
-    for title, near in (
-        ("Running on this machine", [offer for offer in usable if offer.running]),
-        ("Listed by its server", [offer for offer in usable if offer.listed]),
-    ):
-        counted = Counter(offer.ref.partition("/")[0] for offer in near)
-        if counted:
-            lines.append(f"{title}: {', '.join(f'{name} ({_models(count)})' for name, count in counted.items())}")
+    near = [offer for offer in usable if offer.running or offer.listed]
+    for place, count in Counter(_place(offer, environ) for offer in near).items():
+        lines.append(f"{plural(count, 'model')} {place}")
     if keys := _keys(environ):
         lines.append(keys)
     return (TextBlock("\n".join(lines)), *left, *troubles)
 
 
-def _models(count: int) -> str:
-    return plural(count, "model")
+def _place(offer: ModelOffer, environ: Mapping[str, str]) -> str:
+    """Where a model was found, as the user would name it."""
+    name = offer.ref.partition("/")[0]
+    variable = f"{name.upper()}_BASE_URL"
+    if offer.running:
+        return f"at {offer.running} ({name})"
+    return f"at {variable}" if environ.get(variable) else f"listed by {name}"
 
 
 SHOWN_MODELS = 8
@@ -211,13 +212,11 @@ class Connection:
 
     async def _kept(self, ref: str, said: str) -> tuple[TextBlock, ...]:
         """Make a working model the default of the next start. Returns ``said`` with what came of it."""
-        from swecli.tui.greeting import short_paths
-
         try:
             kept = await asyncio.to_thread(self._backend.keep_model, ref)
         except ValueError as error:
-            return TextBlock(said), TextBlock(f"The next start asks again: {error}", "warning")
-        return (TextBlock(f"{said} {short_paths(kept, os.environ.get('HOME', ''))}".rstrip()),)
+            return TextBlock(f"{said}."), TextBlock(f"The next start asks again: {error}", "warning")
+        return (TextBlock(f"{said}, {kept[:1].lower()}{kept[1:]}" if kept else f"{said}."),)
 
     async def reconnect(self) -> None:
         """Offer another key, or another model, after the provider refused the key. Nothing while another panel is open

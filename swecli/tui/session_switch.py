@@ -37,7 +37,7 @@ class SessionSwitch:
         """Continue in a copy of the open session, optionally with a new name."""
         view = self._session.view
         if view is None or self._backend.sessions() is None:
-            self._flash("Sessions are not stored here, so there is none to fork")
+            self._flash("Sessions are not stored here, so none can be forked")
         elif view.busy:
             self._flash("A turn is running; press Esc to interrupt it, then fork")
         elif (port := self._session.port) is not None:

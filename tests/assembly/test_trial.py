@@ -30,7 +30,7 @@ async def tried(options: LaunchOptions, monkeypatch: pytest.MonkeyPatch, answer:
 async def test_a_model_that_answers(options: LaunchOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     works, told = await tried(options, monkeypatch, chat("ready"))
     assert works
-    assert told.startswith("openai/m answers (")
+    assert told.startswith("Connected to openai/m (")
 
 
 @pytest.mark.parametrize(

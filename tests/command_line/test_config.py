@@ -170,7 +170,7 @@ def test_the_model_that_was_picked_last_is_the_one_of_the_next_start(file: Path)
             keep_model(flagged, "openai/c")
     assert "model" not in file.read_text()
     for ref in ("openai/a", "anthropic/b"):
-        assert keep_model(options, ref) == f"Saved as default ({file}); -m overrides it."
+        assert keep_model(options, ref) == "Saved as default. -m overrides it."
         assert tomllib.loads(file.read_text()) == {"ui": {"theme": "nord"}, "model": {"name": ref}}
     assert file.read_text().startswith('# mine\n[ui]\ntheme = "nord"\n')
     assert keep_model(options, "anthropic/b") == ""

@@ -101,4 +101,4 @@ async def test_where_nothing_can_be_gained_nothing_is_done() -> None:
     told = str((await COMPACT.run(session, "now")).blocks)
     assert "4 messages, 300 of 900 tokens" in told
     without_model = Planned(None)
-    assert "No model" in str((await COMPACT.run(without_model, "plan")).blocks)
+    assert "no model" in str((await COMPACT.run(without_model, "plan")).blocks)

@@ -53,7 +53,7 @@ async def test_without_a_playbook_it_says_why(tmp_path: Path) -> None:
     async with bench(ANSWER, tmp_path) as it:
         assert "playbook.enabled" in await shown(it.session)
     async with bench(ANSWER, tmp_path, playbook=opener(tmp_path)) as it:
-        assert "Nothing has been learned here yet" in await shown(it.session)
+        assert "No lessons yet" in await shown(it.session)
         assert not (await PLAYBOOK.run(it.session, "")).screen  # a screen with nothing on it
 
 
@@ -139,7 +139,7 @@ async def test_what_the_user_made_their_own_is_not_taken_back(before: str, word:
 
 async def test_what_another_session_learned_is_seen_and_told(tmp_path: Path) -> None:
     async with bench(ANSWER * 2, tmp_path, playbook=opener(tmp_path)) as it:
-        assert "Nothing has been learned here yet" in await shown(it.session)
+        assert "No lessons yet" in await shown(it.session)
         (tmp_path / ".swecli" / "playbook.jsonl").write_text(f"<<<<<<< ours\n{written([TESTS])}")
         assert "on trial" in await shown(it.session)
         assert "tes-00001 is frozen" in await shown(it.session, "freeze tes-00001")
@@ -150,7 +150,7 @@ async def test_what_another_session_learned_is_seen_and_told(tmp_path: Path) -> 
 
 async def test_what_was_learned_is_taken_back_and_the_session_can_do_without(tmp_path: Path) -> None:
     async with bench(ANSWER * 2, tmp_path, playbook=opener(tmp_path, TESTS)) as it:
-        assert "learned nothing" in await shown(it.session, "undo")
+        assert "No lessons from this session" in await shown(it.session, "undo")
         it.session.playbook.learned.append(TESTS)
         assert "Deleted tes-00001" in await shown(it.session, "undo")
         assert "already undone" in await shown(it.session, "undo")

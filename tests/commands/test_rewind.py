@@ -82,7 +82,7 @@ async def test_what_makes_no_sense_is_answered() -> None:
     ):
         assert said in text(await result(made, f"rewind {words}"))
     assert made.commands == []
-    assert "nothing to fork" in text(await result(made, "fork mine"))
+    assert "Nothing to fork" in text(await result(made, "fork mine"))
 
 
 async def test_rename_without_a_name_shows_it_and_changes_nothing() -> None:

@@ -112,7 +112,7 @@ async def test_context_before_the_first_request_and_at_the_block() -> None:
     session.view.budget = Budget((), 99, 99, 100, 120, 20, "block", "measured")
     text = await session.slash("/context text")
     assert "Context 99%" in text
-    assert "swecli sends no request" in text
+    assert "nothing is sent until" in text
     session.view.budget = Budget((), 5, 5, 0, 0, 0, "block", "unknown")
     assert "Context ?: " in await session.slash("/context text")
 

@@ -87,7 +87,7 @@ async def test_the_result_names_files_conflicts_and_what_is_not_covered() -> Non
                 ("t13 Write a.py", "t14 Edit b.py"),
                 (RestoredFile("/proj/a.py", "restored", 5, 0), RestoredFile("/proj/b.py", "restored")),
             ),
-            "Redid the edits of a.py (+5 -0) and b.py · /undo",
+            "Changed again: a.py (+5 -0) and b.py · /undo",
         ),
         (
             FilesRestored("undo", ("t2 make x",), (RestoredFile("/proj/x", "removed", 3, 0),)),

@@ -172,7 +172,7 @@ text = "Both done."
 def test_one_change_of_two_is_made_and_another_command_runs(project: Path, program: Programs) -> None:
     with LoopbackServer(parse_script(CHANGES)) as server:
         terminal = program("-m", "openai/m", "Fix it.", variables=server.environment(), columns=80, rows=24)
-        terminal.shows("Make this change?", "changes a file")
+        terminal.shows("Make this change?", "allow edits to")
         terminal.takes_keys()
         terminal.send("e")
         terminal.shows("[x] 1 of 2", "apply 2 of 2")

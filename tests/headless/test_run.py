@@ -286,6 +286,7 @@ async def test_the_rules_that_would_have_allowed_the_calls_are_named_once() -> N
     run = Run(FakeSession([step(), *first, step(2), *second, step(3), *said("No.")]), prompt="hi")
     assert await run.code() == ExitCode.APPROVAL_NEEDED
     lines = [line for line in run.stderr.splitlines() if "--allowed-tools" in line]
+    assert lines.pop(0) == "2 calls were refused (no user to approve); see --allowed-tools"
     wanted = "--allowed-tools 'Bash(ls *),Edit(/a.txt)', or another --permission-mode"
     assert lines == [f"to allow such calls: {wanted}"]
     assert rules(["Bash(ls *),Edit(/a.txt)"]) == ("Bash(ls *)", "Edit(/a.txt)")

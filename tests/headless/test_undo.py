@@ -63,7 +63,7 @@ def test_a_later_run_takes_back_what_an_earlier_one_did(work: Path) -> None:
         assert files(work) == first
         assert git_files(work) == git
         ended = program.run("-p", "-c", "/redo", "-m", "openai/m")
-        assert "Redid" in ended.stdout
+        assert "Changed again" in ended.stdout
         assert files(work) == last
         (work / "a.txt").write_text("mine\n")
         ended = program.run("-p", "-c", "/undo turn", "-m", "openai/m")

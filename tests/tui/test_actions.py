@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
 
 from swecli.commands.base import CommandResult, Screen, SlashCommand
+from swecli.commands.screens import PERMISSIONS
 from swecli.commands.session import USAGE
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import ItemCheckpointed, ItemStarted
 from swecli.core.protocol.messages import ToolCallPart
+from tests.support.fake_session import FakeSession
 from tests.support.inspected import Inspected
 from tests.tui.screens.test_context_screens import prepared
 from tests.tui.support import COMMANDS, running
@@ -103,3 +105,35 @@ async def test_a_command_that_calls_a_tool_stands_above_the_call() -> None:
         screen = it.screen()
         assert screen.count("/guide") == 1
         assert screen.index("/guide") < screen.index("Write GUIDE.md") < screen.index("Wrote the guide.")
+
+
+async def test_permissions_trust_trusts_the_folder_and_reopens_the_session() -> None:
+    class Gate:
+        def __init__(self, trouble: str = "") -> None:
+            self.trouble = trouble
+            self.answers: list[str] = []
+
+        def answer(self, choice: str) -> str:
+            self.answers.append(choice)
+            return self.trouble
+
+        def question(self) -> None:
+            return None
+
+        def items(self) -> tuple[()]:
+            return ()
+
+    gate, opened = Gate("Could not store your answer (full)."), FakeSession()
+
+    async def again() -> FakeSession:
+        return opened
+
+    async with running(commands=lambda: (PERMISSIONS,), trust=cast("Any", gate), new_session=again) as it:
+        await it.say("/permissions trust")
+        await it.shows("Could not store your answer (full).")
+        assert it.app.session.port is it.session
+        gate.trouble = ""
+        await it.say("/permissions trust")
+        await it.until(lambda: it.app.session.port is opened)
+        await it.shows("This folder is now trusted")
+    assert gate.answers == ["trust", "trust"]

@@ -45,7 +45,7 @@ class Test:
 
     async def __call__(self, ref: str) -> tuple[bool, str]:
         self.tried.append(ref)
-        return "broken" not in ref, f"{ref} {'is out of memory' if 'broken' in ref else 'answers'}."
+        return "broken" not in ref, f"{ref} is out of memory." if "broken" in ref else f"Connected to {ref} (0.1 s)"
 
 
 async def test_what_was_found_is_listed_and_a_model_is_tried_before_it_is_used(
@@ -63,7 +63,7 @@ async def test_what_was_found_is_listed_and_a_model_is_tried_before_it_is_used(
         await it.shows("ollama/broken is out of memory.", "Connect a model")
         assert it.session.sent(SetModel) == []
         await it.press(*"qwen", "enter")
-        await it.shows("Welcome to swecli", "ollama/qwen3 answers.")
+        await it.shows("Welcome to swecli", "Connected to ollama/qwen3 (0.1 s)")
         assert "No model is connected yet" not in it.screen()
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("ollama/qwen3")])
         assert test.tried == ["ollama/broken", "ollama/qwen3"]
@@ -89,7 +89,7 @@ async def test_the_reason_why_a_model_is_asked_for_stays_above_the_list(
     async with running(session=session, size=(80, rows)) as it:
         await it.shows("Connect a model", "message and connects", "Left out: 2 models")
         assert "! gpt-5 matches openai/gpt-5" in it.screen()
-        assert ("Running on this machine" in it.screen()) == (rows > 30)
+        assert ("12 models at 127.0.0.1:11434 (ollama)" in it.screen()) == (rows > 30)
 
 
 async def test_the_first_screen_says_how_many_models_it_leaves_out() -> None:
@@ -115,9 +115,12 @@ async def test_the_model_that_answered_is_kept_for_the_next_start() -> None:
         if kept:
             raise ValueError("the file can't be written.")
         kept.append(ref)
-        return f"{ref} is now your default model: model.name in /config.toml."
+        return "Saved as default. -m overrides it."
 
-    for said in ("now your default model", "The next start asks again: the file can't be written."):
+    for said in (
+        "Connected to ollama/qwen3 (0.1 s), saved as default. -m overrides it.",
+        "The next start asks again: the file can't be written.",
+    ):
         async with running(session=alone(*OFFERS), try_model=Test(), keep_model=keep, size=(100, 30)) as it:
             await it.shows("Connect a model")
             await it.press(*"broken", "enter")
@@ -193,7 +196,7 @@ async def test_the_demo_takes_the_sessions_place() -> None:
 
 async def test_what_was_typed_meanwhile_is_not_hidden() -> None:
     async with running(session=alone(*OFFERS), first_prompt="fix it") as it:
-        await it.shows("Running on this machine", "fix it")
+        await it.shows("(ollama)", "fix it")
         assert "Connect a model" not in it.screen()
         assert it.text == "fix it"
 

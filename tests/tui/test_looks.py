@@ -28,7 +28,7 @@ DANGER = replace(
     title="rm -rf build dist",
     blocks=(TerminalBlock("rm -rf build dist", "", cwd="/proj"),),
     reason="It deletes files.",
-    danger="deletes 36 untracked files; /undo restores them",
+    danger="deletes 36 untracked files (/undo restores them)",
     rule=None,
     rule_note="Deleting asks each time.",
 )

@@ -252,7 +252,7 @@ def test_every_panel_screen_and_command_has_goldens() -> None:
     assert subclasses(DockPanel, swecli.tui.dock) == set(PANELS)
     assert subclasses(ListPage, swecli.tui.screens) == set(LIST_PAGES)
     left = {"context", "compact", "wire", "cache"}  # their looks are in test_context_screens.py
-    left |= {"quit", "clear", "fork", "add_folder", "edit_file", "editing", "edit_plan", "keep_model"}
+    left |= {"quit", "clear", "fork", "add_folder", "trust_folder", "edit_file", "editing", "edit_plan", "keep_model"}
     assert set(OPENED) == {*get_args(Screen)} - left
     for scene in {*PANELS.values(), *LIST_PAGES.values(), *OPENED.values(), *SCENES}:
         side = ["styles"] if scene.endswith(("-dark", "-light")) else ["dark-styles", "light-styles"]

@@ -576,7 +576,7 @@ class Compactions:
     def change(self, client: ModelClient | None, wish: ChangeContext) -> None:
         """Apply the user's changes to single items: all of them, or none and report why."""
         if client is None:
-            self._notice("No model is connected, so swecli cannot measure the context; nothing was changed.", "warning")
+            self._notice("Nothing was changed: no model is connected to measure the context.", "warning")
             return
         recorder = self._recorder
         done = edited(recorder.ledger, wish.changes, EntrySizes(self._services.context.monitor, client.info))

@@ -696,7 +696,7 @@ class Consents:
         if command is None:
             return ()
         if self._sandbox.context(call.ctx, call.effects, decision).sandbox is not None:
-            place = "runs in the sandbox"
+            place = IN_SANDBOX
         else:
             place = APPROVED_OUTSIDE if self._services.sandbox.state.level != "off" else OUTSIDE
         return (place,)
@@ -727,10 +727,11 @@ class Consents:
         return (warning,) if warning else ()
 
 
-OUTSIDE = "not sandboxed"
-APPROVED_OUTSIDE = "runs outside the sandbox once you approve it"
+IN_SANDBOX = "Runs in the sandbox."
+OUTSIDE = "Not sandboxed."
+APPROVED_OUTSIDE = "Runs outside the sandbox once you approve it."
 """Shown if a sandbox is in use but does not contain this command."""
-ASKED_BY_HOOK = "No rule is offered: a hook asks about this."
+ASKED_BY_HOOK = "Can't be allowed in general: a hook asks about this."
 NOT_ALLOWED = "Not allowed: "
 """Prefix of the reason why a rule or mode refuses a call."""
 REJECTED = "The user rejected this call"

@@ -540,7 +540,7 @@ class SessionPlaybook(CallCompanion):
             self._taken_back = bool(self.learned.pop())
         if not self.learned:
             raise ChangeRefused(
-                "This session's lessons are already undone." if self._taken_back else "This session learned nothing."
+                "This session's lessons are already undone." if self._taken_back else "No lessons from this session."
             )
         said = await self.change(self.learned[-1].id, take_back(self.learned[-1]))
         self.learned.pop()

@@ -284,7 +284,7 @@ class RepeatGuard(Companion):
     def _tell(self, found: Repetition) -> None:
         if found.about != self._reported:
             self._reported = found.about
-            text = f"The model is in a loop: {_described(found)}. swecli has pointed this out to it."
+            text = f"The model is in a loop: {_described(found)}. It was asked to change its approach."
             self._recorder.emit(Notice(text, "info", "loop"))
 
     async def _ask(self, found: Repetition) -> None:

@@ -175,13 +175,11 @@ class Workspace(Struct, frozen=True):
 
 
 class MemoryOptions(Struct, frozen=True):
-    """Memory settings. ``notes`` is the folder of session notes; None: no notes, for the reason that ``why_no_notes``
-    returns, which may block on the disk; empty if there is nothing to say. ``title`` heads a new notes file; ``cover``
-    masks keys and passwords."""
+    """Memory settings. ``notes`` is the folder of session notes; None: no notes. ``title`` heads a new notes file;
+    ``cover`` masks keys and passwords."""
 
     places: MemoryPlaces = MemoryPlaces(None, None)
     notes: Path | None = None
-    why_no_notes: Callable[[], str] = str
     title: str = ""
     cover: Callable[[str], str] = str
     turn_on: Callable[[], tuple[str, MemoryOptions | None]] = lambda: ("This folder can't be trusted from here.", None)

@@ -478,12 +478,12 @@ class Session:
                 self._work.begin(self._run_shell(command))
             case Compact():
                 if client is None:
-                    self.notice("No model is connected, so swecli cannot measure or summarise anything.", "warning")
+                    self.notice("Not measured: no model is connected.", "warning")
                 else:
                     self._work.begin(self._compactions.compact_now(client, command))
             case ApplyPlan():
                 if client is None:
-                    self.notice("No model is connected, so swecli cannot measure or summarise anything.", "warning")
+                    self.notice("Not measured: no model is connected.", "warning")
                 else:
                     self._work.begin(self._compactions.apply_plan(client, command))
             case UndoCompaction():

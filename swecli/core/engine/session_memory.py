@@ -322,8 +322,6 @@ class SessionMemory(Companion):
             return
         if self._options.notes is None:
             self._keeps = False
-            if why := await asyncio.to_thread(self._options.why_no_notes):
-                self._recorder.emit(Notice(why, "info", "memory"))
             return
         await self._write(lines)
 

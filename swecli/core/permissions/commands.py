@@ -477,35 +477,35 @@ def offer(policy: Policy, call: Call, judgement: Judgement) -> Offer:
     """The rules that would let this command run next time, if word rules can."""
     why = _why_no_rule(judgement)
     if why:
-        return Offer(note=f"No rule is offered: {why}.")
+        return Offer(note=f"Can't be allowed in general: {why}.")
     known = active_rules(policy, "allow")
     found: dict[str, str] = {}
     for part in judgement.parts:
         if part.reason is None or allowed_by(known, policy, call, _only(judgement, part)) is not None:
             continue
         if part.soft or part.fixed:
-            return Offer(note=f"No rule is offered: {part.reason}.")
+            return Offer(note=f"Can't be allowed in general: {part.reason}.")
         if None in part.words:
-            return Offer(note="No rule is offered: an argument is computed when it runs.")
+            return Offer(note="Can't be allowed in general: an argument is computed when it runs.")
         words = offered_words(part.words, lambda word: _is_script(word, judgement.place))
         if isinstance(words, NoOffer):
-            return Offer(note=f"No rule is offered: {words.why}.")
+            return Offer(note=f"Can't be allowed in general: {words.why}.")
         if part.reason.startswith(REPOSITORY_RUNS) and part.words[1] in _GIT_LOOKS:
             # The objection is to the repository, and the next look at it would ask again.
             found |= {words_rule(("git", name), rest=True): "" for name in _GIT_LOOKS}
-            found[words_rule(("git", "show"), rest=True)] = "every git status, diff, log and show"
+            found[words_rule(("git", "show"), rest=True)] = "all git status, diff, log and show commands"
         else:
             found[words_rule(words.words, rest=words.rest)] = _also(words)
         for path in part.writes:
             if inside(path, call.roots) is None:
-                return Offer(note=f"No rule is offered: it writes {path}, outside the workspace.")
-            found[path_rule("Edit", path, call.roots)] = f"every change of {posixpath.basename(path)}"
+                return Offer(note=f"Can't be allowed in general: it writes {path}, outside the workspace.")
+            found[path_rule("Edit", path, call.roots)] = f"all edits to {posixpath.basename(path)}"
     rules = tuple(found)
     added = tuple(Rule("allow", text, "session") for text in rules)
     if not all(map(is_valid, added)) or allowed_by((*known, *added), policy, call, judgement) is None:
-        return Offer(note="No rule is offered: a rule cannot spell this command.")
+        return Offer(note="Can't be allowed in general: a rule cannot spell this command.")
     also = ", and ".join(dict.fromkeys(text for text in found.values() if text))
-    return Offer(rules, f"Also allows {also}." if also else "Allows only exactly this.")
+    return Offer(rules, f"Covers {also}." if also else "Covers exactly this command.")
 
 
 def _why_no_rule(judgement: Judgement) -> str:
@@ -526,8 +526,8 @@ def _also(words: Offered) -> str:
     name = shlex.join(words.words)
     name = name if len(name) <= 60 else name[:59] + "…"
     if words.rest:
-        return f"{name} with other arguments"
-    return f"{words.script} after it has changed" if words.script else ""
+        return f"{name} with any arguments"
+    return f"{words.script} even after it changes" if words.script else ""
 
 
 def _is_script(word: str, place: Place) -> bool:

@@ -179,8 +179,8 @@ def _malformed(call: Call) -> Decision | None:
     if effects.command is not None and _size(effects.command) > LONGEST_COMMAND:
         return Decision(
             "deny",
-            f"The command has more than {LONGEST_COMMAND:,} bytes, with which no program starts. Write it to a script "
-            "file and run that.",
+            f"The command is longer than {LONGEST_COMMAND:,} bytes, too long for any program to start. "
+            "Write it to a script file and run that.",
         )
     if any(_size(path) > LONGEST_PATH for path in (*effects.reads, *effects.writes, *_given(call))):
         return Decision("deny", f"A path has more than {LONGEST_PATH:,} bytes, so it can't name a file.")
@@ -360,18 +360,18 @@ def _noted(decision: Decision, call: Call) -> Decision:
         rule = decision.rule
         who = rule.origin if rule is not None and rule.why else "swecli"  # a command that always asks, such as /commit
         why = "this changes several files" if several else f"{who} always asks about this"
-        return replace(decision, offer_note=f"No rule is offered: {why}.")
+        return replace(decision, offer_note=f"Can't be allowed in general: {why}.")
     pattern = parse_rule(decision.offers[0])
     match pattern.kind:
         case "write":
-            what = "every other change of this file"
+            what = "all further edits to this file"
         case "read":
-            what = "reading it again"
+            what = "further reads of this file"
         case "domain":
-            what = f"every page of {pattern.domain} and its subdomains"
+            what = f"all pages of {pattern.domain} and its subdomains"
         case _:
-            what = f"every other call of {call.tool}"
-    return replace(decision, offer_note=f"Also allows {what}.")
+            what = f"all further calls of {call.tool}"
+    return replace(decision, offer_note=f"Covers {what}.")
 
 
 def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
@@ -452,13 +452,15 @@ def _may_hide_denied(policy: Policy, call: Call, judgement: Judgement) -> Decisi
 def _withheld(found: Withheld) -> Decision:
     """Ask about a command that may show, without naming it, a file that a rule about reading covers."""
     reason = found.reason[:1].upper() + found.reason[1:] if found.reason.startswith("your ") else found.reason
-    note = f"No rule is offered: your rule {found.rule.text} stays in effect."
+    note = f"Can't be allowed in general: your rule {found.rule.text} applies."
     return Decision("ask", reason, offer_note=note, evidence=(reason,), git_knows=found.git_knows)
 
 
 def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:
     outside = Decision(
-        "ask", "The model asks to run this unsandboxed.", offer_note="No rule is offered: this always asks."
+        "ask",
+        "The model asks to run this unsandboxed.",
+        offer_note="Can't be allowed in general: unsandboxed runs always ask.",
     )
     if judgement.proven:
         if call.effects.outside:
@@ -519,7 +521,7 @@ def _with_sandbox(policy: Policy, call: Call, judgement: Judgement, decision: De
     decision = replace(decision, containable=True)
     if decision.offers or decision.danger or judgement.unread is not None:
         return decision
-    note = "It covers commands that the sandbox contains; they run there."
+    note = "Covers commands that the sandbox contains; they run inside it."
     return replace(decision, offers=(SANDBOXED,), offer_note=note)
 
 

@@ -1069,6 +1069,16 @@ def grounds(request: PermissionRequested) -> tuple[str, ...]:
     return tuple(line for line in (reason, *more) if line)
 
 
+FOR_SESSION = "Allowing it for the session"
+"""The answer that adds a rule, for clients that name their options themselves."""
+
+
+def rule_words(request: PermissionRequested, answer: str) -> str:
+    """What the offered rule covers, as a sentence about the ``answer`` that adds it; or why no rule is offered."""
+    note = request.rule_note
+    return f"{answer} {note[:1].lower()}{note[1:]}" if note and request.rule is not None else note
+
+
 def _repeats(line: str, reason: str) -> bool:
     """Whether a line of the form "words of a command: why" gives only the reason again."""
     places = (index for index in range(len(line)) if line.startswith(": ", index))

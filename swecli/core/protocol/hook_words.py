@@ -21,10 +21,31 @@ _BLOCKED = {
     "Stop": "keeps the turn going",
     "SubagentStop": "keeps the subagent going",
 }
+_MOMENTS = {
+    "SessionStart": "when a session starts",
+    "SessionEnd": "when a session ends",
+    "UserPromptSubmit": "before each message is sent",
+    "PreToolUse": "before each {}call",
+    "PostToolUse": "after each {}call",
+    "PostToolUseFailure": "after each failed {}call",
+    "PermissionRequest": "when a {}call needs approval",
+    "PreCompact": "before each compaction",
+    "PostCompact": "after each compaction",
+    "SubagentStart": "when a subagent starts",
+    "SubagentStop": "when a subagent ends",
+    "Stop": "when a turn ends",
+    "Notification": "with each notification",
+}
 _TOLD_THERE = ("PreToolUse", "PermissionRequest", "UserPromptSubmit")
 """Where hook and reason stand at what was blocked, the call or the message."""
 _SHOWN = 60
 """Characters of a command."""
+
+
+def moment(event: str, matcher: str) -> str:
+    """When a hook runs, as the end of a sentence. ``matcher`` is as written; ``*`` and nothing match every call."""
+    calls = "" if matcher in ("", "*") else f"{matcher} "
+    return _MOMENTS.get(event, f"at {event}").format(calls)
 
 
 def short_command(command: str) -> str:

@@ -217,7 +217,7 @@ class SessionRecovery:
             raise
         parts = [*database.problems, f"The session database {path} was {change.value} while swecli used it."]
         parts.append(f"This session continues in {where.rstrip('.')}.")
-        parts.append(f"{'; '.join(missing)}." if missing else "Nothing of it is missing.")
+        parts.append(f"{'; '.join(missing)}." if missing else "It is complete.")
         self.report(" ".join(parts))
         return database
 

@@ -590,7 +590,7 @@ class SessionStore:
         if self.recovery.complete(connection, session_id):
             self.recovery.fill(connection, session_id)
             return
-        missing = self.recovery.restore(connection, session_id) or "nothing of it is missing"
+        missing = self.recovery.restore(connection, session_id) or "it is complete"
         self.recovery.report(
             f"Another program changed the session database {self.database.path}. This session was added again: "
             f"{missing}."

@@ -96,17 +96,15 @@ class FileChange(Struct, frozen=True):
 
     @property
     def fact(self) -> str:
-        before, after = len(self.before or b""), len(self.after or b"")
         if self.before is None:
             read = "; new conversations read it" if instructs(self.path) else ""
-            return f"creates a file, {plural(after, 'byte')}{read}"
+            return f"new file, {_size(self.after or b'')}{read}"
         if self.after is None:
-            return f"deletes a file, {plural(before, 'byte')}"
+            return f"deletes the file, {_size(self.before)}"
         if self.changes_nothing:
             return ""  # the block says so
-        verb = "overwrites" if self.note.startswith("overwrites") else "changes"
-        size = f"{before:,} \u2192 {plural(after, 'byte')}" if before != after else f"still {plural(after, 'byte')}"
-        return f"{verb} a file, {size}"
+        size = f"{len(self.before):,} \u2192 {_size(self.after)}" if b"\0" in self.before + self.after else self.detail
+        return f"overwrites the file, {size}" if self.note.startswith("overwrites") else size
 
     def write(self) -> ChangedFile:
         """Write the change if the file is unchanged since planning. ``path`` is the approved place: a link that has
@@ -279,8 +277,13 @@ def _state_now(paths: Iterable[Path], ctx: ToolContext) -> str | None:
 def _summary(changes: Sequence[FileChange]) -> str:
     made = sum(change.before is None for change in changes)
     gone = sum(change.after is None for change in changes)
-    size = sum(len(change.after or b"") for change in changes)
-    return f"{len(changes)} files: {made} created, {gone} deleted, {plural(size, 'byte')} in all"
+    added, removed = (sum(counts) for counts in zip(*(change.counts for change in changes), strict=True))
+    return f"{len(changes)} files ({made} created, {gone} deleted), +{added:,} -{removed:,}"
+
+
+def _size(content: bytes) -> str:
+    """How much a file holds: lines of a text, bytes of anything else."""
+    return plural(len(content), "byte") if b"\0" in content else plural(len(_text(content).splitlines()), "line")
 
 
 def _hunks(changes: Sequence[FileChange]) -> tuple[Hunk, ...]:

@@ -177,7 +177,7 @@ class RunCommand(Tool[RunCommandParams]):
         from swecli.core.tools.command_scripts import scripts_state  # with the reader of shell scripts
 
         state = await asyncio.to_thread(scripts_state, params.command, ctx)
-        facts = ("runs as a background job",) if params.background else ()
+        facts = ("Runs as a background job.",) if params.background else ()
         return Preview((TerminalBlock(params.command, "", cwd=str(ctx.cwd)),), f"{ctx.cwd}\n{state}", facts=facts)
 
     async def run(self, params: RunCommandParams, ctx: ToolContext) -> ToolOutcome:

@@ -16,10 +16,11 @@ from swecli.core.permissions.types import SANDBOXED
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
 from swecli.core.protocol.commands import ReplyPermission
 from swecli.core.protocol.events import EditedText, Hunk, PermissionChoice, PermissionRequested, hunk_texts
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import SafeText, safe_line
 from swecli.tui.dock import panel
 from swecli.tui.dock.block_view import BlockView
-from swecli.tui.dock.choices import UNTOUCHED, Choice, ChoiceList, step_of
+from swecli.tui.dock.choices import Choice, ChoiceList, step_of
 from swecli.tui.dock.panel import (
     GRACE,
     NARROW,
@@ -155,16 +156,22 @@ Answer = Literal["approve_once", "approve_always", "reject", "approve_edits"]
 ANSWERS: tuple[Answer, ...] = ("approve_once", "approve_always", "reject", "approve_edits")
 """Answers of the numbered choices, from 1; a number means the same in every approval."""
 NO = ANSWERS.index("reject")
+_EDITED_FILE = lazy_pattern(r"Edit\(/(/?[^*?!#\[\]\\()]+)\)")
+"""The rule about one file, whose path is relative to the workspace or absolute."""
 
 
 def answers(request: PermissionRequested, span: int, edits: int, letters: Sequence[str]) -> list[Choice]:
     """The numbered choices; ``letters`` are their keys. If no rule can be offered, a line in place of the second choice
     says why; the last one appears while several edits wait."""
     once, always, reject, every = letters
+    lasting = SPANS[span][1]
+    lasting = f"for {lasting}" if lasting.startswith("this ") else lasting
     if request.rule is None:
         again = Choice(safe_line(request.rule_note), open=False)
     elif request.rule == SANDBOXED:
         again = Choice(f"yes, and run such commands in the sandbox without asking ({SPANS[0][1]})", always)
+    elif edited := _EDITED_FILE.fullmatch(request.rule):
+        again = Choice(f"yes, and allow edits to {safe_line(edited[1])} {lasting}", always)
     else:
         again = Choice(f"yes, and don't ask again for {safe_line(request.rule)} ({SPANS[span][1]})", always)
     found = [Choice("yes", once), again, Choice("no, and say what to do instead", reject)]
@@ -306,7 +313,7 @@ class ApprovalPanel(DockPanel):
         elif self._list.display and self._list.moved:
             self._act(ANSWERS[self._list.selected])
         else:
-            self.said = UNTOUCHED
+            self.said = self._list.how_to_choose()
 
     def no_choice(self, digit: str) -> None:
         """Handle a digit without a choice."""
@@ -326,9 +333,7 @@ class ApprovalPanel(DockPanel):
         hunks = self._hunks if self._doing == "hunks" else None
         match action:
             case "approve_once" if hunks is not None and not hunks.accepted:
-                self.said = (
-                    "Nothing is ticked: Space ticks a hunk, " + keymap_of(self).shown("reject") + " rejects all."
-                )
+                self.said = "Tick a hunk first (Space); " + keymap_of(self).shown("reject") + " rejects all."
             case "approve_once":
                 self._decide("once")
             case "approve_always" | "approve_edits" if hunks is not None:

@@ -127,6 +127,13 @@ class ChoiceList(Widget, can_focus=False):
         index = int(key) - 1 if self.numbered and len(key) == 1 and key in "123456789" else -1
         return index if 0 <= index < len(self._choices) and self._choices[index].open else None
 
+    def how_to_choose(self) -> str:
+        """The answer to Enter before the highlight was moved."""
+        open_ = [str(number) for number, choice in enumerate(self._choices[:9], 1) if choice.open]
+        unbroken = len(open_) > 1 and int(open_[-1]) - int(open_[0]) == len(open_) - 1
+        numbers = f"{open_[0]}-{open_[-1]}" if unbroken else " or ".join(open_)
+        return f"Press {numbers}, or move with ↑↓ before Enter."
+
     def lines(self, width: int) -> int:
         """Number of lines of all choices."""
         return len(self._lines(width))
@@ -244,7 +251,6 @@ def step_of(panel: DockPanel, key: str) -> int | None:
 
 UNREAD = "Read all of it first: PgDn or End shows more."
 _SCROLLING = frozenset(("pageup", "pagedown", "home", "end"))
-UNTOUCHED = "Press a number, or move with ↑↓ before Enter."
 
 
 class ChoicePanel(DockPanel):
@@ -395,7 +401,7 @@ class ChoicePanel(DockPanel):
         elif self._list.moved:
             self._choose(self._values[self._list.selected])
         else:
-            self.said = UNTOUCHED
+            self.said = self._list.how_to_choose()
 
     def _choose(self, value: str) -> None:
         if value in self._approving_values and not self._read:

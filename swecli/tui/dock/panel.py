@@ -148,7 +148,10 @@ def title(request: PermissionRequested, place: tuple[int, int]) -> str:
 
 def facts(request: PermissionRequested) -> str:
     """Where it runs, what it creates and how large it is, on one line."""
-    return " \u00b7 ".join(safe_line(fact) for fact in request.facts)
+    text = ""
+    for fact in request.facts:
+        text += f"{'' if not text else ' ' if text.endswith('.') else ' · '}{safe_line(fact)}"
+    return text
 
 
 def danger(request: PermissionRequested) -> str:
@@ -178,7 +181,7 @@ def brief_danger(danger: str, command: str) -> str:
 
 def reasons(request: PermissionRequested, *, folded: bool) -> str:
     """Why it asks, and the grounds; folded, only the reason. Omits what the danger line says."""
-    from swecli.core.protocol.events import grounds  # not needed by the first frame
+    from swecli.core.protocol.events import grounds, rule_words  # not needed by the first frame
 
     lines = [str(sanitise(line)) for line in grounds(request)]
     if lines and request.danger:
@@ -186,7 +189,7 @@ def reasons(request: PermissionRequested, *, folded: bool) -> str:
         lines[0] = "" if repeats else lines[0].removeprefix(f"{request.danger.rstrip('.')}. ")
     lines = [line for line in (lines[:1] if folded else lines) if line]
     if request.rule is not None and request.rule_note:
-        lines.append(f"2 {request.rule_note[:1].lower()}{safe_line(request.rule_note[1:])}")
+        lines.append(safe_line(rule_words(request, "Choice 2")))
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 from swecli.core.protocol.commands import Answer
 from swecli.core.protocol.events import Question, QuestionAsked
 from swecli.safe_text import safe_line, sanitise
-from swecli.tui.dock.choices import UNTOUCHED, Choice, ChoiceList, step_of
+from swecli.tui.dock.choices import Choice, ChoiceList, step_of
 from swecli.tui.dock.panel import NARROW, DockPanel, Hint, KeyEffect, KeyLine, height, least_width
 from swecli.tui.line_input import LineInput
 
@@ -59,7 +59,7 @@ class SecretPanel(DockPanel):
 
 
 OTHER = "Something else…"
-NOTHING_TICKED = "Nothing is ticked: Space or a number ticks, then Enter answers."
+NOTHING_TICKED = "Tick an answer first (Space or its number), then press Enter."
 
 _STEPS = {"k": -1, "j": 1}
 _TURNS = {"left": -1, "right": 1}
@@ -225,7 +225,7 @@ class QuestionPanel(DockPanel):
         number = self._list.numbered_at(key)
         index = self._list.selected if number is None else number
         if key == "enter" and not self._list.moved and not self._checked:
-            self.said = NOTHING_TICKED if multiple else UNTOUCHED
+            self.said = NOTHING_TICKED if multiple else self._list.how_to_choose()
         elif (
             index == len(options)
             and not self._question.closed

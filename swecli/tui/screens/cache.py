@@ -201,7 +201,7 @@ class CacheBoard(Board):
         if miss.component:
             lines.append([f"  First to change: {safe_line(miss.component)}", *filter(None, [self._part(miss)])])
         elif miss.kind in ("expired", "provider"):
-            lines.append(["  Nothing changed: the prompt starts like the previous one"])
+            lines.append(["  The prompt starts like the previous one"])
         elif miss.kind == "model":
             lines.append(["  Each model has its own cache"])
         return lines

@@ -229,7 +229,7 @@ class PlanBoard(Board):
             if changed:
                 self._summary = text
             if changed and not text:
-                self._flash("The summary is empty: only the record replaces what is removed")
+                self._flash("The summary is empty; your messages, files, checks and todos are kept")
             elif changed and drafted:
                 self._flash("Your text was kept, not the draft that arrived since")
             return True
@@ -469,8 +469,9 @@ class PlanBoard(Board):
         return [*shown, *([[]] * (room - len(shown)))]
 
     def _no_draft(self) -> str:
-        ask, edit = self.keymap.shown("draft_summary"), self.keymap.shown("edit_summary")
-        return f"No draft yet. {ask}: let the model write one · {edit}: write it yourself"
+        shown = self.keymap.shown
+        ways = f"{shown('draft_summary')}: let the model write one · {shown('edit_summary')}: write it yourself"
+        return f"No draft yet. {ways} · {shown('apply_changes')}: apply (the model writes it)"
 
     def _foot(self, width: int, palette: Palette) -> list[Line]:
         shown = self.keymap.shown

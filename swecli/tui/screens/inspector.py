@@ -344,9 +344,7 @@ class Inspector(Board):
         if self._picture is None:
             return [
                 text_line(("Context", palette.heading)),
-                text_line(
-                    ("No model is connected, so swecli cannot measure anything. /model connects one.", palette.dim)
-                ),
+                text_line(("Not measured: no model is connected. /model connects one.", palette.dim)),
                 [],
                 self.keys_foot([], ("esc", "closes"), width, palette),
             ]

@@ -127,7 +127,7 @@ class WireBoard(Board):
         differ = f" · {plural(changed, 'section')} differ{'s' if changed == 1 else ''}"
         kept = sum(one.tokens for one in self._unchanged())
         first = ("First request of this run: nothing to compare with", palette.dim)
-        alone = ("Shares nothing with the previous request", palette.warning) if wire.compared else first
+        alone = ("No part matches the previous request", palette.warning) if wire.compared else first
         head = [
             text_line(("Wire ", palette.heading), (f"the next request · {size}", palette.text)),
             text_line((to, palette.dim)),

@@ -221,7 +221,7 @@ async def test_an_edited_text_is_shown_again_and_written_exactly(tmp_path: Path)
     file = tmp_path / "f"
     async with bench(script("write_file", path="f", content="a\nb\n"), tmp_path, tools=TOOLS, policy=POLICY) as b:
         first = await started(b)
-        assert "creates a file, 4 bytes" in first.facts
+        assert "new file, 2 lines" in first.facts
         b.send(ReplyPermission(first.request, "edit", texts=(EditedText(0, "a\r\n\tB\nno end"),)))
         second = await b.asked(2)
         assert getattr(second.blocks[0], "new", None) == "a\r\n\tB\nno end"

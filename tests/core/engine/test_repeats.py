@@ -308,7 +308,7 @@ async def test_another_spelling_is_the_same_call_and_told_once(tmp_path: Path) -
     async with bench(script(*reads), tmp_path, tools=builtin_tools(), policy=Policy(mode="auto")) as b:
         assert (await b.say("go")).outcome == "done"
         assert [body.text for body in b.bodies(Notice)] == [
-            "The model is in a loop: read_file no.py failed the same way 3 times. swecli has pointed this out to it."
+            "The model is in a loop: read_file no.py failed the same way 3 times. It was asked to change its approach."
         ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from swecli.commands.session import sandbox_text
-from swecli.core.engine.consent import APPROVED_OUTSIDE, OUTSIDE
+from swecli.core.engine.consent import APPROVED_OUTSIDE, IN_SANDBOX, OUTSIDE
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import SANDBOXED, Policy, Rule, Sandbox
 from swecli.core.protocol.commands import SetMode
@@ -199,7 +199,7 @@ async def test_a_full_sandbox_offers_to_run_such_commands_there_unasked(tmp_path
         task = asyncio.ensure_future(made.say("go"))
         asked = await made.asked()
         assert asked.rules == (SANDBOXED,)
-        assert "runs in the sandbox" in asked.facts
+        assert IN_SANDBOX in asked.facts
         made.allow(asked, "always")
         outside = await made.asked(2)
         assert outside.rule is None
@@ -217,8 +217,8 @@ async def test_an_approved_command_runs_inside_unless_the_sandbox_stops_it(tmp_p
         made.allow_all = True
         await made.say("go")
         first, second, again = made.bodies(PermissionRequested)
-        assert "runs in the sandbox" in first.facts
-        assert "runs in the sandbox" in second.facts
+        assert IN_SANDBOX in first.facts
+        assert IN_SANDBOX in second.facts
         assert again.reason.startswith("The sandbox probably blocked this")
         assert "inside" in results(made)[0]
         assert "free" in results(made)[1]

@@ -202,13 +202,13 @@ def test_hosts_are_allowed_exactly_or_below_a_dot() -> None:
 def test_a_question_about_files_says_what_a_rule_would_also_allow_or_why_there_is_none() -> None:
     default = policy("default")
     one = decide(default, call("edit_file", writes=("/w/a.py",)))
-    assert (one.offers, one.offer_note) == (("Edit(/a.py)",), "Also allows every other change of this file.")
+    assert (one.offers, one.offer_note) == (("Edit(/a.py)",), "Covers all further edits to this file.")
     two = decide(default, call("apply_patch", writes=("/w/a.py", "/w/b.py")))
-    assert (two.offers, two.offer_note) == ((), "No rule is offered: this changes several files.")
+    assert (two.offers, two.offer_note) == ((), "Can't be allowed in general: this changes several files.")
     hook = decide(default, call("edit_file", writes=("/w/.git/hooks/x",)))
-    assert (hook.offers, hook.offer_note) == ((), "No rule is offered: swecli always asks about this.")
+    assert (hook.offers, hook.offer_note) == ((), "Can't be allowed in general: swecli always asks about this.")
     page = decide(default, call("web_fetch", network="example.org"))
-    assert page.offer_note == "Also allows every page of example.org and its subdomains."
+    assert page.offer_note == "Covers all pages of example.org and its subdomains."
 
 
 @pytest.mark.parametrize("command", ["cat link", "cat <link", "cat < link"])

@@ -21,9 +21,9 @@ async def test_edit_shows_and_writes_the_same(bench: ToolBench) -> None:
     arguments = {"path": "a.py", "old_string": "x = 1\ny", "new_string": "x = 1\nz"}
     preview = await bench.preview("edit_file", **arguments)
     assert preview.blocks == (DiffBlock("a.py", "x = 1\r\ny = 2\r\n", "x = 1\r\nz = 2\r\n"),)
-    assert preview.facts == ("changes a file, still 14 bytes",)
+    assert preview.facts == ("+1 -1",)
     longer = await bench.preview("edit_file", **{**arguments, "new_string": "x = 10\ny"})
-    assert longer.facts == ("changes a file, 14 \u2192 15 bytes",)
+    assert longer.facts == ("+1 -1",)
     assert path.read_bytes() == b"x = 1\r\ny = 2\r\n"
     outcome = await bench.call("edit_file", **arguments)
     assert path.read_bytes() == b"x = 1\r\nz = 2\r\n"

@@ -184,7 +184,7 @@ async def test_command_is_shown_before_it_runs(bench: ToolBench) -> None:
     assert preview.blocks == (TerminalBlock("rm -r x", "", cwd=str(bench.folder)),)
     assert preview.facts == ()
     preview = await bench.preview("run_command", command="rm -r x", background=True)
-    assert preview.facts == ("runs as a background job",)
+    assert preview.facts == ("Runs as a background job.",)
     tool, params = bench.parsed("run_command", command="rm -r x")
     assert tool.effects(params, bench.context).command == "rm -r x"
 

@@ -245,7 +245,7 @@ async def test_effects_are_declared_and_shown(memory: MemoryBench) -> None:
         assert (len(effects.reads), len(effects.writes)) == (reads, writes)
         assert not effects.internal
     shown = await memory.preview("memory", command="create", path="/memories/b.md", file_text="b")
-    assert shown.facts == ("creates a file, 1 byte",)
+    assert shown.facts == ("new file, 1 line",)
     outcome: ToolOutcome = await memory.call("memory", command="create", path="/memories/b.md", file_text="b")
     assert "/undo t1" in outcome.detail
     assert [Path(one.path).name for one in outcome.changed] == ["b.md"]

@@ -224,7 +224,7 @@ async def test_always_only_where_it_is_offered() -> None:
 
 
 async def test_one_line_without_a_number_says_why_no_rule_is_offered() -> None:
-    why = "No rule is offered: swecli always asks about this."
+    why = "Can't be allowed in general: swecli always asks about this."
     async with running((replace(ask(rule=None), rule_note=why),)) as it:
         await appear(it)
         (line,) = [line for line in it.screen().splitlines() if why in line]

@@ -30,7 +30,7 @@ CHANGE = PermissionRequested(
     "Edit(/src/a.py)",
     ("/proj/src/a.py",),
     HUNKS,
-    ("changes a file, 311 → 308 bytes",),
+    ("+4 -5",),
 )
 COMMAND = PermissionRequested(
     "p1",
@@ -49,10 +49,10 @@ COMMAND = PermissionRequested(
         "rm -rf build: may change files",
     ),
     (),
-    ("not sandboxed",),
+    ("Not sandboxed.",),
     (),
     {"command": "rm -rf build", "timeout": 5},
-    rule_note="No rule is offered: swecli always asks about this.",
+    rule_note="Can't be allowed in general: swecli always asks about this.",
     danger="deletes 3 files, 1,204 bytes; /undo would not restore: build (an ignored folder)",
 )
 PATCH = PermissionRequested(
@@ -66,7 +66,7 @@ PATCH = PermissionRequested(
     None,
     ("/proj/a.txt", "/proj/b.txt"),
     (Hunk(0, 1, 0, 1, 1), Hunk(1, 1, 1, 1, 1), Hunk(1, 3, 0, 3, 1)),
-    ("creates a file, 4 bytes", "changes a file, 8 → 14 bytes"),
+    ("new file, 1 line", "+1 -1"),
 )
 
 
@@ -148,7 +148,7 @@ async def test_no_key_among_the_hunks_means_the_opposite_of_what_it_means_before
         await it.press("e", "-")
         await it.shows("[ ] 1 of 3", "apply 0 of 3")
         await it.press("y")
-        await it.shows("Nothing is ticked")
+        await it.shows("Tick a hunk first")
         await it.press("a")
         await it.shows("one level up")
         await it.press("2")
@@ -210,7 +210,7 @@ async def test_screens(scene: str, size: tuple[int, int]) -> None:
         if scene == "destructive":
             assert "deletes 3 files, 1,204 bytes" in screen
             assert "not restore" in screen
-            assert "not sandboxed" in screen
+            assert "Not sandboxed." in screen
             assert "12 bytes" not in screen
         check(f"approval-{scene}-{size[0]}x{size[1]}", screen)
 

@@ -78,7 +78,7 @@ async def test_enter_on_the_untouched_panel_approves_nothing_and_says_so() -> No
     async with running((ask(),)) as it:
         await appear(it)
         await it.press("enter", "enter")
-        await it.shows("Press a number, or move with")
+        await it.shows("Press 1-3, or move with ↑↓ before Enter.")
         assert not replies(it)
         await it.press("1")
         await it.until(lambda: [reply.choice for reply in replies(it)] == ["once"])
@@ -96,7 +96,7 @@ async def test_arrows_enter_and_digits_that_come_early_do_nothing_and_are_said()
         assert it.text == ""
         it.clock.now += 1
         await it.press("enter")
-        await it.shows("Press a number, or move with")
+        await it.shows("Press 1-3, or move with ↑↓ before Enter.")
         assert not replies(it), "no early arrow has moved the highlight"
 
 
@@ -111,7 +111,7 @@ async def test_three_opens_a_note_for_the_model() -> None:
 
 
 async def test_a_danger_is_one_line_before_the_choices_and_no_is_highlighted() -> None:
-    danger = "deletes 36 files, 1,204 bytes; /undo restores them"
+    danger = "deletes 36 files, 1,204 bytes (/undo restores them)"
     async with running((replace(run("rm -rf build"), danger=danger),)) as it:
         await it.say("go")
         await it.shows(danger, "\u203a 3 no")
@@ -193,7 +193,7 @@ async def test_sizes(size: tuple[int, int]) -> None:
         ("rm -rf 'a b' c", "rm -rf a b c removes whole directories", "a b c removes whole directories"),
         (f"tool {'x ' * 90}", f"tool {'x ' * 37}… can destroy work", "can destroy work"),
         ("python3 -c 'x'", "The python3 code contains 'rmtree(p)'", "contains 'rmtree(p)'"),
-        ("echo deletes 3 files", "deletes 3 files; /undo restores them", "deletes 3 files; /undo restores them"),
+        ("echo deletes 3 files", "deletes 3 files (/undo restores them)", "deletes 3 files (/undo restores them)"),
         ("deletes 3 files", "deletes 3 files", "deletes 3 files"),
         ("true", "The program's name is computed", "The program's name is computed"),
     ],
@@ -212,7 +212,7 @@ async def test_a_danger_that_does_not_fit_says_what_the_command_does() -> None:
 
 
 async def test_letters_stay_in_sight_beside_a_choice_that_is_too_long() -> None:
-    asked = replace(ask(), rule=None, rules=(), rule_note="No rule is offered: swecli always asks about this.")
+    asked = replace(ask(), rule=None, rules=(), rule_note="Can't be allowed in general: swecli always asks about this.")
     async with running((asked,), size=(40, 20)) as it:
         await appear(it)
         (line,) = [line for line in it.screen().splitlines() if " yes" in line and "(" not in line]

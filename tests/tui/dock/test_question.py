@@ -111,7 +111,7 @@ async def test_enter_answers_only_what_the_user_moved_to() -> None:
     async with running((asked(Question("Which?", COLOURS)),)) as it:
         await appear(it, "Which?")
         await it.press("enter")
-        await it.shows("Press a number, or move with")
+        await it.shows(", or move with ↑↓ before Enter.")
         assert not it.session.sent(Answer)
         await it.press("down", "up", "enter")
         await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("red",),))])
@@ -121,7 +121,7 @@ async def test_of_several_choices_enter_answers_only_what_is_ticked() -> None:
     async with running((asked(Question("Which?", COLOURS, multiple=True)),)) as it:
         await appear(it, "Which?")
         await it.press("enter")
-        await it.shows("Nothing is ticked")
+        await it.shows("Tick an answer first")
         assert not it.session.sent(Answer)
         await it.press("2", "enter")
         await it.until(lambda: it.session.sent(Answer) == [Answer("q1", (("blue",),))])

@@ -91,13 +91,15 @@ async def test_a_trusted_project_is_asked_about_what_is_new_in_it() -> None:
     gate = Gate((), (ITEM, hook))
     opening = Opening(gate)
     async with running(open_session=opening, trust=gate) as it:
-        await it.shows("Allow this project to do these 2 things?", "• run this command at PreToolUse (settings.json)")
+        await it.shows(
+            "Allow this project to do these 2 things?", "• run this command before each Bash call (settings.json)"
+        )
         it.clock.now += GRACE
         await it.press("o")
         await it.shows("Allow this project to set approval.allow?")
         it.clock.now += GRACE
         await it.press("n")
-        await it.shows("Allow this project to run this command at PreToolUse?", "Bash: ./check.sh")
+        await it.shows("Allow this project to run this command before each Bash call?", "Bash: ./check.sh")
         it.clock.now += GRACE
         await it.press("y")
         await it.until(lambda: opening.before is not None)

@@ -447,7 +447,7 @@ async def test_the_wire_view_tells_a_first_request_from_one_that_shares_nothing(
     monkeypatch.setattr(ContextManager, "newest_request", property(lambda self: before))
     async with running(session=prepared(Inspected().fill(4))) as it:
         await wire(it)
-        await it.shows("First request of this run" if first else "Shares nothing with the previous request")
+        await it.shows("First request of this run" if first else "No part matches the previous request")
 
 
 async def test_a_click_below_the_list_of_the_wire_view_selects_nothing() -> None:
@@ -589,7 +589,7 @@ async def test_the_editor_has_the_keyboard_although_its_key_came_before_the_plan
 async def test_the_score_is_told_of_a_summary_only() -> None:
     async with running(session=prepared(Inspected().fill(8)), size=(120, 40)) as it:
         await plan(it)
-        await it.shows("No draft yet. g: let the model write one · e: write it yourself")
+        await it.shows("No draft yet. g: let the model write one · e: write it yourself · a: apply")
         assert "kept:" not in it.screen()
         assert "things to keep" not in it.screen()
         await it.press("g")

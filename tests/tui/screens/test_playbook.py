@@ -102,4 +102,4 @@ async def test_an_empty_playbook_says_how_it_fills() -> None:
     async with running() as it:
         it.session.playbook = Stub()
         it.app.actions.show_playbook()
-        await it.shows("Nothing has been learned here yet")
+        await it.shows("No lessons yet")

@@ -416,7 +416,6 @@ class Compaction:
             tokens = self.sizes.view((entry for entry in self._view if entry.id in self._keep), self.ledger)
             name += f"; your pins and never-drop rules keep {tokens:,}"
         reason = (
-            f"everything that can be removed frees too little space ({self.before.used:,} of "
-            f"{self.before.effective:,} tokens are in use{name})"
+            f"too little can be removed ({self.before.used:,} of {self.before.effective:,} tokens are in use{name})"
         )
         return NotCompacted(reason, notes=tuple(attempt.notes))

@@ -49,7 +49,7 @@ class Loss(Struct, frozen=True):
             return files
         if self.unknown == self.files:
             return f"{least}{plural(self.files, 'untracked file')}"
-        return f"{files}, {self.unknown:,} of them unknown to git"
+        return f"{files}, {self.unknown:,} of them untracked"
 
     @property
     def clause(self) -> str:
@@ -60,12 +60,11 @@ class Loss(Struct, frozen=True):
         """The loss as a clause, with the part that can't be undone. ``unrestorable`` names what checkpoints lack of the
         paths; empty if they cover all."""
         lost = [one for one in (self.beyond, unrestorable if self.paths else "") if one]
-        parts = [self.clause] if self.what else []
+        clause = self.clause
         if lost:
-            parts.append(f"/undo can't restore {' and '.join(lost)}")
-        elif self.what and self.files:
-            parts.append(f"/undo restores {'it' if self.files == 1 else 'them'}")
-        return "; ".join(parts)
+            return "; ".join(filter(None, (clause, f"/undo can't restore {' and '.join(lost)}")))
+        undo = f" (/undo restores {'it' if self.files == 1 else 'them'})" if clause and self.files else ""
+        return f"{clause}{undo}"
 
 
 class Extent(Struct, frozen=True):

@@ -9,9 +9,12 @@ from typing import cast
 from msgspec import Struct
 
 from swecli.core.permissions.shell.tables import Options
+from swecli.lazy_pattern import lazy_pattern
 
 MAX_RULE = 300
 """Characters of a rule that a person can be expected to read."""
+_OPTION = lazy_pattern(r"-\w{1,3}\Z")
+"""An option that a reason names with its program, such as ``-c`` of ``python3 -c``."""
 
 IsScript = Callable[[str], bool]
 """Whether a word names a workspace script."""
@@ -65,7 +68,8 @@ def offered_words(words: Sequence[str | None], is_script: IsScript = lambda word
     table = _table()
     why = table.never.get(program) or table.never.get(words[0].rpartition("/")[2].casefold())
     if why is not None:
-        return NoOffer(f"{words[0]} {why}")
+        option = words[1] if len(words) > 1 and words[1] is not None and _OPTION.match(words[1]) else ""
+        return NoOffer(f"`{words[0]}{option and ' '}{option}` {why}")
     return _exactly(words)
 
 

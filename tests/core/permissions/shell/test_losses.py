@@ -52,26 +52,26 @@ def decided(command: str, work: Path) -> Decision:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        ("rm -rf out", "deletes 3 untracked files; /undo restores them"),
-        ("rm -rf src", "deletes 5 files, 1 of them unknown to git; /undo restores them"),
-        ("rm -f src/*", "deletes 5 files, 1 of them unknown to git; /undo restores them"),
-        ("rm -rf src/0.py", "deletes 1 file; /undo restores it"),
-        ("find . -name '*.py' -delete", "deletes some of 38 files; /undo restores them"),
-        ("find out -delete", "deletes 3 untracked files; /undo restores them"),
-        ("git clean -f", "deletes 1 untracked file; /undo restores it"),
-        ("git clean -fdx", "deletes 5 untracked files; /undo restores them"),
-        ("git clean -fdX", "deletes 4 untracked files; /undo restores them"),
-        ("git clean -fx -- src", "deletes 1 untracked file; /undo restores it"),
-        ("git checkout -- .", "discards changes in 1 file; /undo restores it"),
-        ("git checkout .", "discards changes in 1 file; /undo restores it"),
-        ("git checkout src", "discards changes in 1 file; /undo restores it"),
-        ("git checkout src/0.py a.log", "discards changes in 1 file; /undo restores it"),
-        ("git restore src", "discards changes in 1 file; /undo restores it"),
+        ("rm -rf out", "deletes 3 untracked files (/undo restores them)"),
+        ("rm -rf src", "deletes 5 files, 1 of them untracked (/undo restores them)"),
+        ("rm -f src/*", "deletes 5 files, 1 of them untracked (/undo restores them)"),
+        ("rm -rf src/0.py", "deletes 1 file (/undo restores it)"),
+        ("find . -name '*.py' -delete", "deletes some of 38 files (/undo restores them)"),
+        ("find out -delete", "deletes 3 untracked files (/undo restores them)"),
+        ("git clean -f", "deletes 1 untracked file (/undo restores it)"),
+        ("git clean -fdx", "deletes 5 untracked files (/undo restores them)"),
+        ("git clean -fdX", "deletes 4 untracked files (/undo restores them)"),
+        ("git clean -fx -- src", "deletes 1 untracked file (/undo restores it)"),
+        ("git checkout -- .", "discards changes in 1 file (/undo restores it)"),
+        ("git checkout .", "discards changes in 1 file (/undo restores it)"),
+        ("git checkout src", "discards changes in 1 file (/undo restores it)"),
+        ("git checkout src/0.py a.log", "discards changes in 1 file (/undo restores it)"),
+        ("git restore src", "discards changes in 1 file (/undo restores it)"),
         ("git restore src/1.py", "discards changes in no files"),
-        ("git reset --hard", "discards changes in 1 file; /undo restores it"),
+        ("git reset --hard", "discards changes in 1 file (/undo restores it)"),
         ("git stash drop", "/undo can't restore the stash"),
         ("git push --force", "/undo can't restore the remote"),
-        ("echo x > src/1.py", "overwrites 1 file; /undo restores it"),
+        ("echo x > src/1.py", "overwrites 1 file (/undo restores it)"),
         ("rm -rf out && git push -f", "deletes 3 untracked files; /undo can't restore the remote"),
         ("psql -c 'drop table users'", "/undo can't restore the database"),
     ],
@@ -123,7 +123,7 @@ def test_nothing_is_claimed_of_what_is_not_counted(work: Path) -> None:
 
 def test_what_can_not_be_restored_is_named() -> None:
     loss = Loss("deletes", 36, 36, paths=("/w/a",))
-    assert loss.line("") == "deletes 36 untracked files; /undo restores them"
+    assert loss.line("") == "deletes 36 untracked files (/undo restores them)"
     assert loss.line("node_modules (generated folder)") == (
         "deletes 36 untracked files; /undo can't restore node_modules (generated folder)"
     )

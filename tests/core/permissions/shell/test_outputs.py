@@ -202,7 +202,7 @@ def test_the_question_of_another_mode_still_warns(work: ShellWorkspace) -> None:
     decision = work.decide("cp a README.md", work.policy(restores=lambda paths, command: True))
     assert decision.outcome == "ask"
     assert decision.loss is not None
-    assert decision.loss.line("") == "overwrites 1 untracked file; /undo restores it"
+    assert decision.loss.line("") == "overwrites 1 untracked file (/undo restores it)"
     assert (decision.counted, decision.told, decision.offers) == (True, True, ("Bash(cp a README.md)",))
 
 
@@ -247,9 +247,9 @@ def test_an_output_outside_the_workspace_asks_under_a_broad_rule(work: ShellWork
 def test_it_says_why_no_rule_is_offered(work: ShellWorkspace) -> None:
     notes = [auto(work, command, restores=False).offer_note for command in ("cp a README.md", "rm a", "rm -rf src")]
     assert notes == [
-        "No rule is offered: /undo could not restore what it overwrites.",
-        "No rule is offered: /undo could not restore what it deletes.",
-        "No rule is offered: swecli always asks about this.",
+        "Can't be allowed in general: /undo could not restore what it overwrites.",
+        "Can't be allowed in general: /undo could not restore what it deletes.",
+        "Can't be allowed in general: swecli always asks about this.",
     ]
 
 
