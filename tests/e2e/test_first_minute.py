@@ -149,7 +149,7 @@ def _connected(name: str, at: Place, variables: dict[str, str]) -> int:
         first_screen(name, terminal, "Connect a model", "openai/mistral-small")
         hand = Hand(terminal)
         hand.press("\r")
-        terminal.shows("openai/mistral-small answers")
+        terminal.shows("Connected to openai/mistral-small")
         hand.say("what is this?")
         terminal.shows("The answer.", "done in")
         return hand.keys
