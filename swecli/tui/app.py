@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from textual import events, on
-from textual.app import App
 from textual.filter import LineFilter
 from textual.timer import Timer
 from textual.worker import WorkerFailed
@@ -62,7 +61,7 @@ def load(names: Iterable[str]) -> None:
         import_module(name)
 
 
-class SwecliApp(App[int], inherit_bindings=False):
+class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
     """Shows prompt and bars in the first frame and loads the rest right after it.
 
     ``clock`` is monotonic seconds for key windows, ``wall`` Unix seconds for durations; ``opened`` is called once the
@@ -423,6 +422,7 @@ class SwecliApp(App[int], inherit_bindings=False):
     def action_redraw(self) -> None:
         if not self.screen_stack:  # a timer may fire while the program ends
             return
+        self.forget_screen()
         self.screen.refresh(layout=True)
         for widget in self.screen.walk_children():
             widget.refresh()
@@ -769,6 +769,8 @@ class SwecliApp(App[int], inherit_bindings=False):
             self.action_redraw()
 
     def on_app_focus(self) -> None:
+        self.forget_screen()  # where a terminal shows something else now, nobody has looked
+        self.screen.refresh()
         self.main.activity.focus_changed()
 
     def on_app_blur(self) -> None:

@@ -3,18 +3,31 @@ feature that needs it is off. A test checks them against the installed version."
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.binding import Binding, BindingsMap
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.selection import SelectEnd
+from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from swecli.tui.cells import erases_in_colour
+from swecli.tui.drawn_screen import DrawnScreen, Placed
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+T = TypeVar("T")
+
+FRAME_BEGINS, FRAME_ENDS = "\x1b[?2026h", "\x1b[?2026l"
+"""Between these, a terminal that knows them shows nothing, so that no frame is seen half drawn."""
 BACK_PRESSURE = 0.010
 """Seconds between two checks of an output queue that the terminal has not emptied."""
 
@@ -24,6 +37,58 @@ def writer_depth(app: App[Any]) -> int:
     thread = getattr(getattr(app, "_driver", None), "_writer_thread", None)
     queue = getattr(thread, "_queue", None)
     return queue.qsize() if queue is not None else 0
+
+
+class DrawingApp(App[T], inherit_bindings=False):
+    """Writes only the cells of a frame that differ from what the terminal shows; Textual writes all cells of all lines
+    in which something may have changed."""
+
+    _drawn: DrawnScreen | None = None
+
+    def forget_screen(self) -> None:
+        """Have the next frames written in full: something else has changed the terminal's screen."""
+        if self._drawn is not None:
+            self._drawn.forget()
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        driver = self._driver
+        if (
+            not isinstance(renderable, LayoutUpdate | ChopsUpdate)
+            or driver is None
+            or driver.is_headless
+            or driver.is_inline
+            or self._batch_count
+            or not self._running
+            or self._closed
+        ):
+            super()._display(screen, renderable)
+            return
+        if self._drawn is None:
+            self._drawn = DrawnScreen(self.console.color_system, coloured_erase=erases_in_colour(os.environ))
+        size = self.screen.outer_size
+        sequences = self._drawn.draw(_lines(renderable), size, size.clamp_offset(self.cursor_position))
+        if sequences:
+            if self._sync_available:
+                sequences = f"{FRAME_BEGINS}{sequences}{FRAME_ENDS}"
+            driver.write(sequences)
+            driver.flush()
+        self.post_display_hook()
+
+
+def _lines(update: LayoutUpdate | ChopsUpdate) -> Iterator[Placed]:
+    """The lines of an update. Of one that is partial, the whole strips in which something may have changed."""
+    if isinstance(update, LayoutUpdate):
+        for y, strips in enumerate(update.strips, update.region.y):
+            x = update.region.x
+            placed: list[tuple[int, Strip]] = []
+            for strip in strips:
+                placed.append((x, strip))
+                x += strip.cell_length
+            yield y, placed
+        return
+    for y, start, stop in update.spans:
+        strips = zip(update.chops[y].items(), update.chop_ends[y], strict=False)
+        yield y, [(x, strip) for (x, strip), end in strips if strip is not None and x < stop and end > start]
 
 
 class PacedScreen(Screen[None]):

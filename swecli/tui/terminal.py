@@ -32,6 +32,7 @@ from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line
 from swecli.tui.backend import Notify, Preferences, Progress
 from swecli.tui.boot import KEYS_OFF, KEYS_ON
+from swecli.tui.compat import DrawingApp
 from swecli.tui.keymap import Keymap, event_name
 
 if TYPE_CHECKING:
@@ -731,6 +732,8 @@ class Driver(LinuxDriver):
             self.attrs_before = self.shell_attributes
         self.write(KEYS_ON + KEYBOARD_QUERY)
         self.flush()
+        if isinstance(self._app, DrawingApp):
+            self._app.forget_screen()
         self.follow_size()
 
     def follow_size(self) -> None:
