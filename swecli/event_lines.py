@@ -422,6 +422,7 @@ _MEANS: Final = {
     "chain": "old results first, then a summary",
     "summarization": "a summary",
     "summary": "a summary",
+    "provider": "a summary of the provider",
     "hook": "a hook's summary",
     "record": "the record",
     "clearing": "clearing old results",

@@ -139,6 +139,7 @@ def compaction_options(context: ContextSettings) -> CompactionOptions:
         keep_recent=context.keep_recent,
         keep_recent_tokens=context.keep_recent_tokens,
         max_summary_tokens=context.max_summary_tokens,
+        provider_summary=context.provider_summary,
         retention=context.retention,
         truncation=TruncationStrategy(keep_recent=context.keep_recent),
         importance=ImportanceStrategy(

@@ -157,7 +157,7 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
         return CommandResult((_table(plan), TextBlock("A turn is running; /compact works when it ends.", "warning")))
     title = f"Compact from {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens?"
     offer = Offer(title, command, ("Apply", "/compact undo restores it"), ("Cancel", "nothing changes"))
-    if not command.focus:  # the screen shows an editable plan
+    if not command.focus and not plan.by_provider:  # the screen shows an editable plan
         return CommandResult(screen="compact", instead=(_table(plan),), offer=offer)
     return CommandResult((_table(plan),), offer=offer)
 
@@ -227,7 +227,11 @@ def _table(plan: CompactionPlan) -> TableBlock:
             number(plan.replaced_tokens),
         ),
         ("moved to disk (can be read back)", str(len(plan.offloaded)), number(plan.offloaded_tokens)),
-        ("summary (estimate)", "1" if plan.summary_allowance else "0", number(plan.summary_allowance)),
+        (
+            "summary by the provider (estimate)" if plan.by_provider else "summary (estimate)",
+            "1" if plan.summary_allowance else "0",
+            number(plan.summary_allowance),
+        ),
         ("whole request, before and after", "", f"{number(plan.tokens_before)} -> {number(plan.tokens_after)}"),
         ("re-sent uncached", "", number(plan.rewritten_tokens)),
         *((("the model's thoughts that are lost", number(plan.thoughts), ""),) if plan.thoughts else ()),
@@ -244,11 +248,14 @@ def _costs(plan: CompactionPlan) -> tuple[tuple[str, str, str], ...]:
     )
 
 
+BY_PROVIDER = "The provider writes the summary: you can read and undo it, not edit it. "
+
+
 def _words(plan: CompactionPlan) -> str:
     saved = 1 - plan.tokens_after / plan.tokens_before
     return (
         f"From {number(plan.tokens_before)} to about {number(plan.tokens_after)} tokens (-{percent(saved)}). "
-        "The record keeps your own messages, files, checks and todos. "
+        f"The record keeps your own messages, files, checks and todos. {BY_PROVIDER if plan.by_provider else ''}"
         "/compact now [focus] applies it, /compact undo restores it."
     )
 
@@ -402,6 +409,7 @@ def context_text(view: SessionView) -> str:
         f"Window {window_words(budget.window, budget.window_source)}, {number(budget.reserve)} of them kept "
         f"for the answer.{_thresholds(budget)}",
         conversation_text(view.conversation),
+        provider_text(view.conversation),
         _scratchpad(view.scratchpad),
         _LEVELS[budget.level],
     ]
@@ -465,6 +473,11 @@ def conversation_text(conversation: Conversation) -> str:
     if not summaries and active == total:
         return f"{plural(total, 'message')} in the conversation.{also}"
     return f"{plural(active, 'active message')} of {number(total)}, {plural(summaries, 'summary')}.{also}"
+
+
+def provider_text(conversation: Conversation) -> str:
+    """Sentences on what the provider does with the conversation by itself; empty if nothing."""
+    return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in conversation.by_provider)
 
 
 def thoughts_text(alive: int, dead: int) -> str:

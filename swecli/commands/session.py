@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand, Word, fixed_words, no_instructions
-from swecli.commands.context import labelled, number
+from swecli.commands.context import labelled, number, provider_text
 from swecli.commands.mode import MODE_MEANINGS, mode_label, mode_meaning
 from swecli.core.atomic_text import make_private
 from swecli.core.config.paths import user_paths
@@ -132,6 +132,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
                 "Context",
                 _context_words(budget) if budget else "not measured yet",
             ),
+            ("Provider", provider_text(view.conversation)),
             ("Instructions", ", ".join((*map(near, view.instructions), *new)) or no_instructions(view)),
             ("Rules", rules_text(view.rule_files)),
             ("Memory", "" if view.memory.places.user is None or view.memory.places.project else "off here; /memory on"),

@@ -1,5 +1,6 @@
 """Anthropic Messages with the rules of preserved thinking: thoughts signed over their prefix, refused or dropped
-where it changed; system messages and their places; readable thoughts only on demand; the diagnosis of cache misses.
+where it changed; system messages and their places; readable thoughts only on demand; the diagnosis of cache misses;
+summaries by the server.
 
 Sources: platform.claude.com, preserved-thinking and its pages, mid-conversation-system-messages, cache-diagnostics;
 the types of anthropic 2.14.
@@ -8,12 +9,14 @@ the types of anthropic 2.14.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from swecli.core.llm.scripted import Piece
+from msgspec.structs import replace
+
+from swecli.core.llm.scripted import Piece, RequestFacts
 from swecli.core.protocol.messages import StopKind
 from tests.support.loopback import ProtocolName, Received
 from tests.support.prompt_caches import AnthropicCache, Charged, canonical, size
@@ -24,6 +27,7 @@ from tests.support.wire_anthropic import AnthropicMessages
 BINDING = "thinking-binding-controls-2026-08-01"
 CLEAR_AT = "mid-conversation-system-clear-at-2026-08-21"
 EFFORT = "mid-conversation-output-config-2026-07-01"
+COMPACT = "compact-2026-09-04"
 TOOL_CHANGES = "mid-conversation-tool-changes-2026-07-01"
 FIELDS = frozenset(("display", "block_binding", "ttl", "diagnostics", "system", "clear_at", "effort", "tool_changes"))
 """What a server of the vendor knows."""
@@ -61,6 +65,8 @@ class AnthropicRules:
     """Signatures of an answer's thoughts, by the rest of its content."""
     prompts: dict[str, Body] = field(default_factory=dict)
     """Requests with ``diagnostics``, by the id of their answer."""
+    summarised: dict[str, tuple[str, list[dict[str, Any]]]] = field(default_factory=dict)
+    """Text and messages of the summaries that the server wrote, by their signatures."""
 
     def wire(self) -> StrictMessages:
         return StrictMessages(self)
@@ -71,7 +77,8 @@ class AnthropicRules:
     def refusal(self, number: int, received: Received) -> str:
         body = self.seen(received.body)
         betas = received.headers.get("anthropic-beta", "")
-        if wrong := self._unknown(body, betas) or _misplaced(body.get("messages", [])):
+        wrong = self._unknown(body, betas) or _misplaced(body.get("messages", [])) or self._wrong_summary(body, betas)
+        if wrong:
             return wrong
         drops = _drops(body)
         dropped, allowed = self.examine(body)
@@ -99,11 +106,40 @@ class AnthropicRules:
                 maker, _, digest = str(block.get("signature") or block.get("data")).rpartition(".")
                 if maker != model and maker not in self.readers.get(model, ()):
                     wrong.append((f"messages.{at}.content.{place}", MODEL))
-                elif digest != prefix_digest(body, messages[:at], content[:place]):
+                elif all(
+                    digest != prefix_digest(body, before, content[:place]) for before in self.stood_for(messages[:at])
+                ):
                     wrong.append((f"messages.{at}.content.{place}", PREFIX))
                 else:
                     valid += 1
         return wrong, valid
+
+    def stood_for(self, messages: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+        """The messages, and what the summaries at their beginning stand for."""
+        yield messages
+        while messages and (block := _summary_in(messages[0])) is not None:
+            messages = [*self.summarised[block["signature"]][1], *messages[1:]]
+            yield messages
+
+    def _wrong_summary(self, body: Body, betas: str) -> str:
+        messages: list[dict[str, Any]] = body.get("messages", [])
+        blocks = [at for at, message in enumerate(messages) if _summary_in(message) is not None]
+        if (blocks or "compaction" in body) and COMPACT not in betas:
+            return f"compaction: requires anthropic-beta: {COMPACT}"
+        if len(blocks) > 1 or blocks not in ([], [0]):
+            return "compaction_block_misplaced: exactly one compaction block, first in messages"
+        if blocks:
+            block = without_cache_marks(_summary_in(messages[0]) or {})
+            known = self.summarised.get(str(block.get("signature")))
+            if known is None or known[0] != block.get("content") or set(block) != {"type", "content", "signature"}:
+                return "compaction_signature_invalid: the block was changed"
+        if "compaction" not in body:
+            return ""
+        if "context_management" in body or "format" in (body.get("output_config") or {}):
+            return "compaction: cannot be combined with context_management or output_config.format"
+        if any(block.get("type") == "tool_use" for block in _content(messages[-1] if messages else {})):
+            return "compaction: the last assistant turn ends in a tool call with no result yet"
+        return ""
 
     def _left_out(self, body: Body) -> int:
         """Thoughts of answers in the request without which they came back."""
@@ -180,6 +216,10 @@ def _content(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
+def _summary_in(message: Mapping[str, Any]) -> dict[str, Any] | None:
+    return next((block for block in _content(message) if block.get("type") == "compaction"), None)
+
+
 def _drops(body: Body) -> bool:
     binding = (body.get("thinking") or {}).get("block_binding") or {}
     return binding.get("prefix_mismatch_behavior") == "drop_block"
@@ -215,6 +255,14 @@ class StrictMessages(AnthropicMessages):
         self._shown = True
         self._offset = 0
         self._charged = Charged(0, 0, 0)
+        self._summary = ""
+
+    def facts(self, body: Body) -> RequestFacts:
+        """Calls behind a summary count too: no id comes twice in a conversation."""
+        *_, whole = self._rules.stood_for(body.get("messages", []))
+        calls = super().facts({**body, "messages": whole}).calls
+        tools = bool(body.get("tools")) and "compaction" not in body
+        return replace(super().facts(body), calls=calls, tools=tools)
 
     def objection(self, body: Body) -> str:
         messages = [message for message in body.get("messages", []) if message.get("role") != "system"]
@@ -225,6 +273,8 @@ class StrictMessages(AnthropicMessages):
             else message
             for message in messages
         ]
+        if sent_back and _summary_in(sent_back[0]) is not None:
+            sent_back[0] = {"role": "user", "content": "summary"}
         return super().objection({**body, "messages": sent_back})
 
     def opening(self, answering: Answering) -> list[bytes]:
@@ -241,7 +291,9 @@ class StrictMessages(AnthropicMessages):
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {**self._input(answering), "output_tokens": 1},
+            "usage": {"input_tokens": 0, "output_tokens": 0}
+            if "compaction" in body
+            else {**self._input(answering), "output_tokens": 1},
             **self._reports(answering, body),
         }
         if "diagnostics" in body:
@@ -250,6 +302,9 @@ class StrictMessages(AnthropicMessages):
 
     def piece(self, piece: Piece, answering: Answering) -> list[bytes]:
         number = answering.number
+        if "compaction" in answering.body:
+            self._summary += piece.text
+            return []
         if piece.kind == "reasoning" and number in self._rules.redacted:
             return self._redacted()
         events: list[bytes] = []
@@ -266,6 +321,8 @@ class StrictMessages(AnthropicMessages):
         return [*events, *super().piece(shifted, answering)]
 
     def closing(self, stop: StopKind, answering: Answering) -> list[bytes]:
+        if "compaction" in answering.body:
+            return self._summarised(answering)
         rest = [block for block in self._content if block["type"] not in THOUGHTS]
         for block in rest:
             if block["type"] == "tool_use":
@@ -273,6 +330,20 @@ class StrictMessages(AnthropicMessages):
         if any(block["type"] in THOUGHTS for block in self._content):
             self._rules.answers[canonical(rest)] = (self._signature,)
         return super().closing(stop, answering)
+
+    def _summarised(self, answering: Answering) -> list[bytes]:
+        """The block alone, whole, and its usage apart from the answer's."""
+        signature = f"summary-{answering.number}"
+        self._rules.summarised[signature] = (self._summary, without_cache_marks(answering.body["messages"]))
+        block = {"type": "compaction", "content": self._summary, "signature": signature}
+        iteration = {"type": "compaction", **self._input(answering), "output_tokens": len(self._summary) // 4}
+        usage = {"input_tokens": 0, "output_tokens": 0, "iterations": [iteration]}
+        delta = {"stop_reason": "compaction" if self._summary else "end_turn", "stop_sequence": None}
+        return [
+            *(_whole(0, block) if self._summary else []),
+            event({"type": "message_delta", "delta": delta, "usage": usage}),
+            event({"type": "message_stop"}),
+        ]
 
     def _redacted(self) -> list[bytes]:
         if self._content:

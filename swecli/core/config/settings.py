@@ -198,6 +198,9 @@ class ContextSettings(Section):
     """Limits for parts of the context; unset: no limit."""
     server_clearing: ServerClearingSettings = ServerClearingSettings()
     """Anthropic's own clearing of old tool results, on its servers."""
+    provider_summary: bool = False
+    """Whether the provider writes the summaries of compactions (Anthropic). Kept turns then keep their thoughts. You
+    can read and undo such a summary, but not edit it."""
 
 
 Protocol = Literal["openai-chat", "openai-responses", "anthropic-messages", "gemini-generate", "ollama-chat"]

@@ -34,7 +34,7 @@ from swecli.core.context_management.prompt import (
     fit_output,
     room_for_instructions,
 )
-from swecli.core.context_management.thoughts import chain, dead_in, root_of
+from swecli.core.context_management.thoughts import chains, dead_in, root_of
 from swecli.core.llm.types import Announcement, AnswerFormat, ModelInfo, ModelRequest, ToolSchema, WebSearch
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import PromptPrefix, ViewEntry
@@ -339,7 +339,7 @@ class ContextManager:
         """The conversation as a model that does not answer at present would get it."""
         view, dead = ledger.view, frozenset[str]()
         if info.capabilities.binding:
-            numbers = chain(view, ledger.entries)
+            numbers = chains(view, ledger.entries)
             dead = dead_in(view, ledger.entries, numbers, ledger.thoughts, self._root_for(ledger, info))
         return project(ledger, view, dead)
 

@@ -208,7 +208,9 @@ def title_of(ledger: Ledger, item: ContextItem) -> str:
     """One-line title of an item."""
     if item.kind == SUMMARY:
         count = len(item.sources)
-        return f"Summary of {plural(count, 'earlier item')}"
+        first = ledger.view[0] if ledger.view else None
+        provider = first is not None and first.id == item.id and first.provider is not None
+        return f"Summary of {plural(count, 'earlier item')}{', written by the provider' if provider else ''}"
     entry = ledger.entries.get(item.id)
     return title_of_entry(ledger, entry) if entry is not None else item.source or item.id
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.entry_bodies import Bodies, EntryBody
 from swecli.core.context_management.prompts import SUMMARY_MARK
 from swecli.core.context_management.read_set import ReadSet
-from swecli.core.context_management.thoughts import Thoughts, chain, dead_in, root_of
+from swecli.core.context_management.thoughts import Chain, Thoughts, chains, dead_in, root_of
 from swecli.core.context_management.view_stack import View, Views, ViewStack
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.budget import TAIL
@@ -381,8 +381,8 @@ class Ledger:
         self.thoughts = Thoughts()
         """Births of the model's thoughts."""
         self._bound: int | None = None
-        self._numbers: tuple[int, list[int]] = (0, [])
-        """``chain`` of the view as of ``rewrites``."""
+        self._numbers: tuple[int, list[Chain]] = (0, [])
+        """``chains`` of the view as of ``rewrites``."""
         self._dead: tuple[int, int, frozenset[str]] = (-1, 0, frozenset())
         """Dead thoughts among the first entries of the view as of ``rewrites``; a cache of ``dead_thoughts``."""
         self._bodies = Bodies()
@@ -430,20 +430,24 @@ class Ledger:
         if root is None or not self.thoughts.births:
             return frozenset()
         if view is not None:
-            return dead_in(view, self.entries, chain(view, self.entries), self.thoughts, root)
+            return dead_in(view, self.entries, chains(view, self.entries), self.thoughts, root)
         rewrites, known, dead = self._dead
         if rewrites != self.rewrites:
             known, dead = 0, frozenset[str]()
         if known < len(self._view):  # what was said since then is in its place
-            dead |= dead_in(self._view, self.entries, self._chain(), self.thoughts, root, known)
+            dead |= dead_in(self._view, self.entries, self._chains(), self.thoughts, root, known)
             self._dead = (self.rewrites, len(self._view), dead)
         return dead
 
-    def _chain(self) -> list[int]:
+    def _chains(self) -> list[Chain]:
         rewrites, numbers = self._numbers
-        numbers = chain(self._view, self.entries, numbers if rewrites == self.rewrites else ())
+        numbers = chains(self._view, self.entries, numbers if rewrites == self.rewrites else ())
         self._numbers = (self.rewrites, numbers)
         return numbers
+
+    def identified(self, end: int) -> tuple[int, ...]:
+        """The numbers that identify the first ``end`` entries of the view, for ``ProviderSummary.stands_for``."""
+        return tuple(dict.fromkeys(numbers[end - 1] for numbers in self._chains()))
 
     def live_items(self) -> AbstractSet[str]:
         """Items with some content word for word in the view, files attached to a summary included."""
@@ -583,7 +587,7 @@ class Ledger:
         if not mine:
             self.thoughts.newest = []
             return
-        numbers, before = self._chain(), dict[str, int]()
+        numbers, before = self._chains()[0], dict[str, int]()
         for place in range(len(self._view) - 1, -1, -1):
             name = self._view[place].id
             if name in mine:

@@ -143,7 +143,9 @@ def _groups(
             yield from flush()
             current, start = owner, index
         if entry is None:
-            yield index, Message("user", (TextPart(view_entry.text),), view_entry.id)
+            written = view_entry.provider
+            part = TextPart(view_entry.text, opaque=written.opaque if written is not None else None)
+            yield index, Message("user", (part,), view_entry.id)
         elif entry.kind == "note":
             yield index, Message("user", sent_parts(entry, view_entry), entry.id, note=form_of(entry.source))
         elif entry.kind in ("user", "attachment"):
@@ -208,7 +210,7 @@ class _Annotated:
     def _add(self, message: Message, environment: str) -> None:
         if message.role == "user" and not self.has_environment:
             self.has_environment = True
-            if environment:
+            if environment and not by_provider(message):
                 message = replace(message, parts=(TextPart(environment + APART), *message.parts))
         if message.role == "user" and (message.note or not message.parts):
             if message.parts:
@@ -240,6 +242,13 @@ class _Annotated:
             return None
         shown = any(isinstance(part, TextPart | ToolCallPart) and not _is_blank(part) for part in answer.parts)
         return answer if shown else None
+
+
+def by_provider(message: Message) -> bool:
+    """Whether it is a summary that the provider wrote. The record at the end of the view then has the environment."""
+    return message.role == "user" and any(
+        isinstance(part, TextPart) and part.opaque is not None for part in message.parts
+    )
 
 
 def _interrupted(message: Message) -> bool:

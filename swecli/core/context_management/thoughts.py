@@ -66,7 +66,10 @@ class Kinds(Protocol):
     def kind(self) -> str: ...
 
 
-def chain(view: Sequence[ViewEntry], entries: Mapping[str, Kinds], known: Sequence[int] = ()) -> list[int]:
+Chain = list[int]
+
+
+def chain(view: Sequence[ViewEntry], entries: Mapping[str, Kinds], known: Sequence[int] = ()) -> Chain:
     """For each entry of the view a number that identifies everything up to it, thoughts aside. ``known`` are the
     numbers of its beginning."""
     numbers = list(known)
@@ -80,6 +83,17 @@ def chain(view: Sequence[ViewEntry], entries: Mapping[str, Kinds], known: Sequen
     return numbers
 
 
+def chains(view: Sequence[ViewEntry], entries: Mapping[str, Kinds], known: Sequence[Chain] = ()) -> list[Chain]:
+    """The ``chain`` of the view; if it begins with a summary by the provider, also those with what that stands for in
+    its place: the provider takes one for the other (platform.claude.com, compaction-thinking-blocks). ``known`` are
+    those of the view's beginning."""
+    if known:
+        return [chain(view, entries, numbers) for numbers in known]
+    first = view[0].provider if view else None
+    replaced = first.stands_for if first is not None else ()
+    return [chain(view, entries), *(chain(view, entries, [number]) for number in replaced)]
+
+
 def is_thought(shown: ViewEntry, entries: Mapping[str, Kinds]) -> bool:
     entry = entries.get(shown.id)
     return shown.kind == "live" and entry is not None and entry.kind == "reasoning"
@@ -88,21 +102,21 @@ def is_thought(shown: ViewEntry, entries: Mapping[str, Kinds]) -> bool:
 def dead_in(
     view: Sequence[ViewEntry],
     entries: Mapping[str, Kinds],
-    numbers: Sequence[int],
+    numbers: Sequence[Chain],
     thoughts: Thoughts,
     root: int,
     first: int = 0,
 ) -> frozenset[str]:
     """The thoughts in a view, from the entry ``first`` on, that a request with this fixed part would make invalid.
-    ``numbers`` is its ``chain``; those of unknown birth count as alive."""
+    ``numbers`` are its ``chains``; those of unknown birth count as alive."""
     dead: list[str] = []
     for place in range(first, len(view)):
         shown = view[place]
         birth = thoughts.births.get(shown.id)
         if birth is None or not is_thought(shown, entries):
             continue
-        before = numbers[place - 1] if place else 0
-        if birth.before != before or (birth.root and root and birth.root != root):
+        same = any(birth.before == (each[place - 1] if place else 0) for each in numbers)
+        if not same or (birth.root and root and birth.root != root):
             dead.append(shown.id)
     return frozenset(dead)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -41,6 +41,8 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, ModelUnavailable, Services
 from swecli.core.engine.snapshots import SessionSnapshots, known_size
 from swecli.core.engine.state import SessionState
+from swecli.core.llm.client import HttpModelClient
+from swecli.core.llm.protocols.anthropic import NAME as ANTHROPIC
 from swecli.core.llm.types import ModelClient, ModelInfo, ModelRequest
 from swecli.core.ports import Asker
 from swecli.core.protocol.budget import Budget
@@ -129,7 +131,10 @@ class Compactions:
 
     def plan(self, client: ModelClient) -> CompactionPlan:
         services = self._services
-        return plan_compaction(self._planned(client), services.price, services.side_models.get("summary"))
+        by_provider = self.provider_summary(client) == ""
+        return plan_compaction(
+            self._planned(client, by_provider=by_provider), services.price, services.side_models.get("summary")
+        )
 
     def draft(self, client: ModelClient) -> PlanDraft:
         """Editable plan with movable items."""
@@ -140,7 +145,7 @@ class Compactions:
         """The view after space was freed without a model; None if there is nothing to free."""
         return self._planned(client, without_model=True).preview("")
 
-    def _planned(self, client: ModelClient, *, without_model: bool = False) -> Compaction:
+    def _planned(self, client: ModelClient, *, without_model: bool = False, by_provider: bool = False) -> Compaction:
         """A compaction at the user's request that is not carried out."""
         services, ledger = self._services, self._recorder.ledger
         effective = services.context.measure(project(ledger), client.info).effective
@@ -153,6 +158,7 @@ class Compactions:
             session_facts(self._recorder.state),
             when=self._now(),
             without_model=without_model,
+            by_provider=by_provider,
             attachments=attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached),
         )
         return Compaction(services.context, ledger, job, services.compaction)
@@ -418,6 +424,7 @@ class Compactions:
             focus=focus,
             forced=forced,
             without_model=without_model,
+            by_provider=self._by_provider(client),
             attachments=await asyncio.to_thread(
                 attachments,
                 ledger,
@@ -447,6 +454,20 @@ class Compactions:
         self._commit(item, outcome, client, prepared.budget.effective, job.attachments)
         self._note(filter(None, [await run_post_hook(compaction.options, outcome.result)]))
         return outcome.result
+
+    def _by_provider(self, client: ModelClient) -> bool:
+        """Whether the provider writes the summary: the user wants it and the model can have it. Says once if not."""
+        why = self.provider_summary(client)
+        if why:
+            about = f"provider_summary: {client.info.ref}"
+            self._recorder.tell_once(Notice(f"{NO_EFFECT}: {why}.", "warning", "context", about=about))
+        return why == ""
+
+    def provider_summary(self, client: ModelClient) -> str | None:
+        """Why the provider does not write the summaries, as a clause; empty if it does, None if it is not asked to."""
+        if not self._services.compaction.provider_summary:
+            return None
+        return why_not_by_provider(client, self._services.side_models)
 
     def _take_cleared(self, prepared: PreparedRequest, client: ModelClient, view: tuple[ViewEntry, ...]) -> None:
         after = self._services.context.measure(project(self._recorder.ledger, view), client.info).used
@@ -703,6 +724,18 @@ class Compactions:
 def _lost(thoughts: int) -> str:
     """The thoughts that an option costs, to follow what it does."""
     return f"; {plural(thoughts, 'thought')} {'is' if thoughts == 1 else 'are'} lost" if thoughts else ""
+
+
+NO_EFFECT = "context.provider_summary has no effect"
+
+
+def why_not_by_provider(client: ModelClient, side_models: Mapping[str, str]) -> str:
+    """Why the provider of this model writes no summary, as a clause; empty if it can."""
+    if (other := side_models.get("summary")) is not None:
+        return f"{other} writes the summaries (model.summary)"
+    if not isinstance(client, HttpModelClient) or client.config.target.origin.protocol != ANTHROPIC:
+        return f"swecli reads such summaries from Anthropic only, not from {client.info.provider}"
+    return "" if client.info.capabilities.server_compaction else f"{client.info.ref} has no such summaries"
 
 
 def _it(count: int) -> str:

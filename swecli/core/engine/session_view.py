@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from swecli.core.context_management.forecast import Forecast, draft_tokens, fore
 from swecli.core.context_management.ledger import Entry, is_statement
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.thoughts import sent_thoughts
+from swecli.core.engine.compaction import NO_EFFECT, why_not_by_provider
 from swecli.core.engine.plan import Plans, ProposedPlan
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, MemoryOptions, Services
@@ -54,6 +55,8 @@ class Conversation(Struct, frozen=True):
     """Thoughts of the current model that its next request brings back."""
     dead: int = 0
     """Thoughts left out because what preceded them has changed."""
+    by_provider: tuple[str, ...] = ()
+    """What the provider does with the conversation by itself, as clauses."""
 
 
 class SessionView:
@@ -251,7 +254,24 @@ class SessionView:
         age = None if since is None else max(0.0, self._services.clock() - since)
         model = self.model.name if self.model is not None else ""
         alive, dead = len(sent_thoughts(messages, model)), len(ledger.dead_thoughts())
-        return Conversation(active, active - summaries + len(hidden), summaries, age, alive, dead)
+        total = active - summaries + len(hidden)
+        return Conversation(active, total, summaries, age, alive, dead, tuple(self._by_provider()))
+
+    def _by_provider(self) -> Iterator[str]:
+        """Clauses on the summaries and the clearing of the provider, as far as the user asked for them."""
+        client, services, view = self._connection.client, self._services, self._recorder.ledger.view
+        if view and view[0].provider is not None:
+            yield "the provider wrote the summary at the beginning: you can read and undo it, not edit it"
+        if services.compaction.provider_summary and client is not None:
+            why = why_not_by_provider(client, services.side_models)
+            yield f"{NO_EFFECT}: {why}" if why else "the provider writes the summaries (context.provider_summary)"
+        if (wish := services.context.limits.server_clearing) is not None:
+            cleared = (self.last_usage.cleared or 0) if self.last_usage is not None else 0
+            done = f"; in the newest request it left out about {cleared:,} tokens" if cleared else ""
+            yield (
+                f"the provider may leave out old results above {wish.trigger_tokens:,} tokens "
+                f"(context.server_clearing){done}"
+            )
 
     @property
     def project(self) -> ProjectIndex | None:

@@ -158,6 +158,9 @@ class ModelRequest(Struct, frozen=True):
     """For models that have one; others omit it."""
     answer_format: AnswerFormat | None = None
     """For models that support it; others omit it. It does not belong to the prefix that thoughts are signed with."""
+    summarise: str | None = None
+    """Ask the provider for its summary of the conversation in place of an answer, by these instructions. Only for
+    models with ``server_compaction``, by Anthropic's protocol."""
 
 
 # --- stream events: ``part`` is the index of the part within the assistant message -----------------------

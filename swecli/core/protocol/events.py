@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, Todo
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.messages import ImagePart, Message, Origin, Part, ProviderReport, Stop, Tagged, Usage
+from swecli.core.protocol.messages import ImagePart, Message, Opaque, Origin, Part, ProviderReport, Stop, Tagged, Usage
 
 
 class ContextMeasured(Tagged, frozen=True, tag="context_measured"):
@@ -34,6 +34,15 @@ BY_HAND: Final = "by hand"
 """``ViewEntry.rule`` of an item that the user edited by itself."""
 
 
+class ProviderSummary(Struct, frozen=True):
+    """A summary that the provider wrote and signed. ``opaque`` goes back to it as it came, at the beginning of the
+    conversation; thoughts behind the summarised part stay valid. ``stands_for`` identifies that part, in each form that
+    later thoughts may follow."""
+
+    opaque: Opaque
+    stands_for: tuple[int, ...] = ()
+
+
 class ViewEntry(Struct, frozen=True):
     """One entry of the model's view: a live ledger item, its stub, a summary of several items, or an empty placeholder
     for an item that the user dropped."""
@@ -46,6 +55,8 @@ class ViewEntry(Struct, frozen=True):
     """Ledger ids that a summary replaces."""
     rule: str = ""
     """The user's rule that removed the item, or ``BY_HAND``; otherwise empty."""
+    provider: ProviderSummary | None = None
+    """The original of a summary by the provider, of which ``text`` is what another model gets."""
 
 
 class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):

@@ -413,6 +413,7 @@ class Inspector(Board):
         if told.thoughts or told.dead:
             lost = f", {told.dead:,} left out" if told.dead else ""
             parts.append(f"{plural(told.thoughts, 'thought')} alive{lost}")
+        parts += told.by_provider
         if told.oldest_age is not None:
             parts.append(f"oldest {_age(told.oldest_age)}")
         return parts

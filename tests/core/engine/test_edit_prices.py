@@ -12,6 +12,11 @@ from typing import Any
 
 import pytest
 
+from swecli.block_text import block_lines
+from swecli.commands.base import run_command
+from swecli.commands.context import COMPACT
+from swecli.commands.registry import find
+from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.edit_effects import price_words
 from swecli.core.context_management.edits import Effect
 from swecli.core.engine.session import Session
@@ -243,3 +248,114 @@ async def test_another_model_for_a_resumed_session_says_what_it_costs(tmp_path: 
             await until(lambda: any(f"3 thoughts of {CLAUDE}" in body.hint for body in b.bodies(Notice)))
             await b.say("two")
         assert gpt.refused == claude.refused == []
+
+
+@pytest.mark.parametrize("rules", [enforced, dropping])
+async def test_kept_turns_keep_their_thoughts_behind_a_summary_by_the_provider(
+    rules: Callable[[], Any], tmp_path: Path
+) -> None:
+    options = CompactionOptions(provider_summary=True)
+    with strict(steps(9, SUMMARY), rules()) as server:
+        async with session(server, tmp_path, compaction=options) as b:
+            await grown(b)
+            for turn in ("once", "twice"):
+                had = alive(b.session)
+                await done(b, Compact())
+                made = b.bodies(CompactionCompleted)[-1]
+                assert made.strategies == ("provider",), b.bodies(Notice)
+                assert made.summary.startswith("## Goal")
+                assert made.tokens_after < made.tokens_before
+                assert (await b.say(f"and now {turn}?")).outcome == "done"
+                first = next(r.body for r in server.asked if f"and now {turn}?" in str(r.body))
+                assert [block["type"] for block in first["messages"][0]["content"]] == ["compaction"]
+                kept = thoughts(first) & had
+                assert kept, "the kept turns have their thoughts"
+                assert "context_management" not in first
+                await grown(b, 2)
+            undo = b.session.prices.undo()
+            had = alive(b.session)
+            await done(b, UndoCompaction())
+            assert (await b.say("with all again")).outcome == "done"
+            undone = next(r.body for r in server.asked if "with all again" in str(r.body))
+            assert undo is not None
+            assert len(had - thoughts(undone)) == undo.thoughts
+            assert len(thoughts(undone) - had) == undo.regained
+        assert len(server.refused) == (rules is dropping)
+        dropped = Counter(lost.request for lost in server.rules.lost if lost.reason != "left out")
+        assert max(dropped.values(), default=0) <= (rules is dropping)
+
+
+async def test_the_plan_and_the_status_show_a_summary_by_the_provider_for_what_it_is(tmp_path: Path) -> None:
+    with strict(steps(5, SUMMARY)) as server:
+        async with session(server, tmp_path, compaction=CompactionOptions(provider_summary=True)) as b:
+            await grown(b)
+            plan = b.session.plan_compaction()
+            assert plan is not None
+            assert plan.by_provider
+            had = alive(b.session)
+            shown = await run_command(COMPACT, b.session, "")
+            assert shown.screen is None, "there is nothing to edit"
+            assert shown.offer is not None
+            await done(b, Compact())
+            assert len(had) - b.session.view.conversation.thoughts == plan.thoughts
+            text = "\n".join(line for block in await blocks_of(b, "context text") for line in block_lines(block))
+            assert "The provider wrote the summary at the beginning: you can read and undo it, not edit it." in text
+            first = next(item for item in b.session.inspection.picture().items if item.kind == "summary")  # type: ignore[union-attr]
+            assert b.session.inspection.title(first).endswith(", written by the provider")
+            assert "the provider writes the summaries" in "\n".join(b.session.view.conversation.by_provider)
+
+
+async def blocks_of(b: Bench, line: str) -> Sequence[Any]:
+    name, _, words = line.partition(" ")
+    command = find(name)
+    assert command is not None
+    result = await run_command(command, b.session, words)
+    return (*result.blocks, *result.instead)
+
+
+@pytest.mark.parametrize(("changes", "why"), [({}, "from Anthropic only, not from openai")])
+async def test_where_the_provider_writes_no_summary_swecli_does_and_says_so(
+    changes: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    with strict(steps(5, SUMMARY), ResponsesRules()) as server:
+        options = CompactionOptions(provider_summary=True)
+        async with session(server, tmp_path, compaction=options, **changes) as b:
+            await grown(b)
+            await done(b, Compact())
+            assert b.bodies(CompactionCompleted)[-1].strategies == ("summary",)
+            told = [body for body in b.bodies(Notice) if "provider_summary" in body.text]
+            assert [why in body.text for body in told] == [True]
+            assert why in "".join(b.session.view.conversation.by_provider)
+
+
+async def test_a_pinned_item_in_the_older_part_stays_and_swecli_writes_the_summary(tmp_path: Path) -> None:
+    with strict(steps(5, SUMMARY)) as server:
+        async with session(server, tmp_path, compaction=CompactionOptions(provider_summary=True)) as b:
+            await grown(b)
+            await done(b, ChangeContext((ContextChange("pin", reads(b)[0]),)))
+            await done(b, Compact())
+            assert "provider" not in b.bodies(CompactionCompleted)[-1].strategies
+            assert not any("compaction" in request.body for request in server.asked)
+            assert (await b.say("and now?")).outcome == "done"
+        assert server.refused == []
+
+
+async def test_a_session_with_a_summary_by_the_provider_is_resumed_and_read_by_another_model(tmp_path: Path) -> None:
+    with strict(steps(6, SUMMARY)) as claude, strict(steps(4), ResponsesRules()) as gpt:
+        houses = Houses(claude, gpt)
+        options = CompactionOptions(provider_summary=True)
+        async with bench("", tmp_path, name=CLAUDE, make_client=houses, compaction=options) as b:
+            await grown(b)
+            await done(b, Compact())
+            facts: Sequence[Any] = list(b.facts)
+        async with bench("", tmp_path, name=CLAUDE, make_client=houses, history=facts) as b:
+            had = alive(b.session)
+            assert had
+            assert (await b.say("proceed now")).outcome == "done"
+            assert had <= thoughts(next(r.body for r in claude.asked if "proceed now" in str(r.body)))
+            await done(b, SetModel(GPT))
+            assert (await b.say("and you?")).outcome == "done"
+            other = str(next(r.body for r in gpt.asked if "and you?" in str(r.body)))
+            assert "compacted by='the provider'" in other
+            assert "Read the files." in other
+        assert claude.refused == gpt.refused == []

@@ -202,6 +202,8 @@ class CompactionOptions(Struct, frozen=True):
     truncation: TruncationStrategy = field(default_factory=TruncationStrategy)
     importance: ImportanceStrategy = field(default_factory=ImportanceStrategy)
     summarization: SummarizationStrategy | None = None
+    provider_summary: bool = False
+    """Whether the provider writes the summary, where the model can have that."""
     on_pre_compact: PreCompact | None = None
     on_post_compact: PostCompact | None = None
     """Called after each compaction is recorded."""

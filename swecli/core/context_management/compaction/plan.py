@@ -61,6 +61,8 @@ class CompactionPlan(Struct, frozen=True):
     saved_per_request: str | None = None
     thoughts: int = 0
     """Thoughts of the model that are lost, because what precedes them changes."""
+    by_provider: bool = False
+    """Whether the provider writes the summary."""
 
     @property
     def worthwhile(self) -> bool:
@@ -104,6 +106,7 @@ def plan_compaction(
         _cost(price, info.ref, summary_model, before.used, after, written, rewritten),
         _difference(price, info.ref, before.used, after),
         thoughts_changed(ledger, view, info)[0],
+        any(entry.id == compaction.job.summary_id and entry.provider is not None for entry in view),
     )
 
 

@@ -31,10 +31,12 @@ from swecli.core.context_management.compaction.policy import (
     signals_of,
     wants_summary,
 )
+from swecli.core.context_management.compaction.provider_summary import EXPECTED, Written, ask, cut_points, with_summary
 from swecli.core.context_management.compaction.quality import Quality, anchors_of, cited, graded
 from swecli.core.context_management.compaction.selection import (
     covered,
     important,
+    message_starts,
     recent_start,
     replaced,
     shrunk,
@@ -45,15 +47,17 @@ from swecli.core.context_management.compaction.summary import CALLS, CALLS_BESID
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.items import items_of
-from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.ledger import APART, Ledger
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import ModelClient, ModelRequest
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import ViewEntry
-from swecli.core.protocol.messages import Message
+from swecli.core.protocol.messages import Message, Usage
 from swecli.figures import plural
 
 View = tuple[ViewEntry, ...]
+PROVIDER = "provider"
+"""Strategy of a summary that the provider wrote."""
 
 
 class Job(Struct, frozen=True):
@@ -73,6 +77,8 @@ class Job(Struct, frozen=True):
     summary_client: ModelClient | None = None
     """Writes the summary in place of ``client``."""
     attachments: tuple[Attachment, ...] = ()
+    by_provider: bool = False
+    """Whether the provider writes the summary."""
 
 
 class Compacted(Struct, frozen=True):
@@ -184,6 +190,10 @@ class Compaction:
             return NotCompacted(wishes.declined, cancelled=True)
         attempt = _Attempt(notes=[*wishes.notes, *self._plan.reasons])
         view, summary = self._with_given_summary(attempt, wishes.summary)
+        spent: tuple[Usage, ...] = ()
+        if view is None and self.job.by_provider and not self.job.without_model:
+            view, summary = await self._by_provider(attempt, wishes.focus)
+            spent = summary.usage if view is None and summary is not None else ()
         view = view or self._without_model(attempt)
         if view is None and not attempt.cleared and not self._possible():
             return self._hopeless(attempt)
@@ -192,7 +202,7 @@ class Compaction:
             attempt.notes += summary.notes
             summary = await self._better(attempt, summary, wishes.focus, sleep)
             named = await asyncio.to_thread(cited, summary.text, self.ledger, covered(self._view))
-            summary = replace(summary, text=named)
+            summary = replace(summary, text=named, usage=(*spent, *summary.usage))
         text = summary.text if summary else ""
         if view is None and attempt.cleared and not text:
             view = attempt.take(_Candidate(attempt.cleared, "clearing"))
@@ -221,6 +231,8 @@ class Compaction:
 
     def preview(self, summary: str) -> View | None:
         """The final view if the model wrote this summary; None if nothing frees enough room. Makes no request."""
+        if summary and self.job.by_provider and (view := self._expected_by_provider(Written(summary))) is not None:
+            return view[1]
         view = self._without_model(_Attempt())
         if view is None and (candidate := self._resort(summary)) is not None:
             view = candidate.view
@@ -247,6 +259,54 @@ class Compaction:
         if summary.text:
             attempt.strategies.append("summary")
         return summary
+
+    async def _by_provider(self, attempt: _Attempt, focus: str) -> tuple[View | None, Summary | None]:
+        """The view with a summary by the provider, and that summary; nothing, with a note, if it can't be had."""
+        ledger, allowances = self.ledger, self._plan.allowances
+        likely = Written("word " * min(allowances.summary, self.before.used // 10))
+        expected = self._expected_by_provider(likely)
+        if expected is None:
+            attempt.notes.append("the provider's summary would free too little space, so swecli's own is used")
+            return None, None
+        start = expected[0]
+        messages = project(ledger, self._view[:start], ledger.dead_thoughts())
+        written = await ask(self._gateway, self.job.client, self.job.request, messages, focus)
+        usages = (written.usage,) if written.usage is not None else ()
+        if written.trouble:
+            attempt.notes.append(f"no summary by the provider: {written.trouble}; swecli's own is used")
+            return None, Summary("", usage=usages)
+        view = self._summarised(start, written)
+        if not self._accepts(self._measured(view).budget):
+            attempt.notes.append("the provider's summary is too long to free enough space, so swecli's own is used")
+            return None, Summary("", usage=usages)
+        attempt.strategies.append(PROVIDER)
+        return view, Summary(written.text, usage=usages)
+
+    def _expected_by_provider(self, likely: Written) -> tuple[int, View] | None:
+        """Where the kept turns begin, and the view with this summary before them; None if it frees too little."""
+        for start in self._provider_cuts():
+            view = self._summarised(start, replace(likely, opaque=EXPECTED))
+            if self._accepts(self._measured(view).budget):
+                return start, view
+        return None
+
+    def _provider_cuts(self) -> Iterator[int]:
+        """Places before which the provider may summarise, the longest tail first. Nothing of what it replaces can stay
+        word for word."""
+        starts = cut_points(self.ledger, self._view, message_starts(self.ledger, self._view))
+        tail = tail_allowance(self.options, self._plan.allowances, self.before.used)
+        for share in (1.0, 0.5, 0.25, 0.0):
+            wanted = tail_start(self.ledger, self._view, self.sizes, max(1, int(tail * share)))
+            start = next((start for start in starts if start >= wanted), None)
+            if start is not None and not any(entry.id in self._keep for entry in self._view[:start]):
+                yield start
+
+    def _summarised(self, start: int, written: Written) -> View:
+        ledger, job, allowances = self.ledger, self.job, self._plan.allowances
+        removed = covered(self._view[:start])
+        record = build_package(ledger, removed, "", job.facts, self.sizes, allowances, job.attachments, job.when).text
+        record = f"{ledger.environment}{APART}{record}" if ledger.environment else record
+        return with_summary(self._view, start, job.summary_id, written, ledger.identified(start), record)
 
     def _quality(self, view: View, summary: str) -> Quality:
         """Share of the facts to preserve in the replacement of the removed content."""

@@ -54,8 +54,11 @@ DIAGNOSIS_BETA = "cache-diagnosis-2026-04-07"
 DEFAULT_TTL = "5m"
 """Lifetime of the cache if a breakpoint does not name one."""
 TOOL_CHANGE_BETAS = ("mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15")
+COMPACT_BETA = "compact-2026-09-04"
 CLEAR_AT_BETA = "mid-conversation-system-clear-at-2026-08-21"
 MAX_BREAKPOINTS = 4
+MOST_INSTRUCTIONS = 16_384
+"""Characters of the instructions for a summary by the server (platform.claude.com, compaction-on-demand)."""
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32768}
 """Thinking budgets in tokens for models that accept a number instead of a word."""
 _UNMARKABLE = ("thinking", "redacted_thinking")
@@ -91,7 +94,9 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
         betas.append(BINDING_BETA)
     if changes:
         betas.append(EFFORT_BETA)
-    if request.server_clearing is not None and request.tools:
+    if request.summarise is not None:
+        body["compaction"] = {"type": "summarize", "instructions": request.summarise[:MOST_INSTRUCTIONS]}
+    elif request.server_clearing is not None and request.tools:
         body["context_management"] = {"edits": [_clearing(request.server_clearing)]}
         betas.append(CLEARING_BETA)
         optional.append("context_management")
@@ -120,6 +125,8 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
     body["messages"] = messages
     if any("clear_at" in message for message in messages):
         betas.append(CLEAR_AT_BETA)
+    if request.summarise is not None or any(map(_is_summary, messages[:1])):
+        betas.append(COMPACT_BETA)
     if request.announced:
         betas += TOOL_CHANGE_BETAS
     headers = {"anthropic-version": API_VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
@@ -223,14 +230,14 @@ def _messages(
             following = request.messages[index + 1 : index + 2]
             if _is_broken_off(message, goes_on=not following or following[0].role == "assistant"):
                 broken_off.update(made.calls)
-        role = "assistant" if message.role == "assistant" else "user"
+        role = "assistant" if message.role == "assistant" or made.blocks[0].get("type") == SUMMARY else "user"
         if role == "assistant" and waiting:
             out.append(_system_message(waiting, target, request))
             waiting.clear()
         if index in changes:
             word = target.dialect.efforts.get(changes[index], changes[index])
             out.append({"role": "system", "content": list[object](), "output_config": {"effort": word}})
-        if out and out[-1]["role"] == role:
+        if out and out[-1]["role"] == role and not _is_summary(out[-1]):
             out[-1]["content"] = [*as_list(out[-1]["content"]), *made.blocks]
         else:
             out.append({"role": role, "content": list[object](made.blocks)})
@@ -243,6 +250,20 @@ def _messages(
     for place in searched:
         out[place]["content"] = _paired(as_list(out[place]["content"]), broken_off)
     return [message for message in out if message["content"] or message["role"] == "system"], ends
+
+
+def _summary(message: Message, target: Target) -> JsonObject | None:
+    """The block of a summary that this server wrote, as it came: alone in the first message, in place of all before
+    the kept turns (platform.claude.com, compaction-on-demand)."""
+    if message.role != "user":
+        return None
+    written = (target.echo(part.opaque) for part in message.parts if isinstance(part, TextPart) and part.opaque)
+    return next((as_object(data[SUMMARY]) for data in written if data is not None and SUMMARY in data), None)
+
+
+def _is_summary(message: JsonObject) -> bool:
+    content = as_list(message["content"])
+    return bool(content) and as_object(content[0]).get("type") == SUMMARY
 
 
 def _mark(messages: list[JsonObject], blocks: Sequence[JsonObject], mark: JsonObject) -> None:
@@ -282,6 +303,8 @@ def _additions(note: Message, request: ModelRequest) -> Iterator[JsonObject]:
 
 def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:
     """Blocks of a message. An interrupted message has no signatures yet, so its thinking is not sent."""
+    if (summary := _summary(message, target)) is not None:
+        return [dict(summary)]
     whole = message.response is None or message.response.complete
     unsigned = whole and target.dialect.unsigned_thinking
     made = (
@@ -419,6 +442,8 @@ def _document(document: DocumentPart) -> JsonObject:
 
 
 NAME = "anthropic-messages"
+SUMMARY = "compaction"
+"""Type of the server's summary, and key of its block in the data of a summary."""
 CLEARED = "swecli_cleared_tokens"
 """Key of the figure for server-side clearing, stored with the usage."""
 
@@ -708,16 +733,26 @@ def _cleared(message: JsonObject) -> JsonObject:
     return {CLEARED: sum(tokens)} if tokens else {}
 
 
+_PROMPT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
 def read_usage(usage: JsonObject) -> Usage:
     """Usage in the neutral vocabulary: Anthropic counts the cached parts of the prompt separately."""
     read, write = as_int(usage.get("cache_read_input_tokens")), as_int(usage.get("cache_creation_input_tokens"))
     fresh = as_int(usage.get("input_tokens"))
     counted = [number for number in (fresh, read, write) if number is not None]
+    output = as_int(usage.get("output_tokens"))
+    for entry in map(as_object, as_list(usage.get("iterations"))):  # a summary is not in the other figures
+        if entry.get("type") == SUMMARY:
+            read = (read or 0) + (as_int(entry.get("cache_read_input_tokens")) or 0)
+            write = (write or 0) + (as_int(entry.get("cache_creation_input_tokens")) or 0)
+            counted = [*counted, *(as_int(entry.get(key)) or 0 for key in _PROMPT)]
+            output = (output or 0) + (as_int(entry.get("output_tokens")) or 0)
     return Usage(
         input_total=sum(counted) if counted else None,
         cache_read=read,
         cache_write=write,
-        output_total=as_int(usage.get("output_tokens")),
+        output_total=output,
         reasoning=as_int(as_object(usage.get("output_tokens_details")).get("thinking_tokens")),
         cost=read_cost(usage),
         cleared=as_int(usage.get(CLEARED)),
