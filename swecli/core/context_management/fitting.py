@@ -96,17 +96,20 @@ class Room:
         """As much of the view ``wanted`` in place of the ``present`` one as fits; None if nothing of it does."""
         now = self._measure(present)
         limit = _limit(now)
+        whole: Fitted | None = None
         likely = now.upper + self._sizes.view(wanted, self._ledger) - self._sizes.view(present, self._ledger)
         if likely < FAR * limit:
             budget = self._measure(wanted)
             if budget.level in ("ok", "warn") or budget.used <= now.used:
                 return Fitted(wanted, budget.used)
             likely = budget.upper
+            if budget.level == "compact":
+                whole = Fitted(wanted, budget.used)
         for protected in (Allowances.of(now.effective).protected, 0):  # 0: the newest results alone are too large
             fitted, shortened = self._with_references(wanted, likely, limit, protected)
             if fitted := fitted or self._with_boundary(shortened, present, limit):
                 return fitted
-        return None
+        return whole  # one large message: it fits, though the next request compacts again
 
     def shorten(self, wanted: View) -> Fitted | None:
         """All of the view, with references for what does not fit; None if that is not enough."""
@@ -214,7 +217,7 @@ class Room:
         before = ""
         for place, shown in enumerate(view):
             entry = entries.get(shown.id)
-            if entry is not None and entry.message != before and entry.kind != "result":
+            if entry is not None and entry.message != before and entry.kind not in ("result", "note"):
                 starts.append(place)
             before = entry.message if entry is not None else ""
         return starts

@@ -163,3 +163,17 @@ async def test_restoring_single_items_makes_room(tmp_path: Path) -> None:
         assert {entry.id for entry in edited.entries if entry.kind == "live"} >= set(names[:3])
         assert sum(entry.kind == "stub" for entry in edited.entries) == effect.references
         assert f"{effect.references} old result" in notices(small)
+
+
+async def test_one_huge_message_is_compacted_by_hand_and_comes_back(tmp_path: Path) -> None:
+    async with bench(script('[[step]]\ntext = "ok"', f'[[step]]\ntext = "{SUMMARY}"', window=16_000), tmp_path) as b:
+        await b.say("word " * 8_000)
+        before = tuple(b.session.view.messages)
+        b.send(Compact())
+        await until(lambda: bool(b.bodies(CompactionCompleted)) and not b.session.view.busy)
+        (made,) = b.bodies(CompactionCompleted)
+        assert made.tokens_after <= 0.35 * made.tokens_before
+        assert "word word" in str(b.session.view.messages[0])  # its beginning is quoted
+        b.send(UndoCompaction())
+        await until(lambda: bool(b.bodies(CompactionUndone)))
+        assert tuple(b.session.view.messages) == before

@@ -81,18 +81,29 @@ def current_request(ledger: Ledger, view: Sequence[ViewEntry]) -> ViewEntry | No
     return None
 
 
+def is_answered(ledger: Ledger, view: Sequence[ViewEntry], request: str) -> bool:
+    """Whether the model has written a text after the user's message ``request``."""
+    for entry in reversed(view):
+        known = ledger.entries.get(entry.id)
+        if entry.id == request or known is None:
+            return False
+        if known.kind == "text" and not ledger.open:
+            return True
+    return False
+
+
 def replaced(
     ledger: Ledger,
     view: Sequence[ViewEntry],
     start: int,
     summary_id: str,
     text: str,
+    request: str,
     keep: AbstractSet[str] = frozenset(),
 ) -> tuple[ViewEntry, ...]:
-    """The view with one text in place of everything before ``start``, except the current request and the entries in
-    ``keep``."""
-    request = current_request(ledger, view)
-    stays = keep | {request.id} if request is not None else keep
+    """The view with one text in place of everything before ``start``, except ``request``, which is there word for word,
+    and the entries in ``keep``."""
+    stays = keep | {request}
     kept = [
         ViewEntry("live", entry.id) if entry.id not in keep else entry for entry in view[:start] if entry.id in stays
     ]

@@ -35,7 +35,9 @@ from swecli.core.context_management.compaction.provider_summary import EXPECTED,
 from swecli.core.context_management.compaction.quality import Quality, anchors_of, cited, graded
 from swecli.core.context_management.compaction.selection import (
     covered,
+    current_request,
     important,
+    is_answered,
     message_starts,
     recent_start,
     replaced,
@@ -158,6 +160,8 @@ class Compaction:
         self._view: View = tuple(ledger.view)
         self._keep = kept_whole(ledger, self._view, self.options.retention)
         """Entries kept word for word by the user's rules."""
+        self._request = ""
+        """The user's newest message, which stays word for word."""
         self._start()
 
     def _start(self) -> None:
@@ -168,11 +172,23 @@ class Compaction:
         """The measure of the present view."""
         self.sizes = EntrySizes(self._context.monitor, self.job.client.info)
         usual = self.options.allowances(roomy_part(self.before))
+        self._request = self._request_to_keep(usual.user_messages)
         recent, tail_is_set = self.options.recent_messages, self.options.keep_recent_tokens is not None
         self._plan = ChainPlan(usual, recent)
         if self.options.strategy == "chain":
             signals = signals_of(self.ledger, self._view, self.sizes)
             self._plan = adjusted(signals, usual, recent, fixed_tail=tail_is_set)
+
+    def _request_to_keep(self, most: int) -> str:
+        """The user's newest message; none if it has its answer, the user compacts by hand and it has more than ``most``
+        tokens: the record then quotes its beginning, as an automatic compaction behind the next message would."""
+        request = current_request(self.ledger, self._view)
+        if request is None:
+            return ""
+        large = self.sizes.viewed(request, self.ledger) > most
+        if large and self.job.trigger == "manual" and is_answered(self.ledger, self._view, request.id):
+            return ""
+        return request.id
 
     @property
     def item_tokens(self) -> Mapping[str, int]:
@@ -439,7 +455,7 @@ class Compaction:
         ledger, job, allowances = self.ledger, self.job, self._plan.allowances
         removed = [one for one in covered(self._view[:start]) if one not in self._keep]
         package = build_package(ledger, removed, summary, job.facts, self.sizes, allowances, job.attachments, job.when)
-        view = replaced(ledger, self._view, start, job.summary_id, package.text, self._keep)
+        view = replaced(ledger, self._view, start, job.summary_id, package.text, self._request, self._keep)
         cleared = tidy(ledger, view, self.sizes, self.options.retention, allowances.tail)
         made = self._packages[(start, summary)] = cleared.view if cleared.cleared else view
         return made
