@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from swecli.core.llm.json_values import as_object, parse_object
 from swecli.core.llm.scripted import Piece, RequestFacts
 from swecli.core.protocol.messages import StopKind
 from tests.support.loopback import ProtocolName, Received
@@ -206,8 +207,13 @@ def _difference(previous: Body, body: Body) -> dict[str, Any] | None:
 def prefix_digest(body: Body, messages: Sequence[Mapping[str, Any]], content: Sequence[Any]) -> str:
     """Of all before a block: system prompt, tools that are not deferred, messages, and the blocks before it."""
     tools = [tool for tool in body.get("tools", []) if not tool.get("defer_loading")]
-    earlier = [{**message, "content": _content(message)} for message in messages]
-    whole = [_content({"content": body.get("system", [])}), tools, earlier, content]
+    earlier: list[dict[str, Any]] = []
+    for message in (*messages, *([{"role": "assistant", "content": content}] if content else [])):
+        if earlier and message["role"] == "assistant" == earlier[-1]["role"]:  # an answer that was continued
+            earlier[-1] = {**earlier[-1], "content": [*earlier[-1]["content"], *_content(message)]}
+        else:
+            earlier.append({**message, "content": _content(message)})
+    whole = [_content({"content": body.get("system", [])}), tools, earlier]
     return sha256(canonical(without_cache_marks(whole)).encode()).hexdigest()[:32]
 
 
@@ -326,7 +332,7 @@ class StrictMessages(AnthropicMessages):
         rest = [block for block in self._content if block["type"] not in THOUGHTS]
         for block in rest:
             if block["type"] == "tool_use":
-                block["input"] = json.loads(block["input"] or "{}")
+                block["input"] = as_object(parse_object(block["input"] or "{}"))
         if any(block["type"] in THOUGHTS for block in self._content):
             self._rules.answers[canonical(rest)] = (self._signature,)
         return super().closing(stop, answering)

@@ -74,10 +74,9 @@ class GeminiRules:
         return ""
 
     def _left_out(self, content: Mapping[str, Any], model: str) -> int:
-        there = {part.get("thoughtSignature") for part in content["parts"]}
-        calls = {_core(part) for part in content["parts"] if "functionCall" in part}
-        own = [(signature, core) for signature, (maker, core) in self.signed.items() if maker == model]
-        return sum(core in calls and signature not in there for signature, core in own)
+        calls = {_core(part): part.get("thoughtSignature") for part in content["parts"] if "functionCall" in part}
+        own = {core for maker, core in self.signed.values() if maker == model}
+        return sum(core in own and not signature for core, signature in calls.items())
 
 
 def _says(content: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from swecli.core.protocol.messages import StopKind, Usage
 from tests.support.loopback import ProtocolName, Received
-from tests.support.prompt_caches import NewestPrefix
+from tests.support.prompt_caches import Charged, NewestPrefix
 from tests.support.wire import Answering
 from tests.support.wire_openai import OpenAIChat
 
@@ -32,9 +32,14 @@ class LlamaChat(OpenAIChat):
     def __init__(self, rules: LlamaRules) -> None:
         super().__init__()
         self._rules = rules
+        self._charged = Charged(0, 0, 0)
+
+    def opening(self, answering: Answering) -> list[bytes]:
+        self._charged = self._rules.cache.charge(self.prefix(answering.body))
+        return super().opening(answering)
 
     def closing(self, stop: StopKind, answering: Answering) -> list[bytes]:
-        charged = self._rules.cache.charge(self.prefix(answering.body))
+        charged = self._charged
         output = (answering.usage.output_total if answering.usage else None) or 1
         usage = Usage(input_total=charged.total, cache_read=charged.read, output_total=output)
         told = Answering(answering.body, answering.model, answering.number, usage, answering.headers)

@@ -14,7 +14,7 @@ from typing import Any
 from swecli.core.llm.scripted import Piece
 from swecli.core.protocol.messages import StopKind, Usage
 from tests.support.loopback import ProtocolName, Received
-from tests.support.prompt_caches import BlockCache, canonical, size
+from tests.support.prompt_caches import BlockCache, Charged, canonical, size
 from tests.support.strict_server import Lost
 from tests.support.wire import Answering, Body
 from tests.support.wire_responses import OpenAIResponses
@@ -107,12 +107,14 @@ class StrictResponses(OpenAIResponses):
     def __init__(self, rules: ResponsesRules) -> None:
         super().__init__()
         self._rules = rules
+        self._charged = Charged(0, 0, 0)
 
     def objection(self, body: Body) -> str:
         plain = [item for item in body.get("input", []) if item.get("type") != "configuration_update"]
         return super().objection({**body, "input": plain})
 
     def opening(self, answering: Answering) -> list[bytes]:
+        self._charged = self._rules.cache.charge(answering.body, self.prefix(answering.body))
         self._rules.prompts[f"resp_{answering.number}"] = json.loads(json.dumps(answering.body))
         return super().opening(answering)
 
@@ -123,7 +125,7 @@ class StrictResponses(OpenAIResponses):
         return super().piece(piece, answering)
 
     def closing(self, stop: StopKind, answering: Answering) -> list[bytes]:
-        charged = self._rules.cache.charge(answering.body, self.prefix(answering.body))
+        charged = self._charged
         output = answering.usage.output_total if answering.usage else 1
         usage = Usage(input_total=charged.total, cache_read=charged.read, output_total=output)
         told = Answering(answering.body, answering.model, answering.number, usage, answering.headers)

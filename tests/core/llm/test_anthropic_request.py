@@ -211,9 +211,12 @@ class TestNotes:
     def test_text_of_others_never_gets_the_rank_of_a_system_message(self) -> None:
         assert self.roles(user("u"), note("job `rm x` ended", "quoted")) == ["user"]
 
-    def test_a_breakpoint_on_a_note_marks_what_precedes_it(self) -> None:
+    def test_a_breakpoint_is_on_a_note_unless_it_is_cleared(self) -> None:
         body = build(request(user("u"), note("now"), breakpoints=(1,)), self.to)
-        assert body["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+        assert body["messages"][1]["content"] == [{"type": "text", "text": "now", **MARK}]
+        body = build(request(user("u"), note("again", "this turn"), breakpoints=(1,)), self.to)
+        assert body["messages"][0]["content"] == [{"type": "text", "text": "u", **MARK}]
+        assert body["messages"][1] == self.cleared
 
 
 class TestEffort:

@@ -213,11 +213,19 @@ def _messages(
     ends: dict[int, JsonObject] = {}
     broken_off: set[str] = set()
     searched: set[int] = set()
-    waiting: list[Message] = []
+    waiting: dict[int, Message] = {}
     newest: JsonObject | None = None
+
+    def say_waiting() -> None:
+        made = _system_message(list(waiting.values()), target, request)
+        out.append(made)
+        if "clear_at" not in made:  # what the model will forget can't carry a breakpoint
+            ends.update(dict.fromkeys(waiting, as_object(as_list(made["content"])[-1])))
+        waiting.clear()
+
     for index, message in enumerate(request.messages):
         if message.note and message.note != "quoted" and target.capabilities.system_messages:
-            waiting.append(message)
+            waiting[index] = message
             if newest is not None:
                 ends[index] = newest
             continue
@@ -232,8 +240,7 @@ def _messages(
                 broken_off.update(made.calls)
         role = "assistant" if message.role == "assistant" or made.blocks[0].get("type") == SUMMARY else "user"
         if role == "assistant" and waiting:
-            out.append(_system_message(waiting, target, request))
-            waiting.clear()
+            say_waiting()
         if index in changes:
             word = target.dialect.efforts.get(changes[index], changes[index])
             out.append({"role": "system", "content": list[object](), "output_config": {"effort": word}})
@@ -246,7 +253,7 @@ def _messages(
         if made.markable is not None:
             newest = ends[index] = made.markable
     if waiting:
-        out.append(_system_message(waiting, target, request))
+        say_waiting()
     for place in searched:
         out[place]["content"] = _paired(as_list(out[place]["content"]), broken_off)
     return [message for message in out if message["content"] or message["role"] == "system"], ends
