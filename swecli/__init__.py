@@ -3,6 +3,16 @@
 As a library: ``from swecli import AgentOptions, Client, ContextConfig``; a name is loaded on first use.
 """
 
+import sys as _sys
+
+_program = (_sys.argv or [""])[0].replace("\\", "/").rpartition("/")[2]
+if _program in ("swecli", "swecli.exe") or _sys.orig_argv[1:3] == ["-m", "swecli.cli"]:
+    # The program itself, not a library's user: what it imports first may be interrupted, too.
+    import _signal  # pyright: ignore[reportMissingImports] - signal without its imports
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swecli.core.agent import Agent, AgentError, AgentOptions, Client, Result, tool

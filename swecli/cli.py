@@ -88,6 +88,7 @@ def _run(arguments: list[str]) -> int:
 
                 return dispatch(arguments)
         except Stopped as stopped:
+            _let_go_silently()
             from swecli.command_line.dispatch import never_began
 
             return never_began(arguments, stopped.status)
@@ -105,6 +106,14 @@ def _run(arguments: list[str]) -> int:
     finally:
         if terminal is not None:
             terminal.abandon()
+
+
+def _let_go_silently() -> None:
+    """Print nothing about what a signal left half made, such as an event loop without its parts."""
+    import warnings
+
+    warnings.simplefilter("ignore")
+    sys.unraisablehook = lambda _: None
 
 
 def _end_by_interrupts() -> None:
