@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -25,6 +26,7 @@ from swecli.core.images import image_type, prepared, too_large
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.messages import ImagePart
 from swecli.core.tools.base import readable_size
+from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.mentions import mentioned
 from swecli.lazy_pattern import lazy_pattern
 
@@ -79,7 +81,7 @@ def read_prompt(
                     pictures.append(picture)
             case EmbeddedResourceContentBlock(resource=resource):
                 texts.append(_named(resource.uri))
-                behind.append(f'<attached uri="{resource.uri}">\n{harmless(resource.text)}\n</attached>')
+                behind.append(f'<attached uri="{_attribute(resource.uri)}">\n{_inside(resource.text)}\n</attached>')
             case ImageContentBlock(data=data, uri=uri) if data or not uri:
                 picture = _picture(data, uri or "the image", refuse=True)
                 if images is False:
@@ -145,3 +147,15 @@ def _picture(data: str, name: str, *, refuse: bool) -> ImagePart | None:
     if not refuse:
         return None
     raise BadPrompt(f"{name} is {readable_size(len(raw))}; {picture}")
+
+
+_ATTACHED = lazy_pattern(r"<(?=\s*/?\s*attached\b)", re.IGNORECASE)
+
+
+def _inside(text: str) -> str:
+    """An attached text as people see it, which can't end its frame."""
+    return _ATTACHED.sub(r"<\\", harmless(as_read(text)))
+
+
+def _attribute(uri: object) -> str:
+    return " ".join(as_read(str(uri)).translate(dict.fromkeys(map(ord, '<>"'))).split())

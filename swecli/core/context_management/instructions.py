@@ -22,6 +22,7 @@ from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 from swecli.core.context_management.prompts import framed, read_prompt
 from swecli.core.permissions.paths import is_secret
 from swecli.core.secret_names import secret_names
+from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.text_file import open_regular
 from swecli.lazy_pattern import lazy_pattern
 
@@ -439,7 +440,8 @@ class _Reader:
         return self._approved is None or within is None or self._approved(path, digest)
 
     def _add(self, path: Path, head: FileHead, within: Path | None, chain: tuple[Path, ...], scope: str = "") -> None:
-        """``chain`` are the files that import it, the outermost first."""
+        """``chain`` are the files that import it, the outermost first. The model gets the text as people see it."""
+        head = replace(head, text=as_read(head.text))
         copy = sha256(head.text.strip().encode("utf-8", "replace")).hexdigest()
         if head.digest in self.seen or copy in self.seen:
             return

@@ -10,6 +10,7 @@ from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 from swecli.core.context_management.prompts import framed, read_prompt
 from swecli.core.memory.places import NOTES, ROOT, MemoryFile
 from swecli.core.memory.session_notes import NotesDocument
+from swecli.core.workspace.command_output import as_read
 
 LEAN_TOKENS = 250
 """Limit of all memories together for a small window."""
@@ -85,7 +86,7 @@ def _quoted(file: MemoryFile, tokens: int, counter: CountsTokens) -> str:
 
 
 def _framed(file: MemoryFile, text: str) -> str:
-    quoted = framed(text.strip())
+    quoted = framed(as_read(text).strip())
     path = framed(file.place.path).replace('"', "'")
     return f'<memory path="{path}">\n{quoted}\n</memory>'
 

@@ -18,6 +18,7 @@ from swecli.core.braces import without_braces
 from swecli.core.config.trust import RULE_FOLDERS
 from swecli.core.extensions.front_matter import FrontMatter, Problem, read_front_matter
 from swecli.core.permissions.rules import glob_spec
+from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.walk import is_simple
 
 When = Literal["always", "matching", "described", "mentioned"]
@@ -128,4 +129,5 @@ def offered_lines(rules: list[RuleFile]) -> list[str]:
 
 
 def _cut(text: str) -> str:
+    text = as_read(text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"

@@ -51,6 +51,7 @@ from swecli.core.tools.search import ListFiles
 from swecli.core.workspace.mentions import MOST, Mention, mentioned, resolve
 from swecli.core.workspace.pdf import MAGIC
 from swecli.core.workspace.text_file import open_regular, read_all, read_bytes
+from swecli.safe_text import printable_name
 
 OFF = "Checkpoints are off for this session, so file changes cannot be undone."
 OFF_DIFF = "Checkpoints are off for this session, so its changes are unknown; git diff may show them."
@@ -336,7 +337,7 @@ async def attach_passages(
         arguments: dict[str, object] = {"path": one.path}
         if one.last:
             arguments |= {"offset": one.first, "limit": one.last - one.first + 1}
-        note = f"{ATTACHED_NOTE}swecli: the message names {one.word}]"
+        note = f"{ATTACHED_NOTE}swecli: the message names {printable_name(one.word)}]"
         calls[one.path] = _begin_call(recorder, ReadFile.name, arguments, note)
     if calls:
         await scheduler.run(tuple(calls.values()))
@@ -360,7 +361,7 @@ def chosen_part(mention: Mention) -> dict[str, object]:
 
 
 def _by_the_user(word: str) -> str:
-    return f"{ATTACHED_NOTE}the user: @{word}]"
+    return f"{ATTACHED_NOTE}the user: @{printable_name(word)}]"
 
 
 def _begin_call(

@@ -49,9 +49,11 @@ from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolR
 from swecli.core.tools.base import AgentTask, ToolError, ToolOutcome
 from swecli.core.tools.bounding import bound_result
 from swecli.core.uninterrupted import uninterrupted
+from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import JobInfo
 from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or_remove, place_of, whereabouts
 from swecli.figures import plural
+from swecli.safe_text import printable_line, printable_name
 
 # Transcripts of subagents as text, and their reports to the parent session.
 
@@ -140,12 +142,12 @@ def report_text(report: Report, most: int, count: Callable[[str], int]) -> str:
     ]
     if report.changed:
         more = f" and {len(report.changed) - _NAMED} more" if len(report.changed) > _NAMED else ""
-        lines.append(f"Files it changed: {', '.join(report.changed[:_NAMED])}{more}")
+        lines.append(f"Files it changed: {', '.join(map(printable_name, report.changed[:_NAMED]))}{more}")
     if report.folder:
-        lines.append(report.whereabouts)
+        lines.append(printable_line(report.whereabouts))
     if not report.done and report.answer:
         lines.append("It did not finish. Its last words:")
-    lines.append(report.answer or "It gave no answer.")
+    lines.append(as_read(report.answer) or "It gave no answer.")
     text = "\n".join(lines)
     size = len(text.encode("utf-8", "replace"))
     while (tokens := count(text)) > most and size > 100:

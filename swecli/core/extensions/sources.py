@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from swecli.core.config.trust import EXTENSION_HOMES, own_extensions, trust_key
 from swecli.core.extensions.front_matter import Problem
+from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.text_file import open_regular
 from swecli.lazy_pattern import lazy_pattern
 
@@ -253,7 +254,7 @@ def _read(path: Path, shown: str, source: Source) -> FoundFile:
     relative = path.relative_to(source.folder)
     stem = relative.parent.parts if source.kind == "skills" else relative.with_suffix("").parts
     origin = Origin(path, shown, source, sha256(data).hexdigest())
-    return FoundFile(origin, stem, text.replace("\r\n", "\n").replace("\r", "\n"), tuple(problems))
+    return FoundFile(origin, stem, as_read(text.replace("\r\n", "\n").replace("\r", "\n")), tuple(problems))
 
 
 def is_name(text: str) -> bool:

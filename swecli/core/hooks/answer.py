@@ -10,6 +10,7 @@ from typing import Any, Literal, cast, get_args
 from msgspec import Struct
 
 from swecli.core.hooks.hook import JUDGES, HookEvent
+from swecli.core.workspace.command_output import as_read
 from swecli.lazy_pattern import lazy_pattern
 
 Ending = Literal["exited", "timeout", "skipped", "not started", "changed", "not allowed"]
@@ -163,7 +164,7 @@ def _of_json(event: HookEvent, data: Mapping[str, Any]) -> Answer:
         updated,
         _line("; ".join(problems)),
         data.get("suppressOutput") is True,
-        _output(specific) if event == "PostToolUse" else None,
+        _seen(_output(specific)) if event == "PostToolUse" else None,
     )
 
 
@@ -191,6 +192,10 @@ def _wish(
 def _updated(specific: Mapping[str, Any]) -> Mapping[str, Any] | None:
     found = specific.get("updatedInput")
     return cast("Mapping[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _seen(output: str | None) -> str | None:
+    return None if output is None else as_read(output)
 
 
 def _output(specific: Mapping[str, Any]) -> str | None:
@@ -227,6 +232,8 @@ def _text(data: Mapping[str, Any], key: str, problems: list[str]) -> str:
 
 
 def _bounded(text: str, most: int) -> str:
+    """The text as people see it, of bounded length."""
+    text = as_read(text)
     return text if len(text) <= most else f"{text[:most]}\n[… {len(text) - most:,} more characters left out]"
 
 

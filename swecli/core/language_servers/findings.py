@@ -9,6 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from swecli.core.language_servers.protocol import Diagnostic, lines_of
+from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.line_diff import changed_spans
 from swecli.figures import plural
 
@@ -52,7 +53,12 @@ def brought(
         else:
             fresh.append(one)
     fresh.sort(key=lambda one: (one.range.start.line, one.range.start.character))
-    findings = (Finding(path, one.range.start.line + 1, _short(one.message), str(one.code or "")[:60]) for one in fresh)
+    findings = (
+        Finding(
+            path, one.range.start.line + 1, _short(one.message), " ".join(as_read(str(one.code or "")[:60]).split())
+        )
+        for one in fresh
+    )
     return tuple(dict.fromkeys(findings))
 
 
@@ -72,7 +78,7 @@ def _moved(old: str, new: str) -> dict[int, int]:
 
 
 def _short(message: str) -> str:
-    line = " ".join(message.split())
+    line = " ".join(as_read(message).split())
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 

@@ -23,6 +23,7 @@ from swecli.core.language_servers.protocol import (
 )
 from swecli.core.language_servers.server import ANSWER_SECONDS, RunningServer
 from swecli.core.ports import CodeError, CodePlace, CodeQuestion
+from swecli.core.workspace.command_output import as_read
 
 READY_SECONDS: Final = 20.0
 """Seconds that a question waits for a server to start and read the project."""
@@ -90,11 +91,16 @@ async def _answer(run: RunningServer, method: str, capability: str, params: Mapp
     try:
         return read_json(await run.peer.request(method, params, ANSWER_SECONDS))
     except Refused as error:
-        raise CodeError(f"{name} refused: {error}") from error
+        raise CodeError(f"{name} refused: {_words(error)}") from error
     except ServerEnded as error:
         raise CodeError(f"{name}: {error}") from error
     except TimeoutError as error:
         raise CodeError(f"{name} did not answer within {ANSWER_SECONDS:.0f} s; search the text instead") from error
+
+
+def _words(value: object) -> str:
+    """A server's text on one line, as people see it."""
+    return " ".join(as_read(str(value or "")).split())[:200]
 
 
 def _place(value: Any) -> CodePlace | None:
@@ -121,9 +127,9 @@ def _symbols(answer: Any, path: Path, lines: Sequence[str], depth: int) -> list[
         start = start_of(entry.get("selectionRange", entry.get("range", table(entry.get("location")).get("range"))))
         if start is None or depth > 20:
             continue
-        name = str(entry.get("name", ""))[:200]
+        name = _words(entry.get("name", ""))
         column = column_of(lines[start[0]], start[1]) if start[0] < len(lines) else 0
-        within = "" if "selectionRange" in entry else str(entry.get("containerName") or "")
+        within = "" if "selectionRange" in entry else _words(entry.get("containerName"))
         found.append(CodePlace(path, start[0] + 1, name, kind_name(entry.get("kind")), depth, within, column))
         found += _symbols(entry.get("children"), path, lines, depth + 1)
     return found[:MOST_PLACES]
@@ -136,6 +142,6 @@ def _named(answer: Any) -> list[CodePlace]:
         entry = table(one)
         where = _place(entry.get("location"))
         if where is not None:
-            name, within = str(entry.get("name", ""))[:200], str(entry.get("containerName") or "")
+            name, within = _words(entry.get("name", "")), _words(entry.get("containerName"))
             found.append(CodePlace(where.path, where.line, name, kind_name(entry.get("kind")), 0, within))
     return found

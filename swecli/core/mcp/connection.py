@@ -21,6 +21,7 @@ from swecli.core.mcp.messages import CompletedStream, first_problem, wrong_answe
 from swecli.core.mcp.stdio import StdioServer
 from swecli.core.mcp.time_limits import TimeLimits
 from swecli.core.ports import Asker
+from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.server_log import ServerLog
 
 if TYPE_CHECKING:
@@ -793,7 +794,7 @@ def _inner(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:500]
+    return " ".join(as_read(str(error)).split())[:500]
 
 
 def _said(error: MCPError) -> str:

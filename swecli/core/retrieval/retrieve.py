@@ -20,6 +20,7 @@ from swecli.core.retrieval.ranking import (
     telling,
 )
 from swecli.core.retrieval.terms import identifiers, terms_of
+from swecli.safe_text import printable_name
 
 MOST_POINTERS: Final = 10
 MOST_TOKENS: Final = 300
@@ -51,7 +52,8 @@ class Ranked(Struct, frozen=True):
     line: int = 0
 
     def __str__(self) -> str:
-        place = f"{self.path}:{self.line}" if self.line else self.path
+        path = printable_name(self.path)
+        place = f"{path}:{self.line}" if self.line else path
         return f"{place} {self.symbol}".rstrip()
 
 

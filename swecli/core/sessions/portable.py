@@ -75,6 +75,7 @@ from swecli.core.sessions.log import visible_json
 from swecli.core.sessions.results import ResultStore, result_reference
 from swecli.core.sessions.store import LATEST, UNREADABLE, SessionError, SessionStore, new_session_id
 from swecli.core.sessions.titles import storable
+from swecli.core.workspace.command_output import as_read
 from swecli.lazy_pattern import lazy_pattern
 
 FORMAT: Final = "swecli-session"
@@ -289,7 +290,7 @@ def _read_results(entries: object) -> Iterable[StoredResult]:
             raise PortableError(f"a stored result has no usable reference: {name!r}")
         try:
             if isinstance(text := result.get("text"), str):
-                content = text.encode("utf-8", "replace")
+                content = (as_read(text) if _HIDING.search(to_text(text)) else text).encode("utf-8", "replace")
             else:
                 content = base64.b64decode(str(result.get("base64", "")), validate=True)
         except (binascii.Error, ValueError) as error:
@@ -348,6 +349,7 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
                 body = structs.replace(body, queue=())
             case _:
                 pass
+        body = _as_seen(body)
         harmless.append(event if body is event.body else structs.replace(event, body=body))
     sentences: list[str] = []
     if addresses:
@@ -361,6 +363,29 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
     if queued:
         sentences.append("Queued messages were not imported.")
     return tuple(harmless), tuple(sentences)
+
+
+_HIDING: Final = lazy_pattern(
+    r"\\u00(?:0[0-9a-f]|1[0-9a-f]|7f|[89][0-9a-f])|\\[bf]|[\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f]"
+    r"|[\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\U000e0000-\U000e0fff]|\\r(?!\\n)"
+)
+"""JSON text with characters that act on a terminal or that nobody sees."""
+
+
+def _as_seen(body: Body | Unknown) -> Body | Unknown:
+    """The body with its texts as people see them: those of a file must not tell the model something else."""
+    text = encode_body(body)
+    if _HIDING.search(text) is None:
+        return body
+    return decode_body(json.dumps(_texts_as_seen(json.loads(text))))
+
+
+def _texts_as_seen(value: Any) -> Any:
+    if isinstance(value, str):
+        return as_read(value)
+    if isinstance(value, dict):
+        return {key: _texts_as_seen(one) for key, one in cast("dict[str, Any]", value).items()}
+    return [_texts_as_seen(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _asked_elsewhere(events: Sequence[Event]) -> bool:

@@ -20,6 +20,7 @@ from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import JobInfo, JobsError, RunOptions
 from swecli.core.workspace.process import MOST_LEFT, CommandSpec, LaunchError, ProcessResult, run_process
 from swecli.lazy_pattern import lazy_pattern
+from swecli.safe_text import printable_name
 
 MOST_WAIT = 600.0
 _JOB_HEAD_BYTES = 200_000
@@ -314,7 +315,7 @@ def report(
     if blocked:
         lines.append(f"Probably blocked by the sandbox: {blocked}. {_ASK_OUTSIDE}")
     if result.ending == "exited" and result.background:
-        names = ", ".join(f"{process.name} (pid {process.pid})" for process in result.background[:8])
+        names = ", ".join(f"{printable_name(process.name)} (pid {process.pid})" for process in result.background[:8])
         job = f" as job {result.job}" if result.job else ""
         lines.append(f"Still running in the background{job}: {names}")
     if result.ended_left:
