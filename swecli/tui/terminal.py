@@ -54,6 +54,7 @@ _TEXTUALS_REQUEST = lazy_pattern(r"\x1b\[>\d+u")
 _ESCAPED = lazy_pattern(
     r"\x1b(?:"
     r"[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)"  # a string, such as a report
+    r"|\[<[-\d;]*[mM]"  # a mouse, whose pixels are negative outside of the window
     r"|\[M[^\x1b]{3}|\[\[[A-E]|\[\d+\$(?!y)"  # keys and mouse in forms older than the standard
     r"|\[[0-?]*[ -/]*[@-~]"
     r"|O\d?[ -~]"
@@ -61,7 +62,7 @@ _ESCAPED = lazy_pattern(
     r")?"
 )
 """What Esc begins, or Esc alone."""
-_UNFINISHED = lazy_pattern(r"\x1b(?:\[(?:[0-?]*[ -/]*|M[^\x1b]{0,2}|\[)|[\]P_^X](?:[^\x07\x1b]*\x1b?)|O)?\Z")
+_UNFINISHED = lazy_pattern(r"\x1b(?:\[(?:[0-?]*[ -/]*|<[-\d;]*|M[^\x1b]{0,2}|\[)|[\]P_^X](?:[^\x07\x1b]*\x1b?)|O)?\Z")
 _MAX_ALONE = 2
 """Characters up to which an unfinished sequence may be a key: Esc, or Alt and a bracket."""
 ESCAPE_TIME = 0.2
@@ -69,13 +70,14 @@ ESCAPE_TIME = 0.2
 SEQUENCE_TIME = 0.5
 """Seconds after which nothing more is expected of a longer one."""
 _REST = lazy_pattern(
-    r"\[<\d+;-?\d+;-?\d+[mM]|\[\?[\d;]+(?:\$y|[cnu])|\]\d+;[^\x07\x1b]*(?:\x07|\x1b\\)"  # unmistakable reports
-    r"|(?:\[[<?]?[\d;:]*[ -/]*[@-~]|O[A-DFHP-S])(?=\x1b|\Z)"  # a key, or another report
-    r"|(?:\[[<?][\d;:$]*|\[\d[\d;:]*|\]\d+(?:;[^\x07\x1b]*\x1b?)?)\Z"  # the beginning of one
+    r"\[<\d+;-?\d+;-?\d+[mM]|\[[?>][\d;]+(?:\$y|[cnu])|\[48;[\d:;]+t|\[200~"  # unmistakable reports, and a paste
+    r"|(?:\]\d+;|[P_])[^\x07\x1b]*(?:\x07|\x1b\\)"  # others
+    r"|(?:\[[<?>]?[\d;:]*[ -/]*[@-~]|O[A-DFHP-S])(?=\x1b|\Z)"  # a key, or another report
+    r"|(?:\[<[-\d;]*|\[[?>][\d;:$]*|\[\d[\d;:]*|\]\d+(?:;[^\x07\x1b]*\x1b?)?)\Z"  # the beginning of one
 )
 """What comes separately from its Esc, and is not typed within one read."""
 _REPORT_BEGINS = ("\x1b[<", "\x1b[?", "\x1b]")
-_REPORT_ENDS = lazy_pattern(r"(?:[\d;:$]+[A-Za-z]|[mM]|[^\x07\x1b]*(?:\x07|\x1b\\))(?=\x1b|\Z)")
+_REPORT_ENDS = lazy_pattern(r"(?:[-\d;:$]+[A-Za-z]|[mM]|[^\x07\x1b]*(?:\x07|\x1b\\))(?=\x1b|\Z)")
 PASTE_TIME = 1.0
 """Seconds without input after which what came of a paste counts, because its end may never come."""
 _REPORT = lazy_pattern(r"\x1b\]1[01];(?:rgb:([0-9a-fA-F/]{5,14}))?[^\x07\x1b]*(?:\x07|\x1b\\)")
@@ -230,7 +232,7 @@ class InputFilter:
             return []
         if self._seen or held == "\x1b":
             return self._lone_escape(idle)
-        if idle < (SEQUENCE_TIME if len(held) > _MAX_ALONE else self._patience):
+        if idle < SEQUENCE_TIME:
             return []
         if held.startswith(_REPORT_BEGINS) and len(held) > _MAX_ALONE:
             self._stale = True  # its rest would be typed, so it waits for that

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +34,7 @@ def feed(*chunks: str) -> list[Piece]:
     return out + cutter.flush()
 
 
-def keys(pieces: list[Piece]) -> str:
+def keys(pieces: Iterable[Piece]) -> str:
     return "".join(piece.text for piece in pieces if isinstance(piece, Keys | Run))
 
 
@@ -316,6 +318,46 @@ def test_what_is_typed_some_time_after_esc_is_typed(idle: float, typed: str) -> 
     assert keys(pieces) == typed
     assert isinstance(pieces[0], Escape) == (idle < WAIT)
     assert not any(isinstance(piece, EscapeWithdrawn | Alt) for piece in pieces)
+
+
+REPORTS = [
+    "\x1b[<65;70;34M",
+    "\x1b[<35;-3;40M",
+    "\x1b[<35;12;-7M",
+    "\x1b[<0;-1;-1m",
+    "\x1b]11;rgb:1a1a/1b1b/2626\x07",
+    "\x1b]11;rgb:1a/1b/26\x1b\\",
+    "\x1b[?2026;2$y",
+    "\x1b[>1;10;0c",
+    "\x1b[48;24;80;480;640t",
+    "\x1bP>|terminal(1.0)\x1b\\",
+    "\x1b[200~two\nlines\x1b[201~",
+]
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.05, 0.15])
+@pytest.mark.parametrize("report", REPORTS)
+def test_a_report_is_the_same_wherever_a_pause_cuts_it(report: str, pause: float) -> None:
+    whole = [*feed(f"a{report}"), Keys("b")]
+    assert not any(isinstance(piece, Escape | Alt) for piece in whole)
+    for cut in range(1, len(report)):
+        cutter = InputFilter(0.1, WAIT)
+        pieces = cutter.feed(f"a{report[:cut]}")
+        if pause:
+            pieces += cutter.flush(pause)
+        pieces += cutter.feed(report[cut:])
+        pieces = [piece for piece in pieces if not isinstance(piece, EscapeSeen | EscapeWithdrawn)]
+        assert keys(pieces) == keys(whole[:-1]), cut
+        assert [piece for piece in pieces if not isinstance(piece, Keys)] == [
+            piece for piece in whole if not isinstance(piece, Keys)
+        ]
+        assert cutter.feed("b") == [Keys("b")]
+
+
+def test_a_mouse_left_of_the_window_is_no_text() -> None:
+    parser = XTermParser()
+    found = [event for piece in feed("\x1b[<35;-3;40M") for event in parser.feed(keys([piece]))]
+    assert not any(isinstance(event, events.Key) for event in found)
 
 
 def test_esc_as_a_byte_is_no_key_where_the_terminal_reports_it_otherwise() -> None:
