@@ -56,6 +56,19 @@ _CHOICE = lazy_pattern(
 """Words of a choice, which is a decision if the message is about more than that; alone, it is the request itself."""
 _CONSTRAINT = lazy_pattern(r"\b(?:never|always|must(?: not|n'?t)?|don'?t|do not|should(?:n'?t)?|only)\b", re.I)
 """A rule for the work: the playbook and memories have those."""
+_FINDING = lazy_pattern(
+    r"\b(?:because|root cause|caused by|(?:the|its) (?:cause|reason|culprit)|due to|turns? out|stems? from|comes? from|"
+    r"the (?:real |actual )?(?:bug|problem|issue|error|failure|mistake) (?:is|was|lies)|fixed (?:it |this )?by|"
+    r"decided|chose|chosen|going with|will use|instead of|rather than|reject(?:ed|ing)?|ruled out|rule out|dismissed|"
+    r"(?:does|did|will|would) ?n[o']t (?:work|help|suffice)|not an option|won't work|dead end|therefore|confirmed|"
+    r"conclusion|it follows)\b",
+    re.I,
+)
+"""Words of a sentence in which the model decides, rejects, or names a cause."""
+FINDINGS = 60
+"""Newest such sentences to remember."""
+LONGEST_FINDING = 300
+"""Characters of one."""
 _NOT_STARTED = (126, 127)
 """Exit statuses of a missing or non-executable command: it has checked nothing."""
 _SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|\n+")
@@ -97,6 +110,8 @@ class WorkLog(Struct):
     """The user's requests, by turn."""
     choices: dict[str, Said] = field(default_factory=dict[str, Said])
     """Sentences of the user that state a decision."""
+    findings: dict[str, Said] = field(default_factory=dict[str, Said])
+    """Sentences of the model that decide, reject, or name a cause, the newest last."""
     modified: dict[str, ModifiedFile] = field(default_factory=dict[str, ModifiedFile])
     """By absolute path, the newest last."""
     decided: list[Said] = field(default_factory=list[Said])
@@ -125,6 +140,8 @@ class WorkLog(Struct):
             if entry.kind == "user":
                 record = ledger.items.get(entry.item)
                 self._hear(entry, record.title if record is not None else "")
+            elif entry.kind == "text":
+                self._find(entry)
         for record in islice(ledger.items.values(), items, None):
             if record.kind == "tool" and (call := record.call) is not None:
                 self._take(record, call)
@@ -148,6 +165,16 @@ class WorkLog(Struct):
                 self.choices[clean] = replace(known, items=(*known.items, entry.item)[-REPEATED:])
         for choice in list(self.choices)[:-KEPT]:
             del self.choices[choice]
+
+    def _find(self, entry: Entry) -> None:
+        text = "".join(part.text for part in entry.parts if isinstance(part, TextPart))
+        for sentence in _SENTENCE.split(text[:20_000]):
+            clean = " ".join(sentence.split()).lstrip("#-*> ")
+            if len(clean) <= LONGEST_FINDING and _FINDING.search(clean) and not clean.endswith("?"):
+                self.findings.pop(clean, None)
+                self.findings[clean] = Said(clean, entry.created, (entry.item,))
+        for finding in list(self.findings)[:-FINDINGS]:
+            del self.findings[finding]
 
     def _take(self, record: ItemRecord, call: ToolCallPart) -> None:
         arguments = arguments_of(call)

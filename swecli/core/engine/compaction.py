@@ -29,7 +29,13 @@ from swecli.core.context_management.compaction.policy import Breaker, is_small, 
 from swecli.core.context_management.compaction.quality import cited
 from swecli.core.context_management.compaction.selection import covered
 from swecli.core.context_management.compaction.summary import Summarizer, Summary
-from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job, NotCompacted
+from swecli.core.context_management.compaction.transaction import (
+    Compacted,
+    Compaction,
+    Job,
+    NotCompacted,
+    checked_summary,
+)
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.edits import Edited, edited
 from swecli.core.context_management.fitting import Fitted, Room, with_references
@@ -177,6 +183,7 @@ class Compactions:
         summarizer = Summarizer(self._gateway, client, options.summarization, services.sleep, self._summary_client())
         most = min(options.allowances(prepared.budget.effective).summary, prepared.budget.reserve or 500)
         summary = await summarizer.summarize(prepared.request, focus, most, prepared.budget.effective)
+        summary = checked_summary(summary, recorder.ledger, services.cover)
         usage, model = summary.total_usage, services.side_models.get("summary", client.info.ref)
         if usage is not None:
             recorder.emit(SideAnswered("summary", model, usage, services.price(model, usage)))
@@ -425,6 +432,7 @@ class Compactions:
             forced=forced,
             without_model=without_model,
             by_provider=self._by_provider(client),
+            cover=self._services.cover,
             attachments=await asyncio.to_thread(
                 attachments,
                 ledger,

@@ -155,6 +155,7 @@ class _CacheFields(msgspec.Struct):
     _sent: SentPrompt | None
     _readers: set[str]
     _dropped: tuple[messages.DroppedThoughts, ...]
+    _newest: dict[str, CachedRequest]
 
 
 class _TimelineFields(msgspec.Struct):

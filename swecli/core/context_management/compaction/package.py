@@ -86,11 +86,30 @@ def build_package(
         f"# Summary\n\n{harmless(summary)}" if summary else "",
         f"# Rules the user asked you to follow\n\n{harmless(rules)}" if rules else "",
         f"# State, from the record\n\n{harmless(state)}" if (state := state_block(ledger, facts)) else "",
+        _findings(ledger, set(removed), facts, body, sizes, allowances.user_messages // 2),
         f"# Notes of swecli\n\n{told}" if (told := _notes(ledger, set(removed), sizes, allowances)) else "",
         *map(_attached, attachments),
         "</compacted>",
     ]
     return Package("\n\n".join(part for part in parts if part), kept, shortened)
+
+
+def _findings(
+    ledger: Ledger, removed: set[str], facts: SessionFacts, told: str, sizes: EntrySizes, allowance: int
+) -> str:
+    """What the model found, decided and rejected in its own earlier words, as far as ``told`` lacks it: the newest that
+    have room. A summary loses just these."""
+    present = " ".join(told.casefold().split())
+    lines: list[str] = []
+    for finding in reversed(facts.work(ledger).findings.values()):
+        if finding.text.casefold() in present or not set(finding.items) & removed:
+            continue
+        line = f"- {harmless(finding.text)} [{finding.items[0]}]"
+        allowance -= sizes.stub(line)
+        if allowance < 0:
+            break
+        lines.append(line)
+    return "\n".join(("# What you found and decided, in your words then\n", *reversed(lines))) if lines else ""
 
 
 def _attached(file: Attachment) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from swecli.core.context_management.compaction.package import SessionFacts, constraints, remembered
-from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.ledger import RESULT, Ledger
 from swecli.core.context_management.work_log import user_texts
 from swecli.lazy_pattern import lazy_pattern
 
@@ -105,10 +105,21 @@ def sources_of_lines(summary: str, ledger: Ledger, sources: Iterable[str]) -> tu
 
 
 def _written(line: str, ledger: Ledger) -> tuple[str, tuple[str, ...]]:
+    """The line without the ids at its end, and those of them whose items have a name of the line, if it has any."""
     match = _CITED.fullmatch(line)
     ids = tuple(match[2].split(", ")) if match else ()
-    known = all(name in ledger.items or name in ledger.entries for name in ids)
-    return (match[1], ids) if match and known else (line, ())
+    if match is None or not all(name in ledger.items or name in ledger.entries for name in ids):
+        return line, ()
+    names = [name.casefold() for name in _identifiers(match[1])]
+    return match[1], tuple(one for one in ids if not names or any(name in _text_of(ledger, one) for name in names))
+
+
+def _text_of(ledger: Ledger, item: str) -> str:
+    """Everything in an item, a call with its result, in lower case."""
+    entries = (ledger.entries.get(name) for name in (item, item + RESULT))
+    parts = [part for entry in entries if entry is not None for part in entry.parts]
+    texts = (str(getattr(part, "text", "") or getattr(part, "arguments", "")) for part in parts)
+    return " ".join(texts).casefold()
 
 
 def _by_words(lines: Iterable[str], ledger: Ledger, names: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.context_management.budget import roomy_part
+from swecli.core.context_management.compaction.claims import harmless_summary
 from swecli.core.context_management.compaction.clearing import kept_whole, tidy
 from swecli.core.context_management.compaction.options import (
     CompactionOptions,
@@ -51,6 +52,7 @@ from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.items import items_of
 from swecli.core.context_management.ledger import APART, Ledger
 from swecli.core.context_management.projection import project
+from swecli.core.context_management.work_log import user_texts
 from swecli.core.llm.types import ModelClient, ModelRequest
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import ViewEntry
@@ -81,6 +83,8 @@ class Job(Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
     by_provider: bool = False
     """Whether the provider writes the summary."""
+    cover: Callable[[str], str] = str
+    """Covers keys and passwords in what the model wrote."""
 
 
 class Compacted(Struct, frozen=True):
@@ -135,6 +139,14 @@ class _Attempt(Struct):
         if candidate.strategy and candidate.strategy not in self.strategies:
             self.strategies.append(candidate.strategy)
         return candidate.view
+
+
+def checked_summary(summary: Summary, ledger: Ledger, cover: Callable[[str], str]) -> Summary:
+    """The model's summary without keys, its claims of permissions marked as such."""
+    if not summary.text:
+        return summary
+    typed = [text for _, text in user_texts(ledger)]
+    return replace(summary, text=harmless_summary(summary.text, typed, cover))
 
 
 class Compaction:
@@ -272,6 +284,7 @@ class Compaction:
         calls = CALLS_BESIDES if attempt.cleared else CALLS
         most = min(self._plan.allowances.summary, self.before.reserve or 500)
         summary = await summarizer.summarize(job.request, focus, most, self.before.effective, calls)
+        summary = checked_summary(summary, self.ledger, job.cover)
         if summary.text:
             attempt.strategies.append("summary")
         return summary
