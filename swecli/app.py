@@ -180,12 +180,16 @@ def _build(options: LaunchOptions) -> _Parts:
     models = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config), dump)
     continues = options.continue_newest or options.resume is not None
     say = Output(sys.stderr).note if options.headless or options.plain else None
-    model = None if continues else models.chosen(options.model if options.address else None, options.address, say)
+    model = None
+    if not continues:
+        model = models.chosen(options.model if options.address else None, options.address, say)
+        models.check_effort(model)
     instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
     if continues:
         try:
             model = models.chosen(stored.model, stored.address, say)
+            models.check_effort(model)
         except StartError:
             stored.release()
             raise

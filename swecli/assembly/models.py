@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from swecli.core.config.consistency import window_setting
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.load import ConfigError
 from swecli.core.config.settings import (
+    EFFORTS,
     PriceSettings,
     Settings,
     expand,
@@ -520,6 +521,27 @@ class ModelSupply:
         self._prices.note(client.config, wanted)
         return client
 
+    def check_effort(self, model: str | None) -> None:
+        """Refuse an effort that neither swecli nor the model's data know. A usual one that the model is not known to
+        take is only warned of, because the data may be old.
+
+        Raises:
+            StartError: the word is unknown.
+        """
+        effort = effort_of(self._settings, model, model) if model is not None else self._settings.model.effort
+        if effort is None or effort in EFFORTS or self._options.script is not None:
+            return
+        levels: tuple[str, ...] | None = None
+        if model is not None:
+            with suppress(ProviderSetupError, KeyStoreError):  # making the client reports it
+                levels = self._resolve(model, None, None).info.efforts
+        if effort not in (levels or ()):
+            who = model or "a model"
+            accepted = f"{who} accepts {', '.join(levels or EFFORTS)}"
+            if not levels:
+                accepted += f'; others need efforts in models.capabilities."{model or "provider/name"}"'
+            raise StartError(f"unknown effort {effort!r}: {accepted}", ExitCode.CONFIG)
+
     def renewed(self, client: ModelClient) -> ModelClient | None:
         """A client with the key that the user stored since this one was made; None if its key is still the same."""
         if not isinstance(client, HttpModelClient):
@@ -693,6 +715,7 @@ class ModelSupply:
             first_timeout=settings.model.first_token_timeout,
             idle_timeout=settings.model.stall_timeout,
             capabilities=_own_capabilities(settings, name),
+            efforts=own.efforts if (own := settings.models.capabilities.get(name)) is not None else None,
             refused=self.windows.refused,
             shows_thoughts=settings.model.reasoning == "shown",
             cache_ttl=self._lifetime,
@@ -768,7 +791,8 @@ def newest_databases(data: Path) -> list[Path]:
 
 def _own_capabilities(settings: Settings, model: str) -> Mapping[str, Any]:
     own = settings.models.capabilities.get(model)
-    return {name: value for name, value in fields_of(own) if value is not None} if own is not None else {}
+    known = fields_of(own) if own is not None else ()
+    return {name: value for name, value in known if value is not None and name != "efforts"}
 
 
 def effort_of(settings: Settings, main: str | None, model: str) -> str | None:

@@ -7,12 +7,12 @@ import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, Offer, SlashCommand, Word
 from swecli.core.config.key_store import KeyStore, KeyStoreError, StoredKey
 from swecli.core.config.paths import user_paths
-from swecli.core.config.settings import Effort
+from swecli.core.config.settings import EFFORTS
 from swecli.core.context_management.edit_effects import price_words
 from swecli.core.llm.capabilities import CapabilitySource
 from swecli.core.llm.offers import ModelOffer
@@ -163,14 +163,12 @@ async def _run_effort(session: Session, arguments: str) -> CommandResult:
 
 
 def words(model: ModelInfo) -> tuple[str, ...]:
-    return get_args(Effort) if model.efforts is None else model.efforts
+    return EFFORTS if model.efforts is None else model.efforts
 
 
 def choices(model: ModelInfo) -> str:
     if model.efforts is None:
-        return (
-            f"The effort levels of {model.ref} are unknown; common ones are {', '.join(get_args(Effort))}, or default."
-        )
+        return f"The effort levels of {model.ref} are unknown; common ones are {', '.join(EFFORTS)}, or default."
     if not model.efforts:
         return f"{model.ref} has no effort levels."
     return f"{model.ref} accepts {', '.join(model.efforts)}, or default."

@@ -243,8 +243,19 @@ def _header_names(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-"""Words for the reasoning effort of all hosts; none takes each of them."""
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""Usual words for the reasoning effort; no host takes each of them, and some have others."""
+_EFFORT = lazy_pattern(r"[a-z][a-z0-9._-]{0,31}")
+
+
+def _effort(value: str) -> str:
+    if not _EFFORT.fullmatch(value):
+        raise ValueError(f"must be one word in lower case, such as {', '.join(EFFORTS)}")
+    return value
+
+
+Effort = Annotated[str, check(_effort)]
+"""Reasoning effort. Which words a model takes is checked when it is chosen."""
 Model = Annotated[str, check(_model)]
 """``provider/model``."""
 Reference = Annotated[str, check(_reference)]
@@ -320,6 +331,8 @@ class CapabilitySettings(Section):
     """It answers in the format of a JSON schema."""
     documents: bool | None = None
     """It reads PDF files."""
+    efforts: tuple[Effort, ...] | None = None
+    """Words for its reasoning effort; empty: it has none."""
 
 
 class ModelsSettings(Section):

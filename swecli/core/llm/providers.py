@@ -106,6 +106,8 @@ class Overrides(Struct, frozen=True):
     """Seconds to the first and between two meaningful events; override ``timeouts``."""
     capabilities: Mapping[str, Any] = field(default_factory=lambda: {})
     """Fields of ``Capabilities`` that differ from the tables."""
+    efforts: tuple[str, ...] | None = None
+    """Words for the reasoning effort; None: those of the host and the catalogue."""
     refused: Callable[[str], Collection[str]] = lambda _: ()
     """Fields that a server refused in earlier sessions, by its ``refusal_place``."""
     shows_thoughts: bool = True
@@ -160,7 +162,7 @@ def resolve(
     usual_output = dialect.default_max_tokens or USUAL_OUTPUT.get(protocol)
     info = replace(
         info,
-        efforts=offered(dialect.effort, info.efforts),
+        efforts=chosen.efforts if chosen.efforts is not None else offered(dialect.effort, info.efforts),
         address=elsewhere,
         usual_output=usual_output,
         capabilities=find_capabilities(protocol, origin.host, model, provider.name, chosen.capabilities, refused),
