@@ -24,7 +24,7 @@ from swecli.core.llm.json_values import (
     is_object,
     parse_event,
 )
-from swecli.core.llm.remedies import NO_MEMORY, TEMPLATE, ErrorContext, hint
+from swecli.core.llm.remedies import NO_MEMORY, TEMPLATE, UNREAD, WEB_PAGE, ErrorContext, hint
 from swecli.core.llm.retry_hints import delay_of, details_of, reset_of, retry_after
 from swecli.core.llm.types import ErrorKind, ProviderError
 from swecli.lazy_pattern import lazy_pattern
@@ -204,6 +204,11 @@ def used_up(value: object) -> ErrorKind | None:
         return "quota"
     return "rate_limit" if any("PerMinute" in quota for quota in quotas) else None
 
+
+_DAILY = lazy_pattern(r"\bper[- ]day\b|\b[TR]PD\b", re.IGNORECASE)
+"""A limit per day, as Google's, Groq's and OpenRouter's sentences name it."""
+_SOON = 300.0
+"""Seconds that a daily limit may need to refill to count as one that passes."""
 
 _SMALLEST, _LARGEST = 256, 100_000_000
 _WINDOW_FIELDS = (
@@ -662,17 +667,19 @@ def read_error(
     overflow = overflow or own == "context_overflow"
     said = headers or {}
     hints = (retry_after(said), delay_of(layers(value), evidence, said), reset_of(said))
+    wait = next((seconds for seconds in hints[: 3 if refusal == 429 else 2] if seconds is not None), None)
+    daily = refusal == 429 and _DAILY.search(evidence) is not None and (wait is None or wait > _SOON)
     return WireError(
         status,
         message,
         error_type,
         code,
         "rate_limit"
-        if refusal == 429 and ("openrouter" in host or is_routed(value))
-        else _kind(refusal, evidence, overflow, own, used_up(value)),
+        if refusal == 429 and not daily and ("openrouter" in host or is_routed(value))
+        else _kind(refusal, evidence, overflow, own, used_up(value) or ("quota" if daily else None)),
         prompt,
         window,
-        next((seconds for seconds in hints[: 3 if refusal == 429 else 2] if seconds is not None), None),
+        wait,
         True
         if code == "tool_use_failed"  # Groq: the next answer may have a readable call
         else False
@@ -691,6 +698,7 @@ def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
     kind: ErrorKind = unknown if error.kind == "unknown" else error.kind
     if context.provider == "cerebras" and error.status in (400, 413) and not error.message:
         kind = "context_overflow"  # this host's way to report it
+    plan = error.type if error.type == "usage_not_included" else ""  # in whatever words
     return ProviderError(
         kind,
         readable(error.sentence or innermost_sentence(error.message))
@@ -703,7 +711,7 @@ def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
         window=error.window,
         should_retry=error.should_retry,
         moderated=error.moderated and kind in ("auth", "bad_request"),
-        hint=hint(kind, error.status, error.sentence or error.message, context, moderated=error.moderated),
+        hint=hint(kind, error.status, f"{error.sentence or error.message}\n{plan}", context, moderated=error.moderated),
     )
 
 
@@ -715,7 +723,7 @@ def says_overloaded(error: ProviderError) -> bool:
 def readable(message: str) -> str:
     """A message fit for one paragraph: a web page becomes its title, a long text is cut."""
     text = message.strip()
-    if text.startswith("<"):
+    if WEB_PAGE.match(text):
         title = re.search(r"<title[^>]*>(.*?)</title>", text, re.I | re.S)
         words = title.group(1) if title else re.sub(r"<[^>]*>", " ", text)
         text = f"a web page instead of an answer: {' '.join(words.split())[:200]}"
@@ -736,7 +744,7 @@ def _kind(
         return "quota"
     if word == "not_found" and status is not None and status >= 500:
         return word
-    if TEMPLATE.search(evidence) and (status is None or status >= 500):
+    if (TEMPLATE.search(evidence) or UNREAD.search(evidence)) and (status is None or status >= 500):
         return "bad_request"
     if status in _BY_STATUS:
         return _BY_STATUS[status]

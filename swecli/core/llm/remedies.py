@@ -36,7 +36,9 @@ class ErrorContext(Struct, frozen=True):
 
 
 TEMPLATE = lazy_pattern(
-    r"jinja|(?:chat|prompt)[ _]template|template ?(?:syntax ?)?error| at row \d+, column \d+", re.IGNORECASE
+    r"jinja|(?:chat|prompt)[ _]template|template ?(?:syntax ?)?error| at row \d+, column \d+"  # LM Studio, llama.cpp
+    r"|while executing \w+(?:expression|statement)|template: \S*:\d+",  # llama.cpp; Ollama
+    re.IGNORECASE,
 )
 """The template with which the server turns the conversation into a prompt fails: it would fail again."""
 NO_MEMORY = lazy_pattern(
@@ -46,20 +48,37 @@ NO_MEMORY = lazy_pattern(
     re.IGNORECASE,
 )
 """The server has no memory for the model, and waiting frees none."""
+UNREAD = lazy_pattern(r"(?:image|audio|video) input is not supported|json: cannot unmarshal", re.IGNORECASE)
+"""A part of the request that llama.cpp or Ollama can't read, although the status says that the server failed."""
+WEB_PAGE = lazy_pattern(r"\s*<[!?a-z]", re.IGNORECASE)
+"""Begins like HTML or XML, unlike the ``<400>`` of some gateways."""
+ROLES = lazy_pattern(
+    r"\broles? (?:is |are )?(?:not )?supported|valid role|does not support ['\"`]?(?:system|developer)",
+    re.IGNORECASE,
+)
+"""The template knows no such role."""
 _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         lazy_pattern(r"requires? (?:the )?--\w|--enable-auto-tool-choice", re.IGNORECASE),
         f"Start the server with the option that it names, or {OTHER_MODEL}.",
     ),
+    (
+        ROLES,
+        f"The model does not accept the roles of these messages: update its template on the server, or {OTHER_MODEL}.",
+    ),
     (TEMPLATE, f"The chat template of the model fails on the server: update it there, or {OTHER_MODEL}."),
     (
         lazy_pattern(
-            r"alternate between|roles? must (?:strictly )?alternate|unexpected role|role ['\"`]?tool['\"`]? must"
+            r"alternate between|cannot have 2 or more|prefill|conversation must end with|reasoning_content"
+            r"|without its required|tool_calls\[\d+\]\.id|parts must not be empty|cannot unmarshal"
+            r"|calls and responses|expected last role"
+            r"|roles? must (?:strictly )?alternate|unexpected role|role ['\"`]?tool['\"`]? must"
             r"|must be followed by tool|did not have response messages|without tool_result|tool_use_id"
             r"|tool_(?:use|result)[`'\"]? (?:ids?|blocks?)|no tool (?:output|call) found"
             r"|number of function|function (?:call|response) turn|response parts|tool[ _]call[ _]?ids?\b"
             r"|thought_?signature|thinking[`'\"]? blocks?|encrypted[ _]content|invalid signature"
-            r"|failed to parse tool[ _]call arguments|tool_calls?\b[^\n]{0,40}\barguments|last message must"
+            r"|failed to parse tool[ _]call arguments|tool_calls?\b[^\n]{0,40}\barguments"
+            r"|last message\b[^\n]{0,40} must"
             r"|first message must|final (?:message|assistant)|(?:text content|content) blocks? must|must be non-?empty"
             r"|can only get item pairs",
             re.IGNORECASE,
@@ -98,6 +117,10 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
         f"Verify the organization with the provider, or {OTHER_MODEL}.",
     ),
     (
+        lazy_pattern(r"no endpoints found that support", re.IGNORECASE),
+        f"The model's providers may not support tools or images: {OTHER_MODEL}.",
+    ),
+    (
         lazy_pattern(r"no endpoints found matching|no allowed providers|data policy", re.IGNORECASE),
         f"The account's settings exclude every provider of this model: change them, or {OTHER_MODEL}.",
     ),
@@ -125,7 +148,7 @@ _CAUSES: tuple[tuple[re.Pattern[str], str], ...] = (
 _PLAN = lazy_pattern(r"usage_not_included|\bplan\b[^\n]{0,40}upgrade|upgrade[^\n]{0,40}\bplan\b", re.IGNORECASE)
 _LATER = lazy_pattern(r"(?:try|retry)( your request)?( again)? (?:later|after|in )|please (?:re)?try", re.IGNORECASE)
 """The server itself advises to try again."""
-_ABILITY = r"tool|function|image|vision|multi-?modal"
+_ABILITY = r"\btools?\b|\bfunctions?\b|\bimages?(?:_url)?\b|\bvision\b|multi-?modal"
 _NO = r"\bnot?\b|n't\b|unsupported|only|at most 0|disabled|unknown|unrecognized|not permitted"
 _FORM = lazy_pattern(rf"(?:{_NO})[^\n]{{0,60}}(?:{_ABILITY})|(?:{_ABILITY})[^\n]{{0,60}}(?:{_NO})", re.IGNORECASE)
 """The model lacks an ability that the request needs."""
@@ -136,7 +159,7 @@ def hint(kind: ErrorKind, status: int, message: str, context: ErrorContext, *, m
     server = context.base_url or "the server"
     if status == 407:
         return PROXY_LOGIN_HINT
-    if message.lstrip().startswith("<") and kind in ("auth", "not_found", "bad_request", "protocol"):
+    if WEB_PAGE.match(message) and kind in ("auth", "not_found", "bad_request", "protocol"):
         if kind == "auth":
             return f"A web page answered: a proxy or firewall blocks {server}, or the base URL is wrong."
         return f"The server sent a web page, so the base URL is probably wrong: check {server}."

@@ -17,6 +17,8 @@ _NO_SYSTEM = lazy_pattern(
     r"|(?:invalid|unexpected|unknown) role:? ['\"`]?(?:system|developer)",
     re.IGNORECASE,
 )
+_ONLY = lazy_pattern(r"only (?P<roles>(?:user|model|assistant|system|tool|developer|and|[, ])+)", re.IGNORECASE)
+"""Names the roles that the template knows."""
 _NOT_ALTERNATING = lazy_pattern(
     r"roles? must alternate|alternate between user and assistant|alternating user(?:/| and )assistant"
     r"|(?:consecutive|2 or more) (?:user|assistant) messages",
@@ -29,7 +31,12 @@ def suitable_dialect(error: WireError, dialect: Dialect) -> Dialect | None:
     """The dialect that this server accepts; None if the error is not about roles, or nothing is left to change."""
     if error.kind not in ("bad_request", "server", "unknown"):
         return None
-    if _NO_SYSTEM.search(error.words):
+    only = _ONLY.search(error.words)
+    roles = only["roles"].lower() if only is not None else ""
+    if "user" in roles and ("assistant" in roles or "model" in roles):
+        system = "system" if "system" in roles else "user"
+        changed = replace(dialect, system_role=system, tool_calls=dialect.tool_calls if "tool" in roles else "text")
+    elif _NO_SYSTEM.search(error.words):
         changed = replace(dialect, system_role="user")
     elif _USER_AFTER_TOOL.search(error.words):
         changed = replace(dialect, assistant_after_tool=True)
