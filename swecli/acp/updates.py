@@ -241,7 +241,7 @@ class Updates:
         return [_progress(item.started.item, status="in_progress", content=[content])]
 
     def _checkpoint(self, item: _Item, checkpoint: ItemCheckpointed) -> list[Update]:
-        match checkpoint.part:
+        match checkpoint.whole_part(item.sent):
             case TextPart(text=text) | ReasoningPart(text=text):
                 return self._stream(checkpoint.item, text)
             case ToolCallPart() as call if not item.arguments or checkpoint.title or checkpoint.running:

@@ -253,8 +253,9 @@ class _Reading:
                     self._started += 1
                     asked = self._started if shown == "tool" else 0
                     self._open[item] = Entry(shown, name=name, title=title, asked=asked)
-            case ItemCheckpointed(item=item, part=part, title=title) if item in self._open:
+            case ItemCheckpointed(item=item, title=title) if item in self._open:
                 known = self._open[item]
+                part = body.whole_part(known.text)
                 raw = part.arguments if isinstance(part, ToolCallPart) else known.arguments
                 so_far = part.text if isinstance(part, TextPart | ReasoningPart) else ""
                 self._open[item] = replace(known, title=title or known.title, arguments=raw, text=so_far)

@@ -43,7 +43,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
-from swecli.core.protocol.messages import Part, Stop, TextPart, Usage, plus
+from swecli.core.protocol.messages import Stop, TextPart, Usage, plus
 from swecli.core.protocol.result import Kept, Status
 from swecli.event_lines import REDONE, UNDONE, rewind_lines
 from swecli.exit_codes import ExitCode
@@ -163,7 +163,7 @@ class Outcome:
         self._kinds: dict[str, ItemStarted] = {}
         self._of_agents: dict[str, ItemStarted] = {}
         """Unfinished calls of subagents."""
-        self._partial: dict[str, str] = {}
+        self._partial: dict[str, list[str]] = {}
         self._step_text: list[str] = []
         self.structured: Any = None
         """The answer as a value, if it matches the requested schema; see ``fits``."""
@@ -201,7 +201,7 @@ class Outcome:
         if self.shown is not None:
             return self.shown.text or "\n".join(self._undone)
         texts = [*self._step_text]
-        for text in filter(None, self._partial.values()):
+        for text in filter(None, map("".join, self._partial.values())):
             _join(texts, text, self._cut and len(texts) == len(self._step_text))
         return "\n\n".join(texts) or self._text
 
@@ -260,6 +260,9 @@ class Outcome:
 
     def _apply(self, event: Event) -> None:
         match event.body:
+            case ItemDelta(item=item, text=text, channel="text"):
+                if item in self._partial:
+                    self._partial[item].append(text)
             case TurnStarted():
                 self.turn_open, self.ended, self._text, self._cut = True, None, "", False
                 self.stop = None
@@ -284,11 +287,9 @@ class Outcome:
             case ItemStarted(item=item) as started:
                 self._kinds[item] = started
                 if started.kind == "text":
-                    self._partial[item] = ""
-            case ItemDelta(item=item, text=text, channel="text") if item in self._partial:
-                self._partial[item] += text
-            case ItemCheckpointed(item=item, title=title, part=part):
-                self._checkpoint(item, title, part)
+                    self._partial[item] = []
+            case ItemCheckpointed() as checkpoint:
+                self._checkpoint(checkpoint)
             case ItemCompleted() as completed:
                 self._complete(completed)
             case Rewound() | RewindUndone():
@@ -309,12 +310,12 @@ class Outcome:
         self._partial = {}
         self._text = text
 
-    def _checkpoint(self, item: str, title: str, part: Part) -> None:
-        known = self._kinds.get(item)
-        if known is not None and title:
-            self._kinds[item] = ItemStarted(item, known.kind, known.name, title)
-        if item in self._partial and isinstance(part, TextPart):
-            self._partial[item] = part.text
+    def _checkpoint(self, body: ItemCheckpointed) -> None:
+        item, known = body.item, self._kinds.get(body.item)
+        if known is not None and body.title:
+            self._kinds[item] = ItemStarted(item, known.kind, known.name, body.title)
+        if item in self._partial and isinstance(part := body.whole_part("".join(self._partial[item])), TextPart):
+            self._partial[item] = [part.text]
 
     def _complete(self, completed: ItemCompleted) -> None:
         started = self._kinds.pop(completed.item, None)

@@ -506,9 +506,10 @@ class Ledger:
                 self.thoughts.learn_root(root_of(prefix))
             case ItemStarted(item=item, kind=kind, name=name, title=title):
                 self.open[item] = OpenItem(item, kind, name, title)
-            case ItemCheckpointed(item=item, part=part, running=running) if item in self.open:
+            case ItemCheckpointed(item=item, running=running) as body if item in self.open:
                 opened = self.open[item]
-                opened.part, opened.running, opened.seq = part, running, event.seq
+                before = opened.part.text if isinstance(opened.part, TextPart | ReasoningPart) else ""
+                opened.part, opened.running, opened.seq = body.whole_part(before), running, event.seq
             case ItemCompleted() as body:
                 self._complete(body, event)
             case ModelResponded() as body:

@@ -75,17 +75,12 @@ SEARCH_ORIGIN = "the provider's web search"
 """Origin of the untrusted text of results that the provider gives the model."""
 CHECKPOINT_SECONDS = 0.5
 """Longest time for which displayed text stays unstored."""
-PAUSE_SECONDS = 0.05
-"""Shortest silence of the stream after which displayed text is stored at once."""
-_PAUSE_GAPS = 3.0
-"""Silence that counts as a pause, in usual gaps between two deltas, so that a slow stream is not stored at each
-delta."""
+PAUSE_SECONDS = 0.08
+"""Silence of the stream after which displayed text is stored at once."""
 _CLOCK = 0.001
 """Seconds by which a timer may fire early."""
 _TITLE = 1_000
 """Characters of the target of an incomplete call that are stored."""
-_GAP_WEIGHT = 0.2
-"""Weight of the newest gap between two deltas in the average."""
 
 
 class _Running(Struct):
@@ -96,7 +91,9 @@ class _Running(Struct):
     pieces: list[str] = field(default_factory=list)
     call: ToolCallPart | None = None
     reasoning_kind: str = "raw"
-    stored: bool = True
+    kept: int = 0
+    """Pieces that checkpoints have, and their characters."""
+    kept_size: int = 0
     ended: bool = False
 
 
@@ -147,7 +144,6 @@ class Answer:
         self._loop = asyncio.get_running_loop()
         self._unstored_since = self._newest = 0.0
         """Arrival of the oldest and the newest unstored text, in the loop's time."""
-        self._usual_gap = 0.0
         self._usage: Usage | None = None
         self._searches: dict[int, str] = {}
         """Items of the provider's running searches, by part."""
@@ -307,38 +303,29 @@ class Answer:
         running = self._part(index, kind)
         if text:
             running.pieces.append(text)
-            running.stored = False
             self._recorder.emit(ItemDelta(running.item, text))
             self._look_soon()
         return running
 
     def _look_soon(self) -> None:
-        now = self._loop.time()
-        if self._newest:
-            self._usual_gap += _GAP_WEIGHT * (min(now - self._newest, CHECKPOINT_SECONDS) - self._usual_gap)
-        self._newest = now
+        self._newest = self._loop.time()
         if self._timer is None:
-            self._unstored_since = now
-            self._timer = self._loop.call_later(self._pause, self._checkpoint)
-
-    @property
-    def _pause(self) -> float:
-        """Seconds of silence that count as a pause of the stream."""
-        return min(max(PAUSE_SECONDS, _PAUSE_GAPS * self._usual_gap), CHECKPOINT_SECONDS)
+            self._unstored_since = self._newest
+            self._timer = self._loop.call_later(PAUSE_SECONDS, self._checkpoint)
 
     def _checkpoint(self) -> None:
         """Store displayed text once the stream pauses or the time is over."""
-        due = min(self._newest + self._pause, self._unstored_since + CHECKPOINT_SECONDS)
+        due = min(self._newest + PAUSE_SECONDS, self._unstored_since + CHECKPOINT_SECONDS)
         if self._loop.time() < due - _CLOCK:
             self._timer = self._loop.call_at(due, self._checkpoint)
             return
         self._timer = None
         self._report_growth()
         for running in self._parts.values():
-            part = _partial(running)
-            if not running.stored and not running.ended and part is not None:
-                running.stored = True
-                self._recorder.emit(ItemCheckpointed(running.item, part))
+            if running.kind != "tool" and not running.ended and running.kept < len(running.pieces):
+                begins, part = running.kept_size, _text_part(running, running.kept)
+                running.kept, running.kept_size = len(running.pieces), begins + len(part.text)
+                self._recorder.emit(ItemCheckpointed(running.item, part, begins=begins))
 
     def _report_growth(self) -> None:
         texts: dict[ItemKind, str] = {}
@@ -381,9 +368,13 @@ def _partial(running: _Running) -> Part | None:
     """The arrived portion of a part. An incomplete call is dropped."""
     if running.kind == "tool":
         return running.call
-    text = "".join(running.pieces)
-    if not text:
-        return None
+    part = _text_part(running)
+    return part if part.text else None
+
+
+def _text_part(running: _Running, first: int = 0) -> TextPart | ReasoningPart:
+    """The text of a part from piece number ``first`` on."""
+    text = "".join(running.pieces[first:])
     if running.kind == "reasoning":
         return ReasoningPart(text, "summary" if running.reasoning_kind == "summary" else "raw")
     return TextPart(text)

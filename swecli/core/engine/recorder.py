@@ -17,6 +17,7 @@ from swecli.core.protocol.events import (
     Body,
     ContextRestored,
     Event,
+    ItemDelta,
     Notice,
     TodosChanged,
     TurnStarted,
@@ -278,7 +279,8 @@ class Recorder:
         """Record one event. The state has changed when this returns; storing and publishing follow in order."""
         event = Event(self.state.seq + 1, self._clock(), self.session, self.turn, body)
         self.reductions.apply(event)
-        self.ledger.evict()
+        if not isinstance(body, ItemDelta):
+            self.ledger.evict()
         self.log.append(event)
         for watch in self.watchers:
             watch(event)

@@ -39,6 +39,7 @@ from swecli.core.protocol.events import (
     FileChanged,
     ItemCheckpointed,
     ItemCompleted,
+    ItemDelta,
     ItemStarted,
     ModelResponded,
     PromptPrefix,
@@ -84,9 +85,9 @@ class Reductions(Struct):
     """Takes in new ledger entries on demand."""
 
     def apply(self, event: Event) -> None:
-        """Apply one event; a subagent's affects the state alone."""
+        """Apply one event; a subagent's affects the state alone. A delta only counts: its text comes again in facts."""
         self.state.apply(event)
-        if event.agent == MAIN:
+        if event.agent == MAIN and not isinstance(event.body, ItemDelta):
             self.ledger.apply(event)
             if not isinstance(event.body, _OF_ITEMS):
                 self.cache.apply(event)

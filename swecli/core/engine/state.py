@@ -33,6 +33,7 @@ from swecli.core.protocol.events import (
     FilesRestored,
     ItemCheckpointed,
     ItemCompleted,
+    ItemDelta,
     ItemStarted,
     JobChanged,
     MemoryLoaded,
@@ -305,7 +306,7 @@ class SessionState(Struct):
 
     def _of_session(self, event: Event) -> None:
         match event.body:  # most frequent first: a long session has tens of thousands of events
-            case ItemCheckpointed():
+            case ItemDelta() | ItemCheckpointed():
                 pass
             case ItemCompleted(item=item):
                 self.items = max(self.items, number_of(item))

@@ -7,7 +7,7 @@ import dataclasses
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
@@ -431,6 +431,7 @@ class HttpModelClient:
             for event in (decoder or self._decoder()).abort(error):
                 yield event
         finally:
+            watchdog.close()
             whole = decoder is not None and decoder.answer.outcome == "completed"
             if exchange is not None:
                 exchange.close("" if whole else ended)
@@ -502,6 +503,12 @@ class _Watchdog:
         self.was_enough = False
         """Whether the stream stalled after a complete answer."""
         self._begun = False
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._waiting: asyncio.Task[Any] | None = None
+        """The task that waits, until the deadline."""
+        self._fired = False
 
     async def piece(self, response: HttpResponse) -> bytes | None:
         """The next piece of the body; None at its end, or on a stall after ``end_soon``.
@@ -518,24 +525,46 @@ class _Watchdog:
             return None
 
     async def wait(self, answer: Awaitable[_T]) -> _T:
-        """The result of ``answer``.
+        """The result of ``answer``. One timer serves all waits of a stream, because a long answer has many.
 
         Raises:
             ProviderError: kind ``stalled``.
         """
-        clock = asyncio.get_running_loop().time
-        start = clock()
-        timeout = asyncio.timeout(self._left)
+        task = asyncio.current_task()
+        if self._left is None or task is None:
+            return await answer
+        start, cancelling = self._loop.time(), task.cancelling()
+        self._waiting, self._deadline, self._fired = task, start + self._left, False
+        self._set_timer()
         try:
-            async with timeout:
-                return await answer
-        except TimeoutError:
-            if timeout.expired():
+            return await answer
+        except asyncio.CancelledError:
+            if self._fired and task.uncancel() <= cancelling:
                 raise self._error() from None
             raise
         finally:
-            if self._left is not None:
-                self._left = max(0.0, self._left - (clock() - start))
+            self._waiting = None
+            self._left = max(0.0, self._left - (self._loop.time() - start))
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None and self._timer.when() > self._deadline:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._look)
+
+    def _look(self) -> None:
+        """End the wait if its time is over; a later one has moved the deadline."""
+        self._timer = None
+        if self._waiting is not None and self._loop.time() >= self._deadline:
+            self._fired = True
+            self._waiting.cancel()
+        elif self._waiting is not None:
+            self._set_timer()
 
     def progress(self, silence: bool) -> None:
         """Reset after an event; ``silence`` is expected next."""

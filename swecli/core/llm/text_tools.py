@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct, field, structs
@@ -29,8 +30,16 @@ from swecli.core.llm.text_calls import (
 from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta
 from swecli.core.llm.unusual_calls import cut_call, spelled_calls
 from swecli.core.protocol.messages import Message, Part, Stop, TextPart, ToolCallPart
+from swecli.lazy_pattern import lazy_pattern
 
 _Read = Callable[[str, Collection[str]], tuple[TextCall, ...]]
+_BEGINNINGS = (*MARKS, FENCE)
+_SIGNS = "".join(sorted({mark[0] for mark in _BEGINNINGS if not mark[0].isalpha()}))
+_LETTERS = [
+    f"{re.escape(mark[:size])}{'' if size == 3 else '$'}" for mark in MARKS if mark[0].isalpha() for size in (3, 2, 1)
+]
+_BEGINNING = lazy_pattern("|".join((f"[{re.escape(_SIGNS)}]", *_LETTERS)))
+"""What a text has in which a mark begins, perhaps only at its end."""
 _State = Literal["start", "text", "tag", "fence", "code", "hold"]
 
 
@@ -41,22 +50,22 @@ class TextCallStream:
         self._tools = frozenset(tools)
         self._parts: dict[int, _Text] = {}
 
-    def feed(self, event: StreamEvent) -> Iterator[StreamEvent]:
+    def feed(self, event: StreamEvent) -> Sequence[StreamEvent]:
         match event:
             case TextDelta(part=part, text=text):
-                shown = self._parts.setdefault(part, _Text(self._tools)).feed(text)
-                if shown:
-                    yield TextDelta(part, shown)
+                known = self._parts.get(part)
+                if known is None:
+                    known = self._parts[part] = _Text(self._tools)
+                shown = known.feed(text)
+                return () if not shown else (event,) if shown == text else (TextDelta(part, shown),)
             case Finished(message=message):
                 shown = [index for index, text in self._parts.items() if text.shown]
                 changed = with_calls(message, self._tools, shown)
-                yield from self._rest(changed)
-                yield Finished(changed)
+                return (*self._rest(changed), Finished(changed))
             case Failed():
-                yield from self._rest(None)
-                yield event
+                return (*self._rest(None), event)
             case _:
-                yield event
+                return (event,)
 
     def _rest(self, message: Message | None) -> Iterator[StreamEvent]:
         for index, text in self._parts.items():
@@ -116,6 +125,9 @@ class _Text(Struct):
         return self.shown + self.held
 
     def feed(self, text: str) -> str:
+        if self.state == "text" and not self.held and not _BEGINNING.search(text):
+            self.pieces.append(text)
+            return text
         self.held += text
         released = ""
         while (size := self._step()) is not None:
@@ -148,13 +160,12 @@ class _Text(Struct):
     def _in_text(self) -> int | None:
         if not self.held:
             return None
-        marks = (*MARKS, FENCE)
-        starts = [(self.held.find(mark), mark) for mark in marks]
+        starts = [(self.held.find(mark), mark) for mark in _BEGINNINGS]
         found = min(((at, mark) for at, mark in starts if at >= 0), default=None)
         if found is not None:
             self.state = "fence" if found[1] == FENCE else "tag" if found[1] in (*BLOCKS, FUNCTION) else "hold"
             return found[0]
-        return len(self.held) - max(_overlap(self.held, mark) for mark in marks) or None
+        return len(self.held) - max(_overlap(self.held, mark) for mark in _BEGINNINGS) or None
 
     def _in_fence(self) -> int | None:
         """Only a block that begins like JSON may be a call; any other is shown at once."""

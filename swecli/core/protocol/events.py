@@ -10,7 +10,19 @@ from msgspec import Struct, structs
 
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, Todo
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.messages import ImagePart, Message, Opaque, Origin, Part, ProviderReport, Stop, Tagged, Usage
+from swecli.core.protocol.messages import (
+    ImagePart,
+    Message,
+    Opaque,
+    Origin,
+    Part,
+    ProviderReport,
+    ReasoningPart,
+    Stop,
+    Tagged,
+    TextPart,
+    Usage,
+)
 
 
 class ContextMeasured(Tagged, frozen=True, tag="context_measured"):
@@ -279,7 +291,8 @@ class ItemDelta(Tagged, frozen=True, tag="item_delta"):
 
 
 class ItemCheckpointed(Tagged, frozen=True, tag="item_checkpointed"):
-    """Complete content of the item so far; stored at least every 500 ms while an answer streams.
+    """Content of the item so far; stored at least every 500 ms while an answer streams. Of a text only what is new:
+    ``part`` follows the first ``begins`` characters, which earlier checkpoints have.
 
     For a tool call it is stored once, with the complete ``ToolCallPart``, before the tool can run. A later
     checkpoint with ``running`` set marks the start of execution. Until then ``awaits`` names, as a clause, the reason
@@ -292,6 +305,13 @@ class ItemCheckpointed(Tagged, frozen=True, tag="item_checkpointed"):
     title: str = ""
     running: bool = False
     awaits: str = ""
+    begins: int = 0
+
+    def whole_part(self, before: str) -> Part:
+        """The content so far; ``before`` is the text of earlier checkpoints, or more of it."""
+        if not self.begins or not isinstance(self.part, TextPart | ReasoningPart):
+            return self.part
+        return structs.replace(self.part, text=before[: self.begins] + self.part.text)
 
 
 class ItemCompleted(Tagged, frozen=True, tag="item_completed"):

@@ -56,7 +56,7 @@ class SnapshotStore:
             state = zlib.compress(snapshot.state, 1) if snapshot.state else b""
             row = (
                 self._session_id,
-                encode_messages(snapshot.messages),
+                zlib.compress(encode_messages(snapshot.messages).encode("utf-8", "surrogatepass"), 1),
                 measure.token_count,
                 self._clock(),
                 measure.seq,
@@ -95,8 +95,8 @@ class SnapshotStore:
             if row is None or measure is None:
                 return None
             view = msgspec.convert(json.loads(row[1]).get("view"), ModelView | None)
-            return Snapshot(decode_messages(row[0]), measure, view)
-        except _UNREADABLE as error:
+            return Snapshot(decode_messages(_text(row[0])), measure, view)
+        except (*_UNREADABLE, zlib.error) as error:
             raise SnapshotError(str(error)) from error
 
     def get_measure(self) -> SnapshotMeasure | None:
@@ -114,6 +114,11 @@ class SnapshotStore:
     def _row(self, query: str) -> tuple[Any, ...] | None:
         with self._database.read() as connection:
             return connection.execute(query, (self._session_id,)).fetchone()
+
+
+def _text(stored: str | bytes) -> str:
+    """Messages as stored; earlier versions did not compress them."""
+    return stored if isinstance(stored, str) else zlib.decompress(stored).decode("utf-8", "surrogatepass")
 
 
 def _measure(row: tuple[Any, ...]) -> SnapshotMeasure:

@@ -312,7 +312,9 @@ def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
 
 
 def _checkpoint(reducer: Reducer, event: Event, body: ItemCheckpointed) -> None:
-    block = with_part(reducer.block(body.item), body.part)
+    known = reducer.block(body.item)
+    before = known.text if isinstance(known, AnswerBlock | ReasoningBlock) else ""
+    block = with_part(known, body.whole_part(before))
     if isinstance(block, ToolBlock):
         block = replace(block, title=body.title or block.title)
         if body.running:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
+from swecli.core.protocol.codec import encode_messages
 from swecli.core.protocol.messages import Message, Origin, Response, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.sessions.database import Database, open_database
 from swecli.core.sessions.schema import MIGRATIONS
@@ -41,6 +42,19 @@ def test_what_is_saved_comes_back_and_the_newest_counts(tmp_path: Path) -> None:
     with database.read() as connection:
         row = connection.execute("SELECT token_count, created_at FROM session_snapshots").fetchall()
     assert row == [(20, 5.0)]
+
+
+def test_messages_are_compressed_and_those_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    database, store = made(tmp_path / "s.db")
+    long = Snapshot((Message("user", (TextPart("A line of text.\n" * 1_000),), "u1"),), SNAPSHOT.measure)
+    assert store.save_snapshot(long) == ""
+    with database.read() as connection:
+        ((size,),) = connection.execute("SELECT length(messages) FROM session_snapshots").fetchall()
+    assert size < 1_000
+    assert store.get_snapshot() == long
+    with database.write() as connection:
+        connection.execute("UPDATE session_snapshots SET messages = ?", (encode_messages(long.messages),))
+    assert store.get_snapshot() == long
 
 
 def test_a_session_takes_its_snapshot_with_it(tmp_path: Path) -> None:

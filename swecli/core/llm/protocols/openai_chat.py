@@ -364,6 +364,7 @@ _STOPS: dict[str, WireStop] = {
 _NO_REASON = ("", "null", "none")
 """Some gateways write a missing reason as text."""
 _PLAIN_REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking", "thinking_content", "thought")
+_TEXT_FIELDS = frozenset(("role", "content"))
 _STRUCTURED = ("reasoning_details", "thinking_blocks")
 """Fields with reasoning in parts, each of which is returned as a whole."""
 _CACHED = ("prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens", "cache_read_input_tokens")
@@ -419,6 +420,9 @@ class ChatDecoder(Decoder):
         if not self.answer.drafts and not any(delta.get(key) for key in delta.keys() - {"role"}):
             whole = as_object(choice.get("message"))  # a whole answer instead of a stream
             self._whole, delta = bool(whole), whole or delta
+        if delta.keys() <= _TEXT_FIELDS and not choice.get("finish_reason"):
+            self._content(delta.get("content"))  # as nearly every event of a long answer
+            return
         self._reasoning(delta)
         for block in as_list(delta.get("thinking_blocks")):
             self._thinking_block(as_object(block))
