@@ -17,9 +17,10 @@ _ENDINGS = """adoc astro bash bat bzl c cc cfm clj cljs cmake cmd coffee cpp cs 
   erl ex exs f90 fish fs fsproj gleam go gradle groovy h haml hbs hcl hh hpp hrl hs htm html hxx inl ipynb java jl
   js jsx kt kts less lisp lock lua m markdown mdx md mjs mk ml mli mm mts nim nix php pl pm po pot proto ps1
   psm1 py pyi pyx r rake rb rkt rs rst sass sbt scala scm scss sh slim sol sql st styl svelte svg swift tcl tex
-  tf ts tsx twig v vb vbproj vim vue xsd zig zsh"""
+  tf ts tsx twig v vb vbproj vim vue xsd zig zsh
+  pyc pyo pyd class o obj lo beam elc map snap rlib rmeta wasm"""
 _PROGRAM_TEXT = frozenset(_ENDINGS.split())
-"""Endings of program text and documentation."""
+"""Endings of program text, of what compilers make of it, and of documentation."""
 _DESCRIPTIONS = """.editorconfig .gitattributes .gitignore .gitkeep .keep .npmignore build build.bazel build.gradle.kts
   cargo.toml cargo.lock cdk.json chart.yaml cmakelists.txt composer.json deno.json dockerfile go.mod go.sum
   jest.config.json kustomization.yaml kustomization.yml license license.txt makefile mix.lock mkdocs.yml
@@ -86,14 +87,15 @@ class _Patterns:
             else:
                 beginnings.append(bare)
         self._exact = frozenset(exact)
-        self._beginnings, self._endings, self._within = tuple(beginnings), tuple(endings), tuple(within)
+        self._beginnings, self._endings = tuple(beginnings), tuple(endings)
+        self._within = re.compile("|".join(map(re.escape, within)) or r"(?!)").search
         self._others = "|".join(map(_expression, others))
         last = [*endings, *(_WILD.split(pattern)[-1] for pattern in others)]
         self._first, self._begins = _beginnings(beginnings)
         self._last, self._ends = _beginnings(text[::-1] for text in last)
 
     def match(self, name: str) -> bool:
-        if name in self._exact or any(text in name for text in self._within):
+        if name in self._exact or self._within(name):
             return True
         if name[: self._first] in self._begins and name.startswith(self._beginnings):
             return True
@@ -107,6 +109,10 @@ def _beginnings(texts: Iterable[str]) -> tuple[int, frozenset[str]]:
     given = tuple(texts)
     length = min(map(len, given), default=0)
     return length, frozenset(text[:length] for text in given) if given else frozenset()
+
+
+_MOST_KNOWN = 50_000
+"""Names that are kept: about 5 MB."""
 
 
 class SecretNames:
@@ -132,6 +138,10 @@ class SecretNames:
         self._loose_names, self._loose_folders, _ = _sorted(loosely)
         self._path_names = _Patterns(path.rstrip("/").rpartition("/")[2] for path in _slashed(plain, folder=False))
         self._path_folders = frozenset(path.rstrip("/").rpartition("/")[2] for path in _slashed(plain, folder=True))
+        bare = [pattern for pattern in (*plain, *loosely) if not pattern.endswith("/")]
+        self._any_name = _Patterns(pattern.rpartition("/")[2] for pattern in bare)
+        self._harmless: set[str] = set()
+        """File names that no pattern matches: nearly all, and each is compared many times."""
 
     def matches(self, path: str) -> bool:
         """Whether the name of the file, or of a folder around it, indicates keys, passwords or a private history."""
@@ -146,7 +156,14 @@ class SecretNames:
         return not self._loose_folders.isdisjoint(parts) and not self._never.match(name) and _is_data(name, parts)
 
     def _matches_name(self, name: str, parts: Sequence[str]) -> bool:
-        for bare in _without_copy_marks(name):
+        if name in self._harmless:
+            return False
+        names = _without_copy_marks(name)
+        if not any(map(self._any_name.match, names)):
+            if len(self._harmless) < _MOST_KNOWN:
+                self._harmless.add(name)
+            return False
+        for bare in names:
             if (
                 self._names.match(bare)
                 or (self._loose_names.match(bare) and _is_data(bare, parts))
@@ -233,6 +250,17 @@ def _is_data(name: str, parts: Sequence[str]) -> bool:
     if (dot and ending in _PROGRAM_TEXT) or name in _PROJECT_FILES:
         return False
     return _ORDINARY_FOLDERS.isdisjoint(parts[:-1])
+
+
+_TEST_FOLDERS = frozenset(("test", "tests", "testdata", "testing", "fixtures", "__fixtures__", "spec", "examples"))
+_KEY_ENDINGS = (".pem", ".key", ".crt", ".p12", ".pfx", ".jks", ".keystore", ".truststore", ".asc", ".gpg")
+
+
+def is_test_key(path: str) -> bool:
+    """Whether a file is a key or certificate among tests, which need it: searches and the sandbox show it, though a
+    command that names it asks."""
+    folded = path.casefold()
+    return folded.endswith(_KEY_ENDINGS) and not _TEST_FOLDERS.isdisjoint(folded.split("/")[:-1])
 
 
 @functools.cache

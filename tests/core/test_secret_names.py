@@ -15,7 +15,8 @@ docker/secrets/tls.txt private_keys/app.txt kubeconfig prod.kubeconfig kubeconfi
 shop-firebase-adminsdk-x1y2-0a1b.json gcp-key.json client_secret_1234.apps.googleusercontent.com.json
 application_default_credentials.json .vault_pass .vault_pass.txt .vault-pass vault_password.txt .vault-token
 cluster-keys.json passwords.txt password.txt passwords.csv db_password.txt api_key.txt .apikey github_token bot_token
-.gitlab_token gmail_token.json token.json access_token oauth_creds.json credentials.json aws_creds.yml
+.gitlab_token my_tokens.txt slack_tokens.json access_tokens.txt user-token.txt
+gmail_token.json token.json access_token oauth_creds.json credentials.json aws_creds.yml
 .aws/credentials .azure/accessTokens.json .oci/config .databrickscfg rclone.conf .config/rclone/rclone.conf .s3cfg
 .boto id_rsa id_rsa.bak .id_rsa.swp id_ed25519.old ssh_host_rsa_key ssh_host_ed25519_key deploy_rsa server.pem
 tls.key app.p12 AuthKey_ABC.p8 release.keystore upload.jks krb5.keytab db.kdbx site.ovpn wg0.conf
@@ -35,7 +36,8 @@ terraform.tfvars.example local.settings.example.json secrets.example.yml wp-conf
 config/credentials.template.json id_rsa.pub deploy.pub sealed-secret.yaml settings.xml gradle.properties settings.py
 config.json package.json package-lock.json pip.conf vite-env.d.ts environment.ts keymap.json keys.py turkey.json
 monkey.txt history.py auth.ts data_2.json v1.2.3 report-2024.csv Makefile main.tf users.csv notes.txt
-.vscode/settings.json .gitignore .flaskenv app.config.js"""
+usual_tokens.txt special_tokens.json added-tokens.json pkg/__pycache__/secrets.cpython-311.pyc build/Secrets.class
+lib/credentials.o dist/token.js.map .vscode/settings.json .gitignore .flaskenv app.config.js"""
 
 
 @pytest.mark.parametrize("name", SECRET.split())

@@ -400,7 +400,7 @@ def has_covered_files(judgement: Judgement) -> bool:
     if any(place.facts.kind(top) != "missing" for _, top in rules.elsewhere()):
         return True
     for root in place.roots:
-        found = place.facts.secrets_below(root, Reach(links=True), lambda path: rules.covering(path) is not None)
+        found = place.facts.secrets_below(root, Reach(links=True), rules)
         if found is None or any(rules.covering(path) or rules.covering(place.resolve(path)) for path in found):
             return True
     return False

@@ -9,11 +9,21 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from swecli.core.git import GitFailedError, has_objects, read_git, repository_of, tracked, tracked_names
+from swecli.core.git import (
+    GitFailedError,
+    common_directory,
+    git_directory,
+    has_objects,
+    read_git,
+    repository_of,
+    tracked,
+    tracked_names,
+)
 from swecli.core.permissions.git_facts import (
     credentials_in,
     git_problem,
@@ -22,7 +32,7 @@ from swecli.core.permissions.git_facts import (
     settings_of,
 )
 from swecli.core.permissions.paths import folders_above, inside, is_secret
-from swecli.core.secret_names import SecretNames, secret_names
+from swecli.core.secret_names import SecretNames, is_test_key, secret_names
 from swecli.lazy_pattern import lazy_pattern
 
 PathKind = Literal["file", "directory", "other", "missing"]
@@ -30,7 +40,18 @@ PathKind = Literal["file", "directory", "other", "missing"]
 MAX_NAMES = 5_000
 MAX_TREE = 5_000
 MAX_SEARCHED = 40_000
-"""Entries of a tree that are searched for secrets: about 50 ms."""
+"""Entries of a tree that are searched for secrets: about 0.2 s for the first time, later a tenth."""
+_PACKAGES = frozenset(("node_modules", "site-packages"))
+"""Folders of installed packages: their files came with the packages."""
+_MOST_FOLDERS = 20_000
+"""Folders whose entries are kept."""
+_SETTLED = 2_000_000_000
+"""Nanoseconds; a later change gets another time on every file system."""
+_MOST_REFS = 200
+_OF_HISTORY = ("log", "show", "ls-tree")
+"""Commands of git that show nothing of the work tree."""
+_PASSING = lazy_pattern(r"-g|--(?:walk-)?reflog|--(?:until|before|since|after)|.*@\{")
+"""Words of git that mean something else at another time, or with another reflog."""
 GIT_SECONDS = 0.7
 """Seconds that git may take to report what a command would destroy: a question waits for it."""
 OUTPUT_SECONDS = 5.0
@@ -99,9 +120,26 @@ class GitObject(Struct, frozen=True):
     hash: str = ""
 
 
-def hides_nothing(path: str) -> bool:
-    del path
-    return False
+class Covering(Protocol):
+    """Rules about reading; equal ones cover the same files."""
+
+    def covering(self, path: str) -> object | None:
+        """A rule that covers an absolute path."""
+        ...
+
+
+class _Listed(Struct):
+    """A folder's entries at the time of this stamp: subfolders, links, and the other files by name. ``secret`` are
+    those whose names suggest secrets, ``settings`` those of git's; ``covered`` are files that rules cover, by rules."""
+
+    stamp: tuple[int, ...]
+    count: int = 0
+    folders: list[str] = field(default_factory=lambda: list[str]())
+    links: list[str] = field(default_factory=lambda: list[str]())
+    files: list[str] = field(default_factory=lambda: list[str]())
+    secret: list[str] = field(default_factory=lambda: list[str]())
+    settings: list[str] = field(default_factory=lambda: list[str]())
+    covered: dict[Covering, list[str]] = field(default_factory=lambda: dict[Covering, list[str]]())
 
 
 class FileFacts:
@@ -184,23 +222,28 @@ class FileFacts:
         del archive
         return None
 
-    def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
-        """Whether following links below ``path`` may leave ``roots``; also True if it is too large to check."""
-        del path, roots
+    def leads_outside(self, path: str, roots: Sequence[str], names: Sequence[str] = ("*",)) -> bool:
+        """Whether following links below ``path`` whose names match ``names`` may leave ``roots``; also True if it is
+        too large to check."""
+        del path, roots, names
         return True
 
-    def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
-        """Whether a name below ``path`` contains blanks, quotes, backslashes or (with ``wildcards``) wildcards, or
-        begins with a dash; also True if it is too large to check."""
-        del path, wildcards
+    def tracked_links_lead_outside(self, cwd: str, roots: Sequence[str]) -> bool:
+        """Whether following links that git tracks may leave ``roots``; also True if unknown."""
+        del cwd, roots
         return True
 
-    def secrets_below(
-        self, path: str, reach: Reach, hides: Callable[[str], bool] = hides_nothing
-    ) -> tuple[str, ...] | None:
-        """Files below a directory that may hold secrets or that ``hides`` names, within the reach of a search; None if
+    def odd_names(self, path: str, *, wildcards: bool = False, names: Sequence[str] = ("*",)) -> bool:
+        """Whether a folder below ``path``, or a file there whose name matches ``names``, has blanks, quotes,
+        backslashes or (with ``wildcards``) wildcards in its name, or begins with a dash; also True if it is too large
+        to check."""
+        del path, wildcards, names
+        return True
+
+    def secrets_below(self, path: str, reach: Reach, rules: Covering | None = None) -> tuple[str, ...] | None:
+        """Files below a directory that may hold secrets or that ``rules`` cover, within the reach of a search; None if
         it is too large to check. Empty for a file."""
-        del path, reach, hides
+        del path, reach, rules
         return None
 
     def tracked_files(self, cwd: str) -> tuple[str, ...] | None:
@@ -285,6 +328,10 @@ class OsFacts(FileFacts):
         self._git_output: dict[tuple[str, ...], tuple[float, tuple[str, ...] | None]] = {}
         """Recent git output: one call may be decided twice."""
         self._starts_programs = True
+        self._folders: dict[tuple[str, str], _Listed] = {}
+        """Folders listed before, with the folder where the search began."""
+        self._shown: dict[tuple[object, ...], tuple[str, ...] | None] = {}
+        """The last names that git listed, by its words and the state of the repository."""
 
     def resolve(self, path: str) -> str:
         return _real(path)
@@ -372,6 +419,7 @@ class OsFacts(FileFacts):
     def without_programs(self) -> OsFacts:
         found = OsFacts(self._environment, self._ignoring, self.own_names)
         found._starts_programs = False
+        found._folders, found._shown = self._folders, self._shown
         return found
 
     def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
@@ -391,8 +439,18 @@ class OsFacts(FileFacts):
     def names_shown(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
         if not has_objects(cwd):
             return ()
-        output = self._git(cwd, arguments) if self._starts_programs else None
-        return tuple(os.fsdecode(name) for name in output.split(b"\0") if name) if output is not None else None
+        lasting = arguments[0] in _OF_HISTORY and not any(map(_PASSING.match, arguments))
+        key = (cwd, *arguments, *_refs_state(cwd)) if lasting else ()
+        if key and key in self._shown:
+            return self._shown[key]
+        if not self._starts_programs:
+            return None
+        output = self._git(cwd, arguments)
+        names = tuple(os.fsdecode(name) for name in output.split(b"\0") if name) if output is not None else None
+        if key and names is not None:
+            self._shown.clear()
+            self._shown[key] = names
+        return names
 
     def objects(self, cwd: str, revisions: Sequence[str]) -> tuple[GitObject, ...] | None:
         if not has_objects(cwd):
@@ -439,59 +497,131 @@ class OsFacts(FileFacts):
             return ()
         return tuple(found)
 
-    def leads_outside(self, path: str, roots: Sequence[str]) -> bool:
-        return any(
-            entry is None or (entry.is_symlink() and inside(_real(entry.path), roots) is None) for entry in _tree(path)
-        )
+    def leads_outside(self, path: str, roots: Sequence[str], names: Sequence[str] = ("*",)) -> bool:
+        for folder, listed in self._walk(path):
+            if listed is None:
+                return True
+            for link in listed.links:
+                chosen = any(fnmatchcase(link, pattern) for pattern in names)
+                if chosen and inside(_real(os.path.join(folder, link)), roots) is None:
+                    return True
+        return False
 
-    def odd_names(self, path: str, *, wildcards: bool = False) -> bool:
+    def _walk(self, path: str) -> Iterator[tuple[str, _Listed | None]]:
+        """Every folder at and below a path with its entries, links not followed; None ends the walk if there are too
+        many."""
+        top = os.path.normpath(path)
+        pending, seen = [top], 0
+        while pending:
+            folder = pending.pop()
+            listed = self._listed(folder, top)
+            if listed is None:
+                continue
+            seen += listed.count
+            if seen > MAX_SEARCHED:
+                yield folder, None
+                return
+            yield folder, listed
+            pending += [os.path.join(folder, name) for name in listed.folders]
+
+    def tracked_links_lead_outside(self, cwd: str, roots: Sequence[str]) -> bool:
+        tracked = self.tracked_files(cwd)
+        if tracked is None:
+            return True
+        folders = dict.fromkeys(map(os.path.dirname, tracked))
+        places = (*folders, *filter(os.path.islink, tracked))
+        return any(inside(_real(path), roots) is None for path in places)
+
+    def odd_names(self, path: str, *, wildcards: bool = False, names: Sequence[str] = ("*",)) -> bool:
         odd = _ODD_OR_WILD if wildcards else _ODD_NAME
-        return any(entry is None or odd.search(entry.name) is not None for entry in _tree(path))
+        for _, listed in self._walk(path):
+            if listed is None or any(map(odd.search, listed.folders)):
+                return True
+            suspects = [name for name in (*listed.files, *listed.links) if odd.search(name)]
+            if any(fnmatchcase(name, pattern) for name in suspects for pattern in names):
+                return True
+        return False
 
-    def secrets_below(
-        self, path: str, reach: Reach, hides: Callable[[str], bool] = hides_nothing
-    ) -> tuple[str, ...] | None:
+    def secrets_below(self, path: str, reach: Reach, rules: Covering | None = None) -> tuple[str, ...] | None:
         ignored = nothing_ignored(path) if reach.ignored else self._ignoring(path)
         top = os.path.normpath(path)
         found: list[str] = []
         pending, walked, seen = [top], {top}, 0
         while pending:
             folder = pending.pop()
-            try:
-                with os.scandir(folder) as entries:
-                    for entry in entries:
-                        seen += 1
-                        if seen > MAX_SEARCHED:
-                            return None
-                        if entry.name.startswith(".") and not reach.hidden:
-                            continue
-                        if reach.links and entry.is_symlink():
-                            target = _real(entry.path)
-                            if inside(target, (top,)) is not None or target in walked:
-                                continue
-                            if os.path.isdir(target):
-                                walked.add(target)
-                                pending.append(target)
-                            elif is_secret(f"/{os.path.basename(target)}", self.secret_names) or hides(target):
-                                found.append(entry.path)
-                        elif entry.is_dir(follow_symlinks=False):
-                            pruned = any(fnmatchcase(entry.name, pattern) for pattern in reach.pruned)
-                            if not pruned and not ignored(entry.path, True):
-                                pending.append(entry.path)
-                        elif (self._is_secret_entry(entry, top) or hides(entry.path)) and not ignored(
-                            entry.path, False
-                        ):
-                            found.append(entry.path)
-            except OSError:
+            listed = self._listed(folder, top)
+            if listed is None:
                 continue
+            seen += listed.count
+            if seen > MAX_SEARCHED:
+                return None
+            for link in listed.links if reach.links else ():
+                place = os.path.join(folder, link)
+                target = _real(place)
+                if (link[0] == "." and not reach.hidden) or inside(target, (top,)) is not None or target in walked:
+                    continue
+                if os.path.isdir(target):
+                    walked.add(target)
+                    pending.append(target)
+                elif is_secret(f"/{os.path.basename(target)}", self.secret_names) or (rules and rules.covering(target)):
+                    found.append(place)
+            for name in listed.folders:
+                pruned = any(fnmatchcase(name, pattern) for pattern in reach.pruned)
+                below = os.path.join(folder, name)
+                if not pruned and (reach.hidden or name[0] != ".") and not ignored(below, True):
+                    pending.append(below)
+            for name in dict.fromkeys((*listed.secret, *listed.settings, *_covered(listed, folder, rules))):
+                place = os.path.join(folder, name)
+                harmless = name in listed.settings and not self.credentials_in(place)
+                if harmless and name not in listed.secret and not (rules and rules.covering(place)):
+                    continue
+                if (reach.hidden or name[0] != ".") and not ignored(place, False):
+                    found.append(place)
         return tuple(sorted(found))
 
-    def _is_secret_entry(self, entry: os.DirEntry[str], top: str) -> bool:
-        if not entry.is_file(follow_symlinks=False):
-            return False
-        if is_secret(entry.path[len(top) :] if entry.path.startswith(top) else f"/{entry.name}", self.secret_names):
-            return True
-        return is_git_settings(entry.path) and self.credentials_in(entry.path)
+    def _listed(self, folder: str, top: str) -> _Listed | None:
+        """A folder's entries, listed again only if its times have moved, one of which can't be forged; None if it is
+        unreadable. Names of secrets count below ``top``."""
+        try:
+            state = os.stat(folder)
+            stamp = (state.st_dev, state.st_ino, state.st_mtime_ns, state.st_ctime_ns)
+            known = self._folders.get((folder, top))
+            if known is not None and known.stamp == stamp:
+                return known
+            settled = 0 < state.st_ctime_ns < time.time_ns() - _SETTLED
+            listed = _Listed(stamp)
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    listed.count += 1
+                    if listed.count > MAX_SEARCHED:
+                        return listed
+                    self._sort(entry, listed, top)
+        except OSError:
+            return None
+        if settled:  # a further change could leave the same times
+            if len(self._folders) >= _MOST_FOLDERS:
+                self._folders.clear()
+            self._folders[folder, top] = listed
+        return listed
+
+    def _sort(self, entry: os.DirEntry[str], listed: _Listed, top: str) -> None:
+        if entry.is_symlink():
+            listed.links.append(entry.name)
+        elif entry.is_dir(follow_symlinks=False):
+            listed.folders.append(entry.name)
+        else:
+            listed.files.append(entry.name)
+            if not entry.is_file(follow_symlinks=False):
+                return
+            below = entry.path[len(top) :] if entry.path.startswith(top) else f"/{entry.name}"
+            if (
+                is_secret(below, self.secret_names)
+                and not is_test_key(below)
+                and _PACKAGES.isdisjoint(below.split("/"))
+            ):
+                listed.secret.append(entry.name)
+            elif is_git_settings(entry.path):
+                listed.settings.append(entry.name)
 
     def tracked_files(self, cwd: str) -> tuple[str, ...] | None:
         names = tracked_names(cwd)
@@ -600,6 +730,59 @@ class OsFacts(FileFacts):
                 if os.path.lexists(os.path.join(folder, file)):
                     return f"{file} in the workspace or above it chooses which {name} runs"
         return None
+
+
+def _refs_state(cwd: str) -> tuple[object, ...]:
+    """Changes with every change of what a repository's revisions mean: HEAD, branches, replaced and grafted objects. A
+    unique one if that is unknown."""
+    try:
+        folder = repository_of(cwd)
+        place = git_directory(Path(folder)) if folder is not None else None
+        if place is None:
+            return (object(),)
+        common = common_directory(place)
+        paths = [
+            place / "HEAD",
+            common / "packed-refs",
+            common / "shallow",
+            common / "info" / "grafts",
+            common / "config",
+        ]
+        paths += [common / "objects" / "info" / "alternates"]
+        paths += [place / name for name in os.listdir(place) if name.endswith("_HEAD")]
+        pending = [common / "refs", place / "refs", common / "reftable"]
+        while pending:
+            paths.append(path := pending.pop())
+            if path.is_dir():
+                pending += [path / name for name in os.listdir(path)]
+            if len(paths) > _MOST_REFS:
+                return (object(),)
+        return tuple(
+            (state.st_ino, state.st_mtime_ns, state.st_ctime_ns, state.st_size)
+            if (state := _stat(path)) is not None
+            else None
+            for path in paths
+        )
+    except OSError:
+        return (object(),)
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _covered(listed: _Listed, folder: str, rules: Covering | None) -> list[str]:
+    """The files of a folder that rules cover."""
+    if rules is None:
+        return []
+    known = listed.covered.get(rules)
+    if known is None:
+        known = [name for name in listed.files if rules.covering(os.path.join(folder, name)) is not None]
+        listed.covered = {rules: known}
+    return known
 
 
 def _git_object(line: str) -> GitObject | None:

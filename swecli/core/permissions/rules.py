@@ -89,13 +89,7 @@ class PathPattern(Struct, frozen=True):
             anywhere = PathPattern("absolute", self.text)
             if anywhere.matches(path, roots, home, wide=True):
                 return True
-        if self.base == "absolute":
-            bases: tuple[str, ...] = ("/",)
-        elif self.base == "home":
-            bases = (home,) if home else ()
-        else:
-            bases = tuple(roots)
-        for base in bases:
+        for base in self.bases(roots, home):
             if inside(path, (base,)) is None:
                 continue
             relative = path[len(base) :].strip("/")
@@ -104,6 +98,12 @@ class PathPattern(Struct, frozen=True):
             if any(each.search(relative) for each in _expressions(self.text, wide)):
                 return True
         return False
+
+    def bases(self, roots: Sequence[str], home: str) -> Sequence[str]:
+        """The folders to which the text is relative."""
+        if self.base == "absolute":
+            return ("/",)
+        return tuple(roots) if self.base == "workspace" else (home,) if home else ()
 
 
 class Pattern(Struct, frozen=True):
@@ -376,6 +376,25 @@ def active_rules(policy: Policy, effect: RuleEffect) -> tuple[Rule, ...]:
     )
 
 
+@lru_cache(maxsize=32)
+def _comparisons(
+    rules: tuple[Rule, ...], roots: tuple[str, ...], home: str
+) -> tuple[tuple[Rule, str, tuple[re.Pattern[str], ...]], ...]:
+    """What ``PathPattern.matches`` compares for each rule: the beginning of a path and expressions for its rest. Every
+    file of a tree is compared."""
+    found: list[tuple[Rule, str, tuple[re.Pattern[str], ...]]] = []
+    for rule in rules:
+        pattern = parse_rule(rule.text).path
+        if pattern is None:
+            continue
+        bases = list(pattern.bases(roots, home))
+        if pattern.base == "workspace" and pattern.text.startswith("/"):
+            bases.append("/")
+        expressions = _expressions(pattern.text, True)
+        found += [(rule, f"{base.rstrip('/')}/", expressions) for base in bases]
+    return tuple(found)
+
+
 _ANY_NAMES = ("\x7f", "a0.b")
 """Two names that are unlikely to exist: a pattern with both has every name."""
 
@@ -398,7 +417,10 @@ class ReadRules(Struct, frozen=True):
 
     def covering(self, path: str) -> Rule | None:
         """The first rule that covers an absolute path."""
-        return next((rule for rule in self.rules if self._covers(rule, path)), None)
+        for rule, prefix, expressions in _comparisons(self.rules, self.roots, self.home):
+            if path.startswith(prefix) and any(each.search(path[len(prefix) :].strip("/")) for each in expressions):
+                return rule
+        return None
 
     def covers_folder(self, path: str) -> bool:
         """Whether everything in a folder is covered, also what is not there yet."""

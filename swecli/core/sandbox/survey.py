@@ -20,7 +20,7 @@ from swecli.core.permissions.git_facts import harmful_settings
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.protected import held_in_sandbox
 from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
-from swecli.core.secret_names import SecretNames
+from swecli.core.secret_names import SecretNames, is_test_key
 
 MAX_ENTRIES = 200_000
 _MAX_HOME = 20_000
@@ -40,8 +40,6 @@ _STORES = """.m2/repository .gradle/caches .gradle/wrapper .cargo/registry .carg
   .pub-cache .terraform.d/plugins .vscode/extensions .vscode-server Library/Caches"""
 _PROGRAM_STORES = frozenset(_STORES.split())
 """Folders below home where package managers keep programs."""
-_TEST_FOLDERS = frozenset(("test", "tests", "testdata", "testing", "fixtures", "__fixtures__", "spec", "examples"))
-_KEY_ENDINGS = (".pem", ".key", ".crt", ".p12", ".pfx", ".jks", ".keystore", ".truststore", ".asc", ".gpg")
 _HOOKS = "hooks"
 _SOCKETS = "/proc/net/unix"
 _SETTLED = 2_000_000_000
@@ -362,16 +360,10 @@ def _secrets_of(entries: Iterable[os.DirEntry[str]], below: str, names: SecretNa
         if entry.is_dir(follow_symlinks=False):
             if names.cover_folder(name):
                 yield entry.path
-        elif names.matches(name) and not _is_test_key(name):
+        elif names.matches(name) and not is_test_key(name):
             path = os.path.realpath(entry.path) if entry.is_symlink() else entry.path
             if os.path.isfile(path):
                 yield path
-
-
-def _is_test_key(name: str) -> bool:
-    """Whether a file is a key or certificate among tests, which need it."""
-    folded = name.casefold()
-    return folded.endswith(_KEY_ENDINGS) and not _TEST_FOLDERS.isdisjoint(folded.split("/")[:-1])
 
 
 def _linked(folder: str, names: Iterable[str]) -> Iterator[tuple[tuple[int, int], int, str]]:

@@ -160,7 +160,7 @@ def _check_put(name: str, source: str, target: str, situation: Situation) -> Non
         raise _NoEdit  # a link: its target may change
     if facts.kind(source) == "file":
         return
-    if facts.leads_outside(source, situation.roots) or facts.secrets_below(source, Reach(), situation.covered) != ():
+    if facts.leads_outside(source, situation.roots) or facts.secrets_below(source, Reach(), situation.rules) != ():
         raise _NoEdit
     below = facts.below(source)
     if below is None or any(

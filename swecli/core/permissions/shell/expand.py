@@ -357,10 +357,10 @@ def check_git_settings(name: str, situation: Situation) -> None:
             situation.object_to_reading(f"{name} may show a password or token of {path}")
 
 
-def check_tree(text: str, situation: Situation) -> None:
-    """Raise unless every link below a directory stays inside the workspace."""
+def check_tree(text: str, situation: Situation, names: Sequence[str] = ("*",)) -> None:
+    """Raise unless every link below a directory that has one of these names stays inside the workspace."""
     for path in absolute(text, situation):
-        if not situation.effects_only and situation.facts.leads_outside(path, situation.roots):
+        if not situation.effects_only and situation.facts.leads_outside(path, situation.roots, names):
             situation.object_to_reading(f"links below {text} may lead outside the workspace")
 
 

@@ -18,6 +18,7 @@ from swecli.core.permissions.paths import is_secret, is_secret_in
 from swecli.core.permissions.shell.expand import Situation, absolute, looks_for_secrets
 from swecli.core.permissions.shell.searched import Texts, check_below, glob_takes
 from swecli.core.permissions.shell.syntax import UnprovenError
+from swecli.core.secret_names import is_test_key
 from swecli.lazy_pattern import lazy_pattern
 
 _PATCH_WORDS = """-p -u -U -c -L -W --patch --unified --cc --patch-with-stat --patch-with-raw --word-diff --color-words
@@ -225,7 +226,8 @@ def _check_names(name: str, arguments: Sequence[str], situation: Situation, belo
     paths = [posixpath.join(top, folder, each.lstrip("\n")) for each in dict.fromkeys(names) for folder in ("", *below)]
     # A rule comes first: consent to showing a secret must not include what it covers.
     for path in (*(path for path in paths if situation.covered(posixpath.normpath(path))), *paths):
-        _object_to(name, path, situation)
+        if not is_test_key(path) or situation.covered(posixpath.normpath(path)):
+            _object_to(name, path, situation)
 
 
 def _object_to(name: str, path: str, situation: Situation) -> None:
@@ -258,9 +260,9 @@ def _check_tracked(
 
 
 def _may_object(path: str, situation: Situation) -> bool:
-    return (
-        is_secret_in(path, situation.roots, situation.facts.secret_names) or situation.rules.covering(path) is not None
-    )
+    if situation.rules.covering(path) is not None:
+        return True
+    return is_secret_in(path, situation.roots, situation.facts.secret_names) and not is_test_key(path)
 
 
 def _check_grep(

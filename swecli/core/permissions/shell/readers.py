@@ -121,9 +121,18 @@ def _recursive(item: Started, rules: ReadRules, place: Place) -> Iterator[Showin
     if not folders and item.name in readers.here:
         folders = list(place.bases)
     for folder in folders:
-        found = _covered_below(folder, item.name, values, rules, place)
+        found = _covered_below(folder, item.name, values, rules, place, _reach(item))
         if found is not None:
             yield found
+
+
+def _reach(item: Started) -> Reach:
+    """What a search looks into: everything, unless it is ripgrep without an option that widens it."""
+    widened = item.name != "rg" or any(_WIDENS.match(word.text) or not word.known for word in item.words[1:])
+    return Reach(hidden=widened, ignored=widened, links=True)
+
+
+_WIDENS = lazy_pattern(r"-[A-Za-z0-9]*[u.g]|--(?:no-ignore|hidden|unr|glob|iglob|files-from|pre)")
 
 
 def _has_option(words: Sequence[ScanWord], options: frozenset[str]) -> bool:
@@ -150,8 +159,10 @@ def _folders(word: ScanWord, place: Place) -> Iterator[str]:
             yield place.resolve(path)
 
 
-def _covered_below(folder: str, name: str, left_out: Sequence[str], rules: ReadRules, place: Place) -> Showing | None:
-    found = place.facts.secrets_below(folder, Reach(links=True), lambda path: rules.covering(path) is not None)
+def _covered_below(
+    folder: str, name: str, left_out: Sequence[str], rules: ReadRules, place: Place, reach: Reach
+) -> Showing | None:
+    found = place.facts.secrets_below(folder, reach, rules)
     if found is None:
         rule = rules.rules[0]
         return Showing(rule, f"{name} may read what your rule {rule.text} covers.", certain=False)
@@ -328,7 +339,7 @@ def _given(items: Sequence[Started], rules: ReadRules, place: Place) -> Iterator
         for lister in listers:
             folders = [path for word in lister.words[1:] for path in _folders(word, place)] or list(place.bases)
             for folder in folders:
-                found = _covered_below(folder, item.name, (), rules, place)
+                found = _covered_below(folder, item.name, (), rules, place, Reach(links=True))
                 if found is not None:
                     yield found
         if not listers:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from swecli.core.permissions.facts import Reach, hides_nothing
+from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.shell.expand import Situation, absolute
 from swecli.core.permissions.shell.syntax import UnprovenError
 
@@ -158,9 +158,7 @@ def check_below(
         return
     for start in starts:
         for path in absolute(start, situation):
-            found = situation.facts.secrets_below(
-                path, reach, situation.covered if situation.rules.rules else hides_nothing
-            )
+            found = situation.facts.secrets_below(path, reach, situation.rules if situation.rules.rules else None)
             if found is None:
                 rule = next(iter(situation.rules.rules), None)
                 what = "secrets" if rule is None else f"secrets and for what your rule {rule.text} covers"

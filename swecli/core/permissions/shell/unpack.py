@@ -37,6 +37,7 @@ def check_executed(
     """
     lists = tables().lists
     name = inner[0] if inner else ""
+    predicates = _before_actions(predicates)
     if name in lists["listed_content"]:
         if not _only_plain_names(predicates, situation):
             situation.object_to_reading(f"{name} may read files that hold secrets")
@@ -46,8 +47,30 @@ def check_executed(
         _check_tests(name, predicates, situation)
     if name not in lists["listed_names"]:
         check_listed(name, predicates, starts, situation)
+    if _required(predicates, "-type") == ["f"] and {"-L", "-follow"}.isdisjoint(predicates):
+        return  # no link is listed
     for start in starts or ["."]:
-        check_tree(start, situation)
+        check_tree(start, situation, _required(predicates, "-name")[:1] or ("*",))
+
+
+_ACTIONS = frozenset(("-exec", "-execdir", "-print", "-print0", "-printf", "-ls"))
+
+
+def _before_actions(predicates: Sequence[str]) -> Sequence[str]:
+    """The tests of find that hold for every file it lists: what stands behind an action does not limit it."""
+    action = next((at for at, word in enumerate(predicates) if word in _ACTIONS), len(predicates))
+    return predicates[:action]
+
+
+def _required(predicates: Sequence[str], test: str) -> list[str]:
+    """The values of a test that every listed file passes."""
+    if not {"-o", "-or", ",", "(", ")"}.isdisjoint(predicates):
+        return []
+    return [
+        predicates[at + 1]
+        for at, word in enumerate(predicates[:-1])
+        if word == test and (at == 0 or predicates[at - 1] not in ("-not", "!"))
+    ]
 
 
 def _check_tests(name: str, predicates: Sequence[str], situation: Situation) -> None:
@@ -131,6 +154,7 @@ def _check_names(
         raise UnprovenError(_UNDERSTOOD.format(names))
     _check_producer(words, names)
     starts = ["."]
+    of_git = words[:2] == ["git", "ls-files"] and {"-o", "--others"}.isdisjoint(words)
     if words[0] == "find":
         starts = _starts(words[1:])
         check_executed(inner, words, starts, situation)
@@ -142,11 +166,16 @@ def _check_names(
                 raise UnprovenError(f"{names} may be elsewhere")
             if looks_for_secrets(word, situation) or is_secret("/" + word, situation.facts.secret_names):
                 situation.object_to_reading(f"{word} may hold secrets")
-        check_tree(".", situation)
+        if not of_git:
+            check_tree(".", situation)
+        elif situation.facts.tracked_links_lead_outside(situation.start, situation.roots):
+            situation.object_to_reading("a link that git tracks may lead outside the workspace")
         if inner[0] in lists["listed_search"]:
             _check_listed(words, inner[0], situation)
     paths = [path for start in starts for path in absolute(start, situation)]
-    if any(situation.facts.odd_names(path, wildcards=split_by_shell) for path in paths):
+    tests = _required(_before_actions(words), "-name")[:1] if words[0] == "find" else []
+    wild, names = split_by_shell, tests or ("*",)
+    if not of_git and any(situation.facts.odd_names(path, wildcards=wild, names=names) for path in paths):
         raise UnprovenError("some names in the workspace would be split, expanded or taken as options")
     if words[0] == "git" and situation.facts.odd_tracked_names(situation.start, wildcards=split_by_shell):
         raise UnprovenError("some names that git tracks would be split, expanded or taken as options")

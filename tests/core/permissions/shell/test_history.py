@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shlex
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -254,3 +255,46 @@ def test_no_command_that_runs_prints_what_left_the_tree(tmp_path: Path) -> None:
         )
         assert MARK.encode() not in done.stdout + done.stderr, command
     assert ran > 30
+
+
+def test_names_of_the_history_are_listed_once_until_a_reference_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = ShellWorkspace(tmp_path, secrets=False)
+    root = work.root
+    (root / ".gitignore").write_text("/sub\n")
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "first")
+    facts, started = OsFacts(work.environment), list[str]()
+    real = facts._git
+
+    def counted(cwd: str, arguments: Sequence[str], given: bytes = b"") -> bytes | None:
+        started.append(arguments[0])
+        return real(cwd, arguments, given)
+
+    monkeypatch.setattr(facts, "_git", counted)
+
+    def outcome(command: str) -> str:
+        return work.decide(command, work.policy(facts=facts)).outcome
+
+    assert [outcome("git log -p --all") for _ in range(3)] == ["allow"] * 3
+    assert started == ["log"]
+    assert work.decide("git log -p --all", work.policy(facts=facts.without_programs())).outcome == "allow"
+    git(root, "checkout", "-q", "-b", "aside")
+    (root / ".env.local").write_text("KEY=1\n")
+    git(root, "add", "-f", ".env.local")
+    git(root, "commit", "-qm", "secret")
+    git(root, "checkout", "-q", "main")
+    assert outcome("git log -p --all") == "ask"
+    assert outcome("git log -p") == "allow"
+    git(root, "merge", "-q", "aside")
+    assert outcome("git log -p") == "ask"
+    git(root, "reset", "-q", "--hard", "HEAD~1")
+    assert outcome("git log -p") == "allow"
+    git(root, "pack-refs", "--all")
+    assert outcome("git log -p --all") == "ask"
+    started.clear()
+    for _ in range(2):
+        outcome("git log -p --since=1.hour")
+    assert len(started) >= 2, "what depends on the time is listed anew"

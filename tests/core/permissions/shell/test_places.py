@@ -6,14 +6,17 @@ import errno
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from swecli.core.permissions import facts as facts_module
 from swecli.core.permissions.decide import decide
-from swecli.core.permissions.facts import MAX_TREE, FileFacts, OsFacts
+from swecli.core.permissions.facts import MAX_NAMES, FileFacts, OsFacts, Reach
 from swecli.core.permissions.types import Call, Effects, Rule
 from tests.support.shell_workspace import ShellWorkspace
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -413,10 +416,11 @@ def test_names_that_xargs_would_take_apart_ask(workspace: ShellWorkspace) -> Non
     assert outcome(workspace, command) == "ask"
 
 
-def test_trees_that_are_too_large_to_tell_ask(tmp_path: Path) -> None:
+def test_trees_that_are_too_large_to_tell_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts_module, "MAX_SEARCHED", MAX_NAMES)
     facts = OsFacts({})
     (tmp_path / "0").touch()
-    for number in range(1, MAX_TREE + 1):
+    for number in range(1, MAX_NAMES + 1):
         os.link(tmp_path / "0", tmp_path / str(number))  # which takes less time than so many files
     assert facts.leads_outside(str(tmp_path), (str(tmp_path),))
     assert facts.odd_names(str(tmp_path))
@@ -634,3 +638,73 @@ def test_a_repository_that_only_objects_may_name_as_a_submodule_asks(
     for command in ("git status", "git grep -n x HEAD", "git show"):
         expected = "allow" if cause == "none" or where == "nowhere" else "ask"
         assert outcome(workspace, command) == expected, command
+
+
+def test_what_changes_below_a_folder_counts_at_once_though_listings_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts_module, "_SETTLED", -(10**18))  # folders count as settled at once
+    facts, top = OsFacts({}), tmp_path / "work"
+    (top / "a" / "b").mkdir(parents=True)
+    (top / "a" / "b" / "plan.md").write_text("x")
+
+    def secrets() -> list[str]:
+        return [Path(path).name for path in facts.secrets_below(str(top), Reach()) or ()]
+
+    def change(act: Callable[[], object], folder: Path) -> None:
+        before = folder.stat().st_mtime_ns
+        act()
+        wait_until(lambda: (os.utime(folder), folder.stat().st_mtime_ns != before)[1])
+
+    assert secrets() == []
+    change((top / "a" / "b" / ".env").touch, top / "a" / "b")
+    assert secrets() == [".env"]
+    change(lambda: (top / "a" / "b").rename(top / "c"), top)
+    assert secrets() == [".env"]
+    change((top / "c" / ".env").unlink, top / "c")
+    change(lambda: (top / "c" / "out").symlink_to("/etc"), top / "c")
+    assert secrets() == []
+    assert facts.leads_outside(str(top), (str(top),))
+    assert not facts.leads_outside(str(top), (str(top),), ("*.py",))
+    assert len(facts._folders) > 2
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("find . -type f -exec grep -l x {} +", "allow"),
+        ("find . -name '*.py' -exec grep -l x {} +", "allow"),
+        ("find . -exec grep -l x {} +", "ask"),
+        ("find . -exec grep -l x {} + -type f", "ask"),
+        ("find . -print -name '*.py' | xargs grep x", "ask"),
+        ("find . -name '*.py' -print0 | xargs -0 grep x", "allow"),
+        ("find . -name '*' -exec grep -l x {} +", "ask"),
+        ("find -L . -type f -exec grep -l x {} +", "ask"),
+        ("find . -type f -o -exec grep -l x {} +", "ask"),
+        ("find . ! -type f -exec grep -l x {} +", "ask"),
+        ("git ls-files | xargs grep x", "allow"),
+        ("git ls-files -o | xargs grep x", "ask"),
+    ],
+)
+def test_only_links_that_are_listed_count(tmp_path: Path, command: str, expected: str) -> None:
+    workspace = ShellWorkspace(tmp_path, secrets=False)
+    workspace.link_outside()
+    assert outcome(workspace, command) == expected
+
+
+def test_find_shows_what_stands_before_its_tests(tmp_path: Path) -> None:
+    workspace = ShellWorkspace(tmp_path)
+    assert outcome(workspace, "find . -name '*.py' -exec grep x {} +") == "allow"
+    assert outcome(workspace, "find . -exec grep x {} + -name '*.py'") == "ask"
+    assert outcome(workspace, "find . -print0 -name '*.py' | xargs -0 cat") == "ask"
+
+
+def test_searches_pass_packages_and_keys_of_tests(tmp_path: Path) -> None:
+    workspace = ShellWorkspace(tmp_path, secrets=False)
+    for name in ("node_modules/x/.npmrc", "lib/site-packages/y/credentials.json", "tests/tls/server.pem"):
+        (workspace.root / name).parent.mkdir(parents=True)
+        (workspace.root / name).write_text("x")
+    assert outcome(workspace, "grep -rn x .") == "allow"
+    assert outcome(workspace, "cat tests/tls/server.pem") == "ask"
+    (workspace.root / "tests" / ".env").write_text("x")
+    assert outcome(workspace, "grep -rn x .") == "ask"
