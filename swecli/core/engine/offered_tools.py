@@ -14,7 +14,7 @@ from swecli.core.context_management.note_topics import NEW_TOOLS, TOOLS
 from swecli.core.context_management.prompts import harmless, note
 from swecli.core.engine.notes import Notes, Statement, add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Mentionable, PromptTemplate, Services
 from swecli.core.llm.types import Announcement, ModelInfo, ToolSchema
 from swecli.core.protocol.events import Notice, ToolDefinition, ToolsChanged
 from swecli.core.protocol.messages import TextPart
@@ -68,6 +68,8 @@ class OfferedTools:
         self._notes = notes
         self._instructions: dict[str, str] = {}
         """Instructions of the sources, in their own words."""
+        self._prompts: dict[str, tuple[PromptTemplate, ...]] = {}
+        self._mentionables: dict[str, tuple[Mentionable, ...]] = {}
         self._instructed = 0
         """Number of rewrites of the conversation when it was last known to have them; -1 for never."""
         self._deferral = DeferralManager()
@@ -103,6 +105,20 @@ class OfferedTools:
         """Keep the instructions of a source in the conversation; empty for none."""
         self._instructions[source] = text
         self._instructed = -1
+
+    def offer(self, source: str, prompts: Sequence[PromptTemplate], mentionables: Sequence[Mentionable]) -> None:
+        """Replace the prompts and mentionables of a source."""
+        self._prompts[source] = tuple(prompts)
+        self._mentionables[source] = tuple(mentionables)
+
+    @property
+    def prompts(self) -> tuple[PromptTemplate, ...]:
+        return tuple(prompt for prompts in self._prompts.values() for prompt in prompts)
+
+    @property
+    def mentionables(self) -> tuple[Mentionable, ...]:
+        """Mentionables besides files."""
+        return tuple(one for mentionables in self._mentionables.values() for one in mentionables)
 
     def _tell_instructions(self) -> None:
         """Add the instructions that the conversation lacks: new ones, and those that a compaction or rewind removed."""

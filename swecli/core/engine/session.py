@@ -18,11 +18,12 @@ from swecli.core.engine.command_tools import CommandTools
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.companion import Companion, Companions, EndReason
 from swecli.core.engine.consent import Requests, SandboxWatch
+from swecli.core.engine.core import Core
 from swecli.core.engine.edit_prices import EditPrices
 from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.inspection import Inspection
-from swecli.core.engine.invoked import ExtensionNews, Invoking, NotInvoked, invocation_of, listed_commands
+from swecli.core.engine.invoked import ExtensionNews, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch, run_shell
 from swecli.core.engine.model_call import Asking
 from swecli.core.engine.model_offers import ModelOffers
@@ -45,8 +46,8 @@ from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover
 from swecli.core.engine.spending import SpendingGate
 from swecli.core.engine.subagents import Inner, InnerParts, Relay, Subagents, close_interrupted, transcript_of
-from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
-from swecli.core.engine.turn import Turn
+from swecli.core.engine.tool_calls import CallParts, EffectLocks, Scheduler, ToolCalls
+from swecli.core.engine.turn import Begun, Turn
 from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
 from swecli.core.llm.types import AnswerFormat
 from swecli.core.ports import Asker
@@ -171,8 +172,6 @@ class Session:
         self._environment = ""
         self._closed = False
         self._continues = bool(history)
-        self._prompts: dict[str, tuple[PromptTemplate, ...]] = {}
-        self._mentionables: dict[str, tuple[Mentionable, ...]] = {}
         self._work = Work(self._ended)
         self._settled = recorder.turn
         """The newest turn whose end was handled: other work, such as a command of the user, may end after it."""
@@ -195,7 +194,6 @@ class Session:
         self._jobs = JobWatch(services, recorder, self._notes)
         self._offered = OfferedTools(services, recorder, self._notes)
         self._counting: asyncio.Task[None] | None = None
-        self._asking = Asking(services, recorder)
         self._spending = SpendingGate(services, recorder, self._requests, self._connection)
         self.playbook = SessionPlaybook(services, recorder, self.questions.ask, inner=outer is not None)
         self._companions = Companions()
@@ -209,12 +207,25 @@ class Session:
         self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
         self.inspection = Inspection(services, recorder, self._connection, self._next_notes)
         self.prices = EditPrices(services, recorder, self._connection, self._compactions, self.inspection)
-        self._companions.take(self._companions_of(services))
+        self._core = Core(
+            services,
+            recorder,
+            self._notes,
+            self._connection,
+            self._requests,
+            self._compactions,
+            self._models,
+            self._offered,
+            Asking(services, recorder),
+            self._scheduler,
+            self.questions,
+        )
+        self._companions.take(self._companions_of(self._core))
         recorder.watchers.extend(self._companions.watching)
 
-    def _companions_of(self, services: Services) -> Sequence[Companion]:
+    def _companions_of(self, core: Core) -> Sequence[Companion]:
         """The companions in their order: features, and around them what belongs to every session."""
-        recorder, notes = self._recorder, self._notes
+        services, recorder, notes = core.services, core.recorder, core.notes
         context = services.context
         news = InstructionNews(services.instruction_files, recorder, notes.add, lambda: context.room_for_instructions)
         extensions = ExtensionNews(services, recorder, notes.add, inner=self._outer is not None)
@@ -224,9 +235,9 @@ class Session:
             if self.playbook.exists:
                 features.append(self.playbook)
             if services.project is not None:
-                ask = self.questions.ask_briefly
+                ask = core.questions.ask_briefly
                 features.append(
-                    PromptRetrieval(services.project, services, recorder, self._scheduler, self._connection, ask)
+                    PromptRetrieval(services.project, services, recorder, core.scheduler, core.connection, ask)
                 )
             features += [news, self.memory, self.sentinel, self._spending]
         if services.hooks is not None:
@@ -236,7 +247,7 @@ class Session:
             ChangedFiles(recorder, services, notes),
             StandingFacts(recorder, notes, services.context),
             self._jobs,
-            RepeatGuard(recorder, services.tools, self._requests, notes),
+            RepeatGuard(recorder, services.tools, core.requests, notes),
         )
 
     def _next_notes(self) -> Sequence[Message]:
@@ -246,13 +257,7 @@ class Session:
 
     def _tool_calls(self, services: Services, recorder: Recorder) -> ToolCalls:
         agents, outer = self._agents, self._outer
-        return ToolCalls(
-            services,
-            recorder,
-            self._requests,
-            self._results,
-            self._sandbox,
-            self._companions,
+        parts = CallParts(
             self._compactions.request_compaction,
             self._jobs.jobs,
             agents,
@@ -260,6 +265,7 @@ class Session:
             outer.locks if outer is not None else None,
             outer.relay.agent if outer is not None else MAIN,
         )
+        return ToolCalls(services, recorder, self._requests, self._results, self._sandbox, self._companions, parts)
 
     def _subagents(self, services: Services, recorder: Recorder) -> Subagents:
         return Subagents(
@@ -331,17 +337,16 @@ class Session:
         self, source: str, prompts: Sequence[PromptTemplate] = (), mentionables: Sequence[Mentionable] = ()
     ) -> None:
         """Replace the prompts and mentionables of a source."""
-        self._prompts[source] = tuple(prompts)
-        self._mentionables[source] = tuple(mentionables)
+        self._offered.offer(source, prompts, mentionables)
 
     @property
     def prompts(self) -> tuple[PromptTemplate, ...]:
-        return tuple(one for prompts in self._prompts.values() for one in prompts)
+        return self._offered.prompts
 
     @property
     def mentionables(self) -> tuple[Mentionable, ...]:
         """Mentionables besides files."""
-        return tuple(one for several in self._mentionables.values() for one in several)
+        return self._offered.mentionables
 
     @property
     def extended(self) -> bool:
@@ -591,24 +596,10 @@ class Session:
             self._recorder.emit(ItemStarted(item, "user", "command", invocation.title))
         elif isinstance(message, Submit | Queued):
             add_user_message(self._recorder, item, message)
-        turn = Turn(
-            self._services,
-            self._recorder,
-            self._scheduler,
-            self._compactions,
-            self._models,
-            self._connection,
-            self._offered,
-            self._asking,
-            self._companions,
-            item,
-            message.text if isinstance(message, Submit | Queued) else "",
-            words_of(message) if isinstance(message, Submit | Queued) else (),
-            invoking=None if invocation is None else Invoking(self._services, self._recorder, self._scheduler),
-            notes=self._notes,
-            invocation=invocation,
-            mentionables=lambda: self.mentionables,
-        )
+        text, mentions = "", ()
+        if isinstance(message, Submit | Queued):
+            text, mentions = message.text, words_of(message)
+        turn = Turn(self._core, self._companions, Begun(item, text, mentions, invocation))
         if self._services.checkpoints is not None:
             self._services.checkpoints.start()
         self._work.begin(turn.run())

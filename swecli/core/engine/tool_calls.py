@@ -164,6 +164,20 @@ async def _require_current(call: PreparedCall) -> None:
         raise Rejected(call.with_note(f"{why} Nothing was done."), "changed after it was shown")
 
 
+class CallParts(Struct, frozen=True):
+    """What a session lends to its tools, and to the order of calls."""
+
+    request_compaction: Callable[[], str] | None = None
+    jobs: Jobs | None = None
+    agents: AgentRunner | None = None
+    recall: Recall | None = None
+    """None: of the session's own transcript."""
+    locks: EffectLocks | None = None
+    """Those of other agents in the same folder; None without others."""
+    agent: str = MAIN
+    """The agent whose calls these are."""
+
+
 class ToolCalls:
     """Runs single calls for the scheduler."""
 
@@ -175,28 +189,20 @@ class ToolCalls:
         results: Results,
         sandbox: SandboxWatch,
         companions: Companions,
-        request_compaction: Callable[[], str] | None = None,
-        jobs: Jobs | None = None,
-        agents: AgentRunner | None = None,
-        recall: Recall | None = None,
-        locks: EffectLocks | None = None,
-        agent: str = MAIN,
+        parts: CallParts = CallParts(),  # noqa: B008 - a frozen value
     ) -> None:
         self._services = services
-        self._agents = agents
-        self._agent = agent
+        self._parts = parts
         self._companions = companions
-        self._request_compaction = request_compaction
-        self._jobs = jobs
         self._recorder = recorder
         self._requests = requests
         self.order = requests.order
         self._results = results
         self._sandbox = sandbox
         self._consents = Consents(services, recorder, requests, sandbox, companions)
-        self._recall = recall or Recall(recorder.ledger, services.blobs)
+        self._recall = parts.recall or Recall(recorder.ledger, services.blobs)
         self._files = SeenFiles(recorder, services.workspace.cwd)
-        self.locks = locks or EffectLocks()
+        self.locks = parts.locks or EffectLocks()
         self._live = LiveOutput()
 
     def prepare(self, call: Call) -> PreparedCall | None:
@@ -216,8 +222,8 @@ class ToolCalls:
             self._end(call.item, part, "error", ToolOutcome(text, is_error=True, detail=short_line(str(error))))
             return None
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
-        if self._agents is not None and tool.name == TaskTool.name:
-            self._agents.expect(call.item)
+        if self._parts.agents is not None and tool.name == TaskTool.name:
+            self._parts.agents.expect(call.item)
         return PreparedCall(
             call.item,
             part,
@@ -248,9 +254,9 @@ class ToolCalls:
             last_seen=self._files.last_seen,
             own_names=self._services.policy.facts.own_names,
             read_rules=self._consents.read_rules,
-            request_compaction=self._request_compaction,
-            jobs=self._jobs,
-            agents=self._agents,
+            request_compaction=self._parts.request_compaction,
+            jobs=self._parts.jobs,
+            agents=self._parts.agents,
             editor=self._services.editor,
             code=self._services.code,
             turn=self._recorder.turn,
@@ -290,7 +296,7 @@ class ToolCalls:
                         consent = None
                         continue
                 await self._files_recorded(consent)
-                async with self.locks.hold(call.effects, self._agent, reads_only=consent.reads_only):
+                async with self.locks.hold(call.effects, self._parts.agent, reads_only=consent.reads_only):
                     current = call.as_now()
                     if current is not call or not await self._consents.holds(consent):
                         consent, call = None, current.as_proposed()
@@ -380,7 +386,7 @@ class ToolCalls:
         """The outcome with new errors caused by its changes, if any."""
         if self._services.code is None or not outcome.changed:
             return outcome
-        errors = await self._services.code.brought([one.path for one in outcome.changed], self._agent)
+        errors = await self._services.code.brought([one.path for one in outcome.changed], self._parts.agent)
         if not errors:
             return outcome
         blocks = (*outcome.blocks, TextBlock(errors, "warning"))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import PreparedRequest
@@ -13,15 +14,15 @@ from swecli.core.context_management.gateway import REQUEST_NOT_SENT, over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER, SEARCHES, SEARCHES_AGAIN, SEARCHES_USED
 from swecli.core.context_management.projection import project, watermarks
-from swecli.core.engine.compaction import FILLING, Compactions, report_cache_miss
+from swecli.core.engine.compaction import FILLING, report_cache_miss
 from swecli.core.engine.companion import Companions, Joined, Refused, Step, TurnStopped
+from swecli.core.engine.core import Core
 from swecli.core.engine.files import attach, words_of
 from swecli.core.engine.invoked import Invoking, NotInvoked
 from swecli.core.engine.model_call import (
     AnswerCompleted,
     AnswerFailed,
     AnswerInterrupted,
-    Asking,
     Call,
     StepAccount,
     cap_reached,
@@ -30,15 +31,10 @@ from swecli.core.engine.model_call import (
     tokens_left,
     why_not_again,
 )
-from swecli.core.engine.models import ModelChoice
-from swecli.core.engine.notes import Notes, Statement
-from swecli.core.engine.offered_tools import OfferedTools
-from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Mentionable, Services
+from swecli.core.engine.notes import Statement
 from swecli.core.engine.silent_overflow import hint, is_nearly_full, silent_overflow
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.spending_limits import BUDGET_KIND
-from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import absorb_steering, edit_queue
 from swecli.core.llm.types import ModelClient, ModelRequest, ProviderError
 from swecli.core.protocol.events import (
@@ -65,53 +61,38 @@ EMPTY_LIMIT = 2
 """Consecutive empty answers that end the turn."""
 
 
+class Begun(Struct, frozen=True):
+    """The message that begins a turn; with an ``invocation`` its text is made from that first."""
+
+    item: str
+    text: str = ""
+    mentions: Sequence[str] = ()
+    invocation: Invocation | None = None
+
+    @property
+    def typed(self) -> str:
+        """The user's own words: a command's expanded text comes from the project."""
+        return self.text if self.invocation is None else self.invocation.title
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The words that mention files and other things to attach."""
+        return self.mentions if self.invocation is None else self.invocation.mentions
+
+
 class Turn:
     """One turn, from the user's message to the last answer. ``run`` returns when it is over, whatever the outcome;
     cancelling its task interrupts it."""
 
-    def __init__(
-        self,
-        services: Services,
-        recorder: Recorder,
-        scheduler: Scheduler,
-        compactions: Compactions,
-        models: ModelChoice,
-        connection: Connection,
-        offered: OfferedTools,
-        asking: Asking,
-        companions: Companions,
-        item: str,
-        said: str = "",
-        mentions: Sequence[str] = (),
-        *,
-        invoking: Invoking | None = None,
-        notes: Notes,
-        invocation: Invocation | None = None,
-        mentionables: Callable[[], Sequence[Mentionable]] = tuple,
-    ) -> None:
-        """``item`` is the message that begins the turn, ``said`` its text; ``mentions`` name the files and
-        ``mentionables`` to attach. With an ``invocation``, ``invoking`` makes the message from it first."""
-        self._services = services
-        self._recorder = recorder
-        self._scheduler = scheduler
-        self._compactions = compactions
-        self._models = models
-        self._connection = connection
+    def __init__(self, core: Core, companions: Companions, message: Begun) -> None:
+        self._core = core
+        self._services = core.services
+        self._recorder = core.recorder
         self._companions = companions
+        self._message = message
         self._screened: set[tuple[str, str]] = set()
         """Steering messages that the companions have allowed, by id and text: the user may edit them meanwhile."""
-        self._offered = offered
-        self._asking = asking
-        self._item = item
-        self._said = said
-        self._typed = said if invocation is None else invocation.title
-        """The user's own words: a command's expanded text comes from the project."""
-        self._mentions = mentions if invocation is None else invocation.mentions
-        self._invoking = invoking
-        self._notes = notes
-        self._invocation = invocation
-        self._mentionables = mentionables
-        self._account = StepAccount(services, recorder)
+        self._account = StepAccount(core.services, core.recorder)
         self._step = 0
         self._cuts = 0
         self._tried: set[Literal["rebuilt", "compacted"]] = set()
@@ -123,7 +104,7 @@ class Turn:
     async def run(self) -> None:
         """Loop over steps; emits TurnEnded last."""
         started = self._services.monotonic()
-        self._asking.fragment, self._asking.trouble = None, ""  # of the turn before
+        self._core.asking.fragment, self._core.asking.trouble = None, ""  # of the turn before
         end = TurnStopped("error", "swecli failed internally; the conversation is kept.", "internal")
         try:
             try:
@@ -132,16 +113,16 @@ class Turn:
                 end = stopped
             await self._companions.end_turn(end)
         except asyncio.CancelledError:
-            trouble = self._asking.trouble
+            trouble = self._core.asking.trouble
             end = TurnStopped("interrupted", f"the last attempt failed: {trouble}" if trouble else "")
         finally:
             for body in closing_bodies(self._recorder.ledger, self._recorder.state, INTERRUPTED, turn=True):
                 self._recorder.emit(body)
-            self._account.interrupted(self._asking.fragment)
+            self._account.interrupted(self._core.asking.fragment)
             if end.outcome == "blocked":
                 self._take_back()
             if self._unmeasured:
-                self._compactions.measure(self._client)
+                self._core.compactions.measure(self._client)
             duration = self._services.monotonic() - started
             waited = min(duration, self._recorder.state.waited)
             self._recorder.emit(
@@ -161,39 +142,39 @@ class Turn:
         back, and no later request contains it."""
         ledger = self._recorder.ledger
         ids = [entry.id for entry in ledger.view]
-        if self._item not in ids:
+        if self._message.item not in ids:
             return
-        after = [ledger.entries[one] for one in ids[ids.index(self._item) + 1 :] if one in ledger.entries]
+        after = [ledger.entries[one] for one in ids[ids.index(self._message.item) + 1 :] if one in ledger.entries]
         if all(entry.kind in ("attachment", "note") for entry in after):
-            self._recorder.emit(Rewound(self._item, NOT_SENT, self._typed))
+            self._recorder.emit(Rewound(self._message.item, NOT_SENT, self._message.typed))
             self._unmeasured = True
 
     @property
     def _client(self) -> ModelClient:
-        client = self._connection.client
+        client = self._core.connection.client
         assert client is not None  # a turn begins only with a model, and no command removes it
         return client
 
     async def _loop(self) -> TurnStopped:
-        self._models.begin_turn()
-        if self._invocation is not None:
-            await self._invoke(self._invocation)
+        self._core.models.begin_turn()
+        message = self._message
+        text = message.text if message.invocation is None else await self._invoked(message.invocation)
         try:
-            await self._companions.screen(self._said, first=True)
+            await self._companions.screen(text, first=True)
         except Refused as refused:
             raise TurnStopped("blocked", f"{refused.by} blocked your message: {refused}", "hook") from None
-        await self._models.ready()
-        if self._mentions:
-            await self._attach(self._mentions)
-        await self._companions.joined(Joined(self._said, self._typed, True))
+        await self._core.models.ready()
+        if message.words:
+            await self._attach(message.words)
+        await self._companions.joined(Joined(text, message.typed, True))
         while True:
             if self._recorder.state.queue:
                 await self._take_steering()
             self._check_caps()
-            await self._offered.settle(self._client.info)
+            await self._core.offered.settle(self._client.info)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
             prepared = await self._prepared()
-            if await self._compactions.before_request(prepared, self._client):
+            if await self._core.compactions.before_request(prepared, self._client):
                 prepared = await self._prepared(changed=True)
             prepared = self._with_warning(prepared)
             self._check_caps()  # freeing space may have requested a summary
@@ -201,7 +182,7 @@ class Turn:
             self._recorder.emit(StepStarted(self._step, prepared.budget))
             self._unmeasured = True
             if prepared.reason:
-                raise TurnStopped("blocked", self._compactions.why_blocked(prepared), "context")
+                raise TurnStopped("blocked", self._core.compactions.why_blocked(prepared), "context")
             if prepared.warning:
                 self._recorder.emit(Notice(prepared.warning, "warning", "context", about=FILLING))
             self._check_left(prepared)
@@ -232,9 +213,9 @@ class Turn:
             await self._companions.joined(Joined(text, text, False))
 
     async def _attach(self, words: Sequence[str]) -> None:
-        await self._offered.arrived(words)
-        cwd, known = self._services.workspace.cwd, self._mentionables()
-        await attach(self._recorder, self._scheduler, words, cwd, self._client.info, known)
+        await self._core.offered.arrived(words)
+        cwd, known = self._services.workspace.cwd, self._core.offered.mentionables
+        await attach(self._recorder, self._core.scheduler, words, cwd, self._client.info, known)
 
     async def _screen_steering(self) -> None:
         """Let the companions check steering messages before they join; refused ones are removed."""
@@ -253,18 +234,17 @@ class Turn:
                 text = f"{refused.by[:1].upper()}{refused.by[1:]} blocked your message: {refused}"
                 self._recorder.emit(Notice(text, "warning", "hooks"))
 
-    async def _invoke(self, invocation: Invocation) -> None:
-        """Make the turn's first message from an invocation."""
-        assert self._invoking is not None
+    async def _invoked(self, invocation: Invocation) -> str:
+        """Make the turn's first message from an invocation. Returns its text."""
         if invocation.model:
-            self._models.lend(invocation.model)
+            self._core.models.lend(invocation.model)
         try:
-            await self._invoking.send(self._item, invocation)
+            await Invoking(self._services, self._recorder, self._core.scheduler).send(self._message.item, invocation)
         except NotInvoked as error:
             outcome: TurnOutcome = "interrupted" if error.rejected else "error"
             raise TurnStopped(outcome, str(error), "command") from error
-        parts = self._recorder.ledger.items[self._item].parts
-        self._said = "".join(part.text for part in parts if isinstance(part, TextPart))
+        parts = self._recorder.ledger.items[self._message.item].parts
+        return "".join(part.text for part in parts if isinstance(part, TextPart))
 
     def _check_caps(self) -> None:
         limits = self._services.limits
@@ -285,11 +265,13 @@ class Turn:
         """The next request, with all that the model must be told; ``changed``: the view has just been cleared or
         compacted."""
         await self._companions.before_request()
-        self._notes.state(self._offered.statement)
+        self._core.notes.state(self._core.offered.statement)
         if (search := self._services.context.web_search) is not None:
             used_up = self._searches >= search.max_uses
-            self._notes.state(Statement(SEARCHES, "Web searches", SEARCHES_USED if used_up else "", SEARCHES_AGAIN))
-        self._notes.flush()
+            self._core.notes.state(
+                Statement(SEARCHES, "Web searches", SEARCHES_USED if used_up else "", SEARCHES_AGAIN)
+            )
+        self._core.notes.flush()
         prepared = self._built(changed=changed)
         self._check_left(prepared)  # a summary would be as large as the request
         outer = self._services.outer
@@ -300,9 +282,9 @@ class Turn:
 
     def _with_warning(self, prepared: PreparedRequest) -> PreparedRequest:
         """The request; one that passes the warning level for the first time tells the model so."""
-        if not self._notes.state_usage(prepared):
+        if not self._core.notes.state_usage(prepared):
             return prepared
-        self._notes.flush()
+        self._core.notes.flush()
         return replace(self._built(), warning=prepared.warning)
 
     def _built(self, *, changed: bool = False) -> PreparedRequest:
@@ -326,7 +308,7 @@ class Turn:
     async def _answered(self, prepared: PreparedRequest) -> AnswerCompleted | None:
         """The answer, or None if a new request is needed: to continue a broken-off answer, or to ask a fallback for an
         overloaded model."""
-        result = await self._asking.ask(self._client, prepared, self._models.has_fallback)
+        result = await self._core.asking.ask(self._client, prepared, self._core.models.has_fallback)
         if isinstance(result, AnswerCompleted):
             message, full = result.message, None
             self._account.answered(message.response.usage if message.response else None)
@@ -344,7 +326,7 @@ class Turn:
             self._account.refused()
         if await self._can_retry(prepared, result):
             return None
-        self._models.note_failure(result.error)
+        self._core.models.note_failure(result.error)
         raise self._failure(result.error)
 
     async def _can_retry(self, prepared: PreparedRequest, result: AnswerInterrupted | AnswerFailed) -> bool:
@@ -355,17 +337,17 @@ class Turn:
             return await self._makes_fit(prepared, error)
         if isinstance(result, AnswerInterrupted):
             self._cuts += 1
-            if await self._asking.wait(error, self._client.info, self._cuts, CUT_LIMIT):
+            if await self._core.asking.wait(error, self._client.info, self._cuts, CUT_LIMIT):
                 return True
-        if not self._models.fall_back(error):
+        if not self._core.models.fall_back(error):
             return False
-        await self._models.ready()
+        await self._core.models.ready()
         return True
 
     async def _makes_fit(self, refused: PreparedRequest, error: ProviderError) -> bool:
         """Learn from the refusal of a too long request, and make the next one fit: built anew for the stated window, if
         that is enough, else after a compaction. Each is tried once. False if no request can fit."""
-        await self._models.learn(error)
+        await self._core.models.learn(error)
         rebuilt = self._built()
         if "rebuilt" not in self._tried and rebuilt.fits and _asks_less(rebuilt.request, refused.request):
             # The provider may count more than swecli does.
@@ -376,7 +358,7 @@ class Turn:
         if "compacted" in self._tried:
             return False
         self._tried.add("compacted")
-        return await self._compactions.after_overflow(rebuilt, self._client)
+        return await self._core.compactions.after_overflow(rebuilt, self._client)
 
     def _failure(self, error: ProviderError) -> TurnStopped:
         go_on = GO_ON_LATER if error.unreached else ""
@@ -396,12 +378,12 @@ class Turn:
         elif calls:
             self._empty = 0
             for call in calls:
-                self._offered.called(call.part.name)
-            await self._scheduler.run(calls)
+                self._core.offered.called(call.part.name)
+            await self._core.scheduler.run(calls)
 
     def _finish_step(self) -> None:
         self._account.end()
-        self._compactions.measure(self._client)
+        self._core.compactions.measure(self._client)
         self._unmeasured = False
 
     async def _continues(self, message: Message) -> bool:
@@ -418,7 +400,7 @@ class Turn:
         if self._empty >= EMPTY_LIMIT:
             advice = f"Try again, or switch models. {hint(self._client.info)}".strip()
             raise TurnStopped("error", f"the model gave two empty answers in a row. {advice}", "empty")
-        self._notes.add("Empty answer", EMPTY_ANSWER, EMPTY)
+        self._core.notes.add("Empty answer", EMPTY_ANSWER, EMPTY)
         self._recorder.emit(Notice("The model gave an empty answer; asking again.", "warning", "model"))
         return True
 

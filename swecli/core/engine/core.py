@@ -1,0 +1,32 @@
+"""The parts of a session that its turns and its companions work with."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from swecli.core.engine.compaction import Compactions
+from swecli.core.engine.consent import Requests
+from swecli.core.engine.model_call import Asking
+from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.notes import Notes
+from swecli.core.engine.offered_tools import OfferedTools
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.side_questions import SideQuestions
+from swecli.core.engine.tool_calls import Scheduler
+
+
+class Core(Struct, frozen=True):
+    """Each part once. Who needs some of them takes these, and does not keep the whole."""
+
+    services: Services
+    recorder: Recorder
+    notes: Notes
+    connection: Connection
+    requests: Requests
+    compactions: Compactions
+    models: ModelChoice
+    offered: OfferedTools
+    asking: Asking
+    scheduler: Scheduler
+    questions: SideQuestions
