@@ -31,6 +31,8 @@ def project(tmp_path: Path) -> Path:
     (folder / "tools").mkdir()
     (folder / "tools" / "check.sh").write_text("echo 3 passed")
     (folder / "AGENTS.md").write_text("# Basket\n\nPrices are integers.\n")
+    (folder / ".github" / "workflows").mkdir(parents=True)
+    (folder / ".github" / "workflows" / "ci.yml").write_text(f"jobs: {{test: {{steps: [run: {WORK}]}}}}\n")
     return folder
 
 

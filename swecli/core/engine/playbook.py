@@ -316,7 +316,10 @@ class SessionPlaybook(CallCompanion):
 
     def _announce(self, results: Sequence[Learned]) -> None:
         for one in results:
-            if one.new:
+            if one.new and one.bullet.status == "offered":
+                keep = f"/playbook on {one.bullet.id} keeps it for later sessions"
+                self._say(f"A lesson? {one.bullet.content}", hint=keep)
+            elif one.new:
                 bullet = one.bullet
                 events = bullet.evidence[-1].events if bullet.evidence else ()
                 self.learned.append(copy(bullet))
@@ -593,11 +596,13 @@ def _read_again(books: Playbooks, loaded: _Loaded) -> tuple[Playbook, Playbook, 
 def _drafts(evidence: Sequence[Evidence], session: str, root: Path) -> list[Bullet]:
     from swecli.core.git import git_facts, head_commit
     from swecli.core.playbook.learning import drafts
+    from swecli.core.playbook.project_commands import ProjectCommands
     from swecli.core.playbook.store import expired
 
     git = git_facts(root)
     commit = head_commit(git)[:12] if git is not None else ""
-    return drafts(evidence, session, commit, str(root), lambda expiry: not expired(expiry, root))
+    named = ProjectCommands(root).name
+    return drafts(evidence, session, commit, str(root), lambda expiry: not expired(expiry, root), named)
 
 
 def _happenings(recorder: Recorder, skipped: int) -> list[Happening]:

@@ -16,7 +16,7 @@ from swecli.safe_text import printable_line
 
 Tag = Literal["helpful", "harmful", "neutral"]
 Kind = Literal["command", "gotcha", "convention", "preference", "location"]
-Status = Literal["probation", "active", "core", "off", "archived", "deleted"]
+Status = Literal["probation", "active", "core", "offered", "off", "archived", "deleted"]
 """``probation``: shown too rarely to be judged. ``core``: proven, in the prompt of every session. ``off``: switched off
 by the user. ``archived``: kept but no longer shown. ``deleted``: removed by the user; the remaining record prevents
 learning it again."""

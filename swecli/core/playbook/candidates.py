@@ -157,7 +157,10 @@ def _corrected(evidence: Evidence) -> Bullet | None:
         text = f"About {about} the user said: {text}"
     trigger = Trigger(evidence.paths, evidence.failed, (), _kept(words(f"{said} {evidence.task[:300]}")))
     guard = Guard(path=evidence.paths[0]) if evidence.paths else Guard()
-    return Bullet("", PREFERENCES, text, type="preference", trigger=trigger, guard=guard)
+    made = Bullet("", PREFERENCES, text, type="preference", trigger=trigger, guard=guard)
+    if evidence.failed or evidence.paths:  # a word with a refusal may be about this one call only
+        made.status = "offered"
+    return made
 
 
 def _edits(evidence: Evidence) -> Bullet | None:

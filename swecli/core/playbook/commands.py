@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -197,6 +197,94 @@ def instead_of_unknown(failed: str, worked: str) -> bool:
         return True
     script = "/" in a.words[0] or "." in a.words[0]
     return not a.intent and script and b.intent in ("test", "lint", "types", "build", "format", "run", "migrate")
+
+
+_ASKS: Final = frozenset(
+    (
+        *("--version", "-V", "version", "--help", "-h", "help", "--collect-only", "--co", "--list", "--list-tests"),
+        *("--dry-run", "list", "ls", "search", "show", "info", "outdated", "freeze", "which", "ps", "get", "describe"),
+        *("view", "status", "log", "config", "whoami", "inspect", "doctor", "env", "--showconfig", "--fixtures"),
+    )
+)
+"""First arguments, or options, of a command that only asks something."""
+_SHELL_MARKS: Final = lazy_pattern(r"\|\||\||<<|(?<!&)&\s*$|;\s*(?:true|echo|exit|:)\b")
+_QUOTED: Final = lazy_pattern(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
+_SCRATCH: Final = lazy_pattern(r"(?:^|[\s=:])(?:/tmp/|/var/tmp/|/dev/shm/|~/)")
+
+
+def proves_nothing(command: str, made: Collection[str] = ()) -> str:
+    """Why the success of a command is no way to do something here, as a clause; empty if it may be. ``made`` are the
+    files that the session created: a script among them was written for the moment."""
+    bare = _QUOTED.sub("''", command)
+    if _SHELL_MARKS.search(bare):
+        return "its exit status is that of something else"
+    about = parsed(command)
+    if about.looks or any(_looks(_split(piece)) for piece in _SEPARATORS.split(bare)[-1:]):
+        return "it only looks"
+    options = [word for word in about.words[1:] if word.startswith("-")]
+    first = next((word for word in about.words[1:] if not word.startswith("-")), "")
+    if first in _ASKS or _ASKS.intersection(options):
+        return "it only asks something"
+    if _SCRATCH.search(command):
+        return "it is about a file outside of the project"
+    if any(word.removeprefix("./") in made for word in about.words):
+        return "it runs a script that was written for the moment"
+    return ""
+
+
+_CHANGES_PROGRAM: Final = lazy_pattern(
+    r"No module named|command not found|: not found|exit status 12[67]|Permission denied|externally-managed"
+    r"|requires?\b|Unsupported engine|Could not find a version|No such file",
+    re.IGNORECASE,
+)
+"""Errors that another program, interpreter or environment is an answer to."""
+
+
+def explains(failed: str, worked: str, error: str) -> bool:
+    """Whether what changed between two commands answers the error: a name in it is gone or has come, or another program
+    runs the same where the program was at fault. Without an error, only a variable that was set."""
+    before, after = _split(failed), _split(worked)
+    gone = [word for word in before if word not in after]
+    come = [word for word in after if word not in before]
+    if not error:
+        return any(_ASSIGNMENT.match(word) for word in come)
+    quoted = [match[1] for match in _IN_QUOTES.finditer(error)]
+    bare = [name.strip(".,:") for name in _IN_QUOTES.sub(" ", error).split()]
+    named = [*quoted, *(name for name in bare if len(name) > 1 and name.casefold() not in _ERROR_WORDS)]
+    if any(_names_same(name, word) for name in named for word in (*gone, *come)):
+        return True
+    if _CHANGES_PROGRAM.search(error):
+        targets = before[:1] == after[:1] and before[:1] != [] and before[0] in RUN_TARGETS
+        return _program(before) != _program(after) or targets
+    return _NOT_THERE.search(error) is not None and bool(gone or come)
+
+
+_IN_QUOTES: Final = lazy_pattern(r"['\"`]([^'\"`]+)['\"`]")
+RUN_TARGETS: Final = frozenset(
+    ("make", "just", "task", "npm", "pnpm", "yarn", "bun", "tox", "nox", "rake", "mix", "deno", "composer")
+)
+"""Programs that run what their argument names, so that its failure can be theirs."""
+_ERROR_WORDS: Final = frozenset(
+    (
+        *("no", "not", "found", "command", "error", "module", "named", "cannot", "find", "is", "set", "to", "make"),
+        *("rule", "target", "missing", "script", "unrecognized", "arguments", "argument", "option", "unknown", "file"),
+        *("such", "or", "directory", "permission", "denied", "exit", "status", "tests", "ran", "collected", "items"),
+        *("requires", "open", "import", "name", "from", "variable", "environment", "must", "be", "required", "a"),
+    )
+)
+
+
+def _names_same(name: str, word: str) -> bool:
+    """Whether a word of a command is, or contains as a part, a name in an error."""
+    parts = {part for part in _PARTS.split(word.casefold()) if part}
+    wanted = {part for part in _PARTS.split(name.casefold()) if part}
+    return bool(wanted) and wanted <= parts
+
+
+def _program(words: Sequence[str]) -> tuple[str, ...]:
+    """What runs a command: its variables, wrappers and program."""
+    rest = _unwrapped(words)
+    return (*words[: len(words) - len(rest)], *rest[:1])
 
 
 def _related(a: Parsed, b: Parsed) -> bool:

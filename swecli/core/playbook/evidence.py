@@ -17,8 +17,10 @@ from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.playbook.commands import (
     asks_elsewhere,
     differs,
+    explains,
     instead_of_unknown,
     parsed,
+    proves_nothing,
     same_intent,
     shown,
     signature,
@@ -57,7 +59,7 @@ What = Literal[
 class Evidence(Struct, frozen=True):
     """Related events (``items``). ``failed`` are commands that failed and ``worked`` is the one that succeeded;
     ``errors`` are their signatures, or empty; ``words`` are the user's, or a search pattern; ``task`` is the user's
-    request; ``count`` is a number of times, or seconds."""
+    request; ``count`` is a number of times, or seconds; of what fixed a failure, 1 once it has succeeded again."""
 
     what: What
     items: tuple[str, ...]
@@ -150,6 +152,10 @@ class EvidenceWatch:
         self._red: dict[str, Ran] = {}
         self._slow: dict[str, Ran] = {}
         self._edited: list[str] = []
+        self._made: set[str] = set()
+        """Files that the session created."""
+        self._unproven: dict[str, Evidence] = {}
+        """What worked after a failure, by command: a second success shows that it is a way to work here."""
         self._in_turn = False
         self._edits: dict[str, set[str]] = {}
         """The model's edits of a file, as items; none if the newest change is by a slash command of the user, such as
@@ -179,7 +185,9 @@ class EvidenceWatch:
                 self._calls[item].arguments = stored_arguments(part.name, part.arguments)
             case ItemCompleted() as done:
                 return self._completed(done)
-            case FileChanged(path=path, item=item):
+            case FileChanged(path=path, item=item, before=before):
+                if before is None:
+                    self._made.add(self.relative(path))
                 return self._changed(path, item)
             case FilesRestored(direction="undo") as restored:
                 paths = self._regretted(restored)
@@ -283,15 +291,17 @@ class EvidenceWatch:
             for one in self._failed
             if self._fixes(one, ran, directly=previous is not None and one.item == previous.item)
         ]
+        if (unproven := self._unproven.pop(ran.command, None)) is not None:
+            found.append(replace(unproven, items=(*unproven.items[-3:], ran.item), count=1))
         if before and differs(before, ran.command):
             found.append(Evidence("changed by the user", (ran.item,), (before,), ran.command, task=self._task))
         elif fixed:
             errors = {one.command: one.error for one in fixed}
             failed = tuple(errors)[-2:]
             items = (*(one.item for one in fixed[-3:]), ran.item)
-            found.append(
-                Evidence("fixed", items, failed, ran.command, tuple(map(errors.__getitem__, failed)), task=self._task)
-            )
+            way = Evidence("fixed", items, failed, ran.command, tuple(map(errors.__getitem__, failed)), task=self._task)
+            found.append(way)
+            self._unproven[ran.command] = way
         elif (slow := self._slow.pop(ran.command, None)) is not None and ran.seconds > slow.seconds:
             found.append(
                 Evidence(
@@ -315,10 +325,12 @@ class EvidenceWatch:
     def _fixes(self, failed: Ran, ran: Ran, *, directly: bool) -> bool:
         """Whether a success fixes a failure: the failure was the command's own, or nothing else about the command has
         changed. A command that ``directly`` follows a missing program need not resemble it."""
-        if not differs(failed.command, ran.command):
+        if not differs(failed.command, ran.command) or proves_nothing(ran.command, self._made):
             return False
         if not same_intent(failed.command, ran.command):
             return directly and bool(failed.error) and instead_of_unknown(failed.command, ran.command)
+        if not explains(failed.command, ran.command, failed.error):
+            return False
         if asks_elsewhere(failed.command, ran.command, failed.error):
             return False
         unchanged = failed.edits == len(self._edited)

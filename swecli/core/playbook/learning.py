@@ -26,10 +26,17 @@ class Learned(Struct, frozen=True):
 
 
 def drafts(
-    evidence: Sequence[Evidence], session: str, commit: str, cwd: str, holds: Callable[[Expiry], bool]
+    evidence: Sequence[Evidence],
+    session: str,
+    commit: str,
+    cwd: str,
+    holds: Callable[[Expiry], bool],
+    named: Callable[[str], bool],
 ) -> list[Bullet]:
-    """Candidates supported by the evidence."""
-    found = (candidate(one, Source(session, one.items, commit, one.what), cwd, holds) for one in evidence)
+    """Candidates supported by the evidence. ``named`` says whether the project names a command; what fixed a failure
+    counts only if it does, or after a second success."""
+    proven = [one for one in evidence if one.what != "fixed" or one.count or named(one.worked)]
+    found = (candidate(one, Source(session, one.items, commit, one.what), cwd, holds) for one in proven)
     return [bullet for bullet in found if bullet is not None]
 
 

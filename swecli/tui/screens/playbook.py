@@ -17,6 +17,7 @@ _GROUPS: Mapping[str, frozenset[str]] = {
     "Proven, in every session": frozenset(("core",)),
     "Active where it applies": frozenset(("active",)),
     "On trial": frozenset(("probation",)),
+    "Offered: switch on to keep": frozenset(("offered",)),
     "Off": frozenset(("off",)),
     "Archived": frozenset(("archived",)),
 }

@@ -9,9 +9,10 @@ import pytest
 from swecli.core.playbook.bullet import Bullet, Expiry, Source
 from swecli.core.playbook.candidates import candidate
 from swecli.core.playbook.commands import is_usual, same_intent, signature
-from swecli.core.playbook.learning import learn
+from swecli.core.playbook.learning import drafts, learn
 from swecli.core.playbook.novelty import Known, judge
 from swecli.core.playbook.playbook import Playbook
+from swecli.core.playbook.project_commands import ProjectCommands
 from swecli.core.playbook.store import expired, stale
 from swecli.core.protocol.events import FileChanged, RestoredFile, TurnEnded
 from tests.core.playbook.sample import CWD, Told, whats
@@ -35,6 +36,77 @@ def test_a_failure_and_what_then_worked_give_one_sentence() -> None:
     assert "test" in bullet.trigger.keywords
     assert bullet.guard.command == "python -m pytest -q"
     assert len(told.found[0].items) == 2
+
+
+NO_FIX = [
+    ("python app.py", 1, MISSING, "python /tmp/try.py"),
+    ("python app.py", 1, MISSING, "python - <<'E'\nimport basket\nE"),
+    ("pytest -q", 2, MISSING, "python -m pytest -q | head -20"),
+    ("pytest -q", 2, MISSING, "python -m pytest -q 2>&1 | tail -5"),
+    ("pytest -q", 2, MISSING, "python -m pytest -q || true"),
+    ("pytest -q", 127, "pytest: command not found", "python -m pytest --version"),
+    ("pytest -q", 127, "pytest: command not found", "python -m pytest --help"),
+    ("pytest -q", 2, MISSING, "python -m pytest --collect-only"),
+    ("npm run lint", 127, "eslint: not found", "npm ls eslint"),
+    ("pip install basket", 1, "Could not find a version that satisfies the requirement basket", "pip list"),
+    ("docker compose up", 1, "Connection refused", "docker compose ps"),
+    ("python run.py", 1, MISSING, "python check_it.py"),
+    ("cargo test", 101, "error[E0308]", "cargo test -q"),
+    ("tsc -p .", 2, "error TS2304", "tsc -p . --noEmit"),
+    ("npm test", 1, "ECONNREFUSED", "npm test -- --runInBand"),
+    ("pytest tests/a.py", 1, "1 failed", "pytest -x tests/a.py"),
+]
+
+
+@pytest.mark.parametrize(("failed", "status", "output", "worked"), NO_FIX)
+def test_what_worked_for_another_reason_is_no_fix(failed: str, status: int, output: str, worked: str) -> None:
+    told = Told().says("x").uses("write_file", path="check_it.py").runs(failed, status, output).runs(worked)
+    told.runs(worked)
+    assert [one for one in told.found if one.what == "fixed"] == []
+
+
+FIXES = [
+    ("pytest -q", 2, MISSING, "python -m pytest -q"),
+    ("pytest -q", 127, "pytest: command not found", ".venv/bin/pytest -q"),
+    ("pytest -q", 127, "pytest: command not found", "uv run pytest -q"),
+    ("pytest --cov", 4, "unrecognized arguments: --cov", "pytest"),
+    ("make tests", 2, "No rule to make target 'tests'.", "make check-all"),
+    ("npm test", 1, "Missing script: test", "npm run test:unit"),
+    ("python manage.py migrate", 1, "DATABASE_URL is not set", "DATABASE_URL=sqlite:// python manage.py migrate"),
+    ("pip install -e .", 1, "externally-managed-environment", ".venv/bin/pip install -e ."),
+    ("yarn build", 127, "", "pnpm build"),
+    ("mypy src", 127, "mypy: command not found", "python -m mypy src"),
+]
+
+
+@pytest.mark.parametrize(("failed", "status", "output", "worked"), FIXES)
+def test_a_fix_is_a_way_of_the_project_or_has_worked_twice(
+    failed: str, status: int, output: str, worked: str, tmp_path: Path
+) -> None:
+    once = Told().says("x").runs(failed, status, output).runs(worked)
+    twice = Told().says("x").runs(failed, status, output).runs(worked).runs("ls").runs(worked)
+
+    def learned(told: Told, root: Path) -> list[str]:
+        named = ProjectCommands(root).name
+        made = drafts(told.found, "s", "", CWD, lambda expiry: True, named)
+        return list(dict.fromkeys(one.guard.command for one in made))
+
+    assert learned(once, tmp_path) == []
+    assert learned(twice, tmp_path) == [worked]
+    (tmp_path / "README.md").write_text(f"Run `{worked}` first.\n")
+    assert learned(once, tmp_path) == [worked]
+
+
+def test_a_declared_target_is_a_command_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("check-all: deps\n\tpytest\n")
+    (tmp_path / "package.json").write_text('{"scripts": {"test:unit": "vitest"}}')
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    (tmp_path / ".github" / "workflows" / "ci.yml").write_text("- run: uv run pytest -q --strict\n")
+    commands = ProjectCommands(tmp_path)
+    for command in ("make check-all", "npm run test:unit", "pnpm test:unit", "uv run pytest -q --strict", "vitest"):
+        assert commands.name(command), command
+    for command in ("make all", "npm run e2e", "pytest -q --lf", "", "sh try.sh"):
+        assert not commands.name(command), command
 
 
 def test_two_ways_that_failed_are_one_sentence() -> None:
@@ -138,6 +210,9 @@ def test_what_the_user_changes_refuses_and_corrects_is_evidence() -> None:
     (bullet,) = bullets(refused)
     assert bullet.content == "About `rm -rf out/cache` the user said: Never delete out/cache, CI needs it."
     assert bullet.type == "preference"
+    assert bullet.status == "offered"  # the user decides whether it holds beyond this call
+    (result,) = learn(Playbook(), [bullet], Known(), 1e9)
+    assert not result.bullet.live
     said = Told().says("x").runs("npm test").says("No, use pnpm, not npm. And thanks!")
     (bullet,) = bullets(said)
     assert (bullet.content, bullet.section) == ("Use pnpm, not npm.", "preferences")
