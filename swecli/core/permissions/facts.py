@@ -543,8 +543,10 @@ class OsFacts(FileFacts):
         return False
 
     def secrets_below(self, path: str, reach: Reach, rules: Covering | None = None) -> tuple[str, ...] | None:
-        ignored = nothing_ignored(path) if reach.ignored else self._ignoring(path)
         top = os.path.normpath(path)
+        ignored = nothing_ignored(path) if reach.ignored else self._ignoring(path)
+        if ignored(top, True):
+            ignored = nothing_ignored(path)  # a search looks into an ignored folder that it is given
         found: list[str] = []
         pending, walked, seen = [top], {top}, 0
         while pending:
