@@ -383,8 +383,8 @@ class ToolCalls:
             await self._services.code.expect(call.effects.writes)
 
     async def _with_errors(self, outcome: ToolOutcome) -> ToolOutcome:
-        """The outcome with new errors caused by its changes, if any."""
-        if self._services.code is None or not outcome.changed:
+        """The outcome with new errors caused by its changes, if any, and a subagent's late ones of earlier changes."""
+        if self._services.code is None:
             return outcome
         errors = await self._services.code.brought([one.path for one in outcome.changed], self._parts.agent)
         if not errors:

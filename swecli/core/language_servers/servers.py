@@ -52,7 +52,7 @@ class LanguageServers:
         self.in_use: dict[tuple[str, Path], ProjectServer] = {}
         self._before: dict[Path, str | None] = {}
         self._late: dict[str, list[str]] = {}
-        """Reports for the next edit of each agent."""
+        """Reports for the next call of each subagent."""
         self._host: ExtensionHost | None = None
         self._closed = False
         self.left_out: dict[str, str] = {}

@@ -131,7 +131,9 @@ async def test_late_errors_of_a_subagent_are_told_to_it(tmp_path: Path) -> None:
         assert await made.edit("a.txt", "ERR\n", agent="explore 1") == ""
         checked.touch()
         await until(lambda: not made.server.behind, "the check")
-        assert "after an earlier edit" in await made.edit("b.py", "", agent="explore 1")
+        assert await made.servers.brought((), "explore 2") == ""
+        assert "after an earlier edit" in await made.servers.brought((), "explore 1"), "with its next call of any tool"
+        assert await made.servers.brought((), "explore 1") == ""
         assert made.host.notes == []
 
 
