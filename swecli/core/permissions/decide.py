@@ -39,6 +39,7 @@ from swecli.core.permissions.rules import PATH_ARGUMENTS, active_rules, is_valid
 from swecli.core.permissions.shell.destructive import Danger
 from swecli.core.permissions.shell.lexer import hidden_character
 from swecli.core.permissions.shell.losses import merged
+from swecli.core.permissions.shell.network import needs_network
 from swecli.core.permissions.shell.proof import Part
 from swecli.core.permissions.types import MEMORY_TOOL, SANDBOXED, Call, Decision, Policy, Rule, RuleEffect
 from swecli.core.protocol.events import Mode
@@ -518,6 +519,8 @@ def _with_sandbox(policy: Policy, call: Call, judgement: Judgement, decision: De
     asks = decision.outcome == "ask" and not call.effects.outside
     if not asks or policy.sandbox != "full" or _uncontained(policy, call, judgement) is not None:
         return decision
+    if any(needs_network(part.words) for part in judgement.parts):
+        return decision  # inside, it would fail and be asked about once more
     decision = replace(decision, containable=True)
     if decision.offers or decision.danger or judgement.unread is not None:
         return decision

@@ -210,6 +210,18 @@ async def test_a_full_sandbox_offers_to_run_such_commands_there_unasked(tmp_path
         assert [rule.text for rule in made.session.view.rules] == [SANDBOXED]
 
 
+async def test_what_needs_the_network_is_asked_about_once_and_runs_outside(tmp_path: Path) -> None:
+    sandbox = FakeSandbox()
+    sandbox.check()
+    async with running(tmp_path, sandbox, step("git fetch origin; ./show"), mode="default", sandbox_early=True) as made:
+        made.allow_all = True
+        await made.say("go")
+        (asked,) = made.bodies(PermissionRequested)
+        assert APPROVED_OUTSIDE in asked.facts
+        assert asked.rules != (SANDBOXED,)
+        assert "inside" not in results(made)[0]
+
+
 async def test_an_approved_command_runs_inside_unless_the_sandbox_stops_it(tmp_path: Path) -> None:
     sandbox = FakeSandbox()
     sandbox.check()

@@ -223,9 +223,9 @@ def test_a_reason_does_not_capitalise_a_file_name(tmp_path: Path, command: str) 
 @pytest.mark.parametrize(
     ("what", "expected"),
     [
-        (call("run_command", command="echo " + "a" * 11_000_000), "The command has more than 131,071 bytes"),
-        (call("run_command", command="\n" * 11_000_000), "The command has more than 131,071 bytes"),
-        (call("run_command", command="rm " + "é" * 66_000), "The command has more than 131,071 bytes"),
+        (call("run_command", command="echo " + "a" * 11_000_000), "The command is longer than 131,071 bytes"),
+        (call("run_command", command="\n" * 11_000_000), "The command is longer than 131,071 bytes"),
+        (call("run_command", command="rm " + "é" * 66_000), "The command is longer than 131,071 bytes"),
         (call("write_file", writes=("/w/" + "x" * 11_000_000,)), "A path has more than 4,095 bytes"),
         (call(reads=("/w/" + "a/" * 5_500_000,)), "A path has more than 4,095 bytes"),
         (call(reads=("/w/a",), given="é" * 3_000), "A path has more than 4,095 bytes"),
