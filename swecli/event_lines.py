@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -53,6 +52,7 @@ from swecli.core.workspace.text_file import shown_path
 from swecli.figures import duration, plural, tokens
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import sanitise
+from swecli.steady_clock import TICK, SteadyClock
 
 MAX_LINES = 60
 """Lines of a diff or of a command's output if blocks are cut; a longer one is cut in the middle."""
@@ -72,14 +72,15 @@ class Silence:
     def __init__(self, patience: Sequence[float]) -> None:
         """``patience`` are seconds of silence to tell; from the last one on, it is told as often as that."""
         self._patience = patience
-        self._since, self._told = time.monotonic(), 0
+        self._clock = SteadyClock()
+        self._since, self._told = self._clock(), 0
         """The newest event, and how often silence was told since then."""
         self._busy = False
         self._waits_for: set[str] = set()
         """Running calls and commands, and open requests."""
 
     def take(self, event: Event) -> None:
-        self._since, self._told = time.monotonic(), 0
+        self._since, self._told = self._clock(), 0
         match event.body:
             case TurnStarted() | TurnEnded() as turn if event.agent == MAIN:
                 self._busy = isinstance(turn, TurnStarted)
@@ -100,9 +101,9 @@ class Silence:
         while True:
             more = max(0, self._told - len(self._patience) + 1)
             limit = self._patience[min(self._told, len(self._patience) - 1)] + more * self._patience[-1]
-            left = self._since + limit - time.monotonic()
+            left = self._since + limit - self._clock()
             if left > 0:
-                await asyncio.sleep(min(left, self._patience[0]))  # an event meanwhile begins the silence anew
+                await asyncio.sleep(min(left, self._patience[0], TICK))  # an event meanwhile begins the silence anew
                 continue
             self._told += 1
             if self._busy and not self._waits_for:

@@ -44,6 +44,11 @@ def acp(arguments: Sequence[str]) -> int:
 
 
 async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
+    from asyncio import get_running_loop
+
+    from swecli.steady_clock import keep_steady
+
+    keep_steady(get_running_loop())
     streams = take_streams()
     from swecli.acp.agent import StoredSessions, serve
     from swecli.app import open_session

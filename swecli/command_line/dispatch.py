@@ -126,7 +126,9 @@ async def _headless(options: LaunchOptions, stop: Stop) -> int:
     from swecli.app import open_session
     from swecli.commands.registry import parse
     from swecli.headless.run import never_began, run, start_failed
+    from swecli.steady_clock import keep_steady
 
+    keep_steady(asyncio.get_running_loop())
     gc.freeze()
     gc.enable()
     if options.input_format == "text" and parse(options.prompt) is not None:

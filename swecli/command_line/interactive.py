@@ -219,12 +219,15 @@ def run_plain(options: LaunchOptions) -> int:
         fresh = replace(options, prompt="", continue_newest=False, model=None, base_url=None)
         return lambda: sessions.fork(replace(fresh, resume=session_id))
 
+    import asyncio
+
+    from swecli.steady_clock import keep_steady
+
     async def run() -> int:
+        keep_steady(asyncio.get_running_loop())
         forks = fork if options.store else None
         front_end = LinearFrontEnd(sessions.first, sessions.next, fork_session=forks, first_prompt=options.prompt)
         return await front_end.run()
-
-    import asyncio
 
     from swecli.command_line.standard_streams import print_text
 

@@ -354,6 +354,11 @@ def serve(arguments: Sequence[str]) -> int:
 
 
 async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
+    from asyncio import get_running_loop
+
+    from swecli.steady_clock import keep_steady
+
+    keep_steady(get_running_loop())
     streams = take_streams()
     from swecli.app import open_session
     from swecli.mcp_server.server import serve as served

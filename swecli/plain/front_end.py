@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
@@ -204,7 +203,7 @@ class Choice(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """``text`` is None at the end of input. ``at`` is when it was read, in monotonic seconds."""
+    """``text`` is None at the end of input. ``at`` is when it was read, on the clock of the event loop."""
 
     text: str | None
     at: float
@@ -242,7 +241,7 @@ class Lines:
                 text = self._stream.readline()
             except (OSError, ValueError):
                 text = ""
-            line = Line(text.rstrip("\n") if text else None, time.monotonic())
+            line = Line(text.rstrip("\n") if text else None, self._loop.time())
             try:
                 self._loop.call_soon_threadsafe(self.queue.put_nowait, line)
             except RuntimeError:  # the loop has ended
@@ -430,7 +429,7 @@ class LinearFrontEnd:
         if request is None or event is None:
             return
         self._output.event(event)
-        self._asked_at = time.monotonic()
+        self._asked_at = asyncio.get_running_loop().time()
         self._answers = []
         if isinstance(request, PermissionRequested):
             self._output.say([*hunk_lines(request), approval_hint(request)])
@@ -541,7 +540,7 @@ class LinearFrontEnd:
 
     def _ask(self, choice: Choice) -> None:
         self._choice = choice
-        self._asked_at = time.monotonic()
+        self._asked_at = asyncio.get_running_loop().time()
         self._output.say(choice.lines)
 
     def _decided(self, choice: Choice, line: Line, by_hand: bool) -> bool:

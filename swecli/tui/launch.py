@@ -94,10 +94,12 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
         terminal.ask_background()
 
         with textual_settings():
+            from swecli.steady_clock import SteadyClock
             from swecli.tui.app import SwecliApp
-            from swecli.tui.terminal import handled, prepare
+            from swecli.tui.terminal import handled, keep_timers_steady, prepare
         prepare(terminal.attributes, terminal.typed())
-        app = SwecliApp(backend, opened=settle)
+        keep_timers_steady()
+        app = SwecliApp(backend, clock=SteadyClock(), opened=settle)
 
         def restore() -> None:
             terminal.restore(app.terminal.farewell())
@@ -143,10 +145,13 @@ def settle() -> None:
     leaves behind after that is collected once, because nothing would do it while the program is idle."""
     from asyncio import get_running_loop
 
+    from swecli.steady_clock import keep_steady
+
     sys.setswitchinterval(SWITCH)
     gc.set_threshold(*COLLECT)
     gc.freeze()
     gc.enable()
+    keep_steady(get_running_loop())
     get_running_loop().call_later(SETTLED, gc.collect)
 
 

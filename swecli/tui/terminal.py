@@ -862,6 +862,15 @@ class Driver(LinuxDriver):
         return typed
 
 
+def keep_timers_steady() -> None:
+    """Let Textual's timers, which read this clock, outlast one that jumps: a step back would stop them."""
+    from textual import _time
+
+    from swecli.steady_clock import SteadyClock
+
+    _time.get_time = SteadyClock(_time.get_time)
+
+
 def prepare(attributes: list[Any], typed: bytes) -> None:
     """Set the state known before the first driver starts: the shell's line settings and the type-ahead."""
     Driver.shell_attributes = [*attributes[:6], list(attributes[6])]

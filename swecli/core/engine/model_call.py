@@ -70,6 +70,7 @@ from swecli.core.protocol.messages import (
     target_of,
 )
 from swecli.figures import plural
+from swecli.steady_clock import SteadyClock
 
 SEARCH_ORIGIN = "the provider's web search"
 """Origin of the untrusted text of results that the provider gives the model."""
@@ -649,6 +650,7 @@ class Asking:
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
         self._recorder = recorder
+        self._clock = SteadyClock(services.monotonic)
         self._gateway = gateway_of(services, recorder)
         self._gateway.guard = PrefixGuard(lambda: recorder.ledger.rewrites, self._report_change)
         self.fragment: Fragment | None = None
@@ -715,7 +717,7 @@ class Asking:
 
     async def _outlast(self, error: ProviderError, info: ModelInfo, stretch: _Stretch, delay_of: Delay) -> bool:
         """Wait before the next attempt at a server that is busy or out of reach; False after too long a time."""
-        now = self._services.monotonic()
+        now = self._clock()
         if not stretch.attempts:
             stretch.since = now
         stretch.attempts += 1

@@ -15,6 +15,7 @@ from typing import cast
 from swecli.core.atomic_text import make_private
 from swecli.core.sandbox.plan import Mount, Placeholder, Plan
 from swecli.lazy_pattern import lazy_pattern
+from swecli.steady_clock import SteadyClock
 
 _LOCK, _RECORD = "lock", "placeholders"
 
@@ -66,8 +67,9 @@ class Placeholders:
     def release(self, descriptor: int, seconds: float = 0.2) -> bool:
         """Close the descriptor and remove unused placeholders; False while another command runs."""
         os.close(descriptor)
-        deadline = time.monotonic() + seconds
-        while not (done := self.sweep()) and time.monotonic() < deadline:
+        clock = SteadyClock()
+        deadline = clock() + seconds
+        while not (done := self.sweep()) and clock() < deadline:
             time.sleep(0.002)
         return done
 

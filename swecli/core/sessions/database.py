@@ -34,6 +34,7 @@ from swecli.core.sessions.damage import (
     version_of,
 )
 from swecli.core.sessions.schema import APPLICATION_ID, MIGRATIONS, Migration
+from swecli.steady_clock import SteadyClock
 
 BUSY_SECONDS = 5.0
 """Time limit for another process's write lock."""
@@ -621,13 +622,14 @@ def _enter_journal(connection: sqlite3.Connection, sharing: Sharing) -> None:
     """Switch to the journal of this sharing method. SQLite's own waiting doesn't cover the first switch of a new
     file."""
     wanted = "wal" if sharing is Sharing.LOG else "delete"
-    deadline = time.monotonic() + BUSY_SECONDS
+    clock = SteadyClock()
+    deadline = clock() + BUSY_SECONDS
     while True:
         try:
             mode = connection.execute(f"PRAGMA journal_mode={wanted}").fetchone()[0]
             break
         except sqlite3.OperationalError as error:
-            if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if code_of(error) != sqlite3.SQLITE_BUSY or clock() > deadline:
                 raise
             time.sleep(0.01)
     if mode != wanted and sharing is Sharing.LOG:

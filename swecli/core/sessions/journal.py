@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
@@ -17,6 +16,7 @@ from swecli.core.ports import BlobRef, BlobStore, Snapshot, SnapshotMeasure, Sna
 from swecli.core.protocol.events import Event, begins_turn, is_fact
 from swecli.core.protocol.messages import DocumentPart, ImagePart, Opaque
 from swecli.core.sessions.store import SessionError
+from swecli.steady_clock import SteadyClock
 
 Cover = Callable[[str], str]
 T = TypeVar("T")
@@ -241,6 +241,7 @@ class Journal:
         self._pause = 0.0
         """Current pause between attempts in seconds; 0 without failures."""
         self._next_attempt = 0.0
+        self._clock = SteadyClock()
         self._closed = False
         self._close_failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="swecli-journal", daemon=True)
@@ -346,7 +347,7 @@ class Journal:
 
     def _take(self) -> list[Event | _Barrier]:
         """The queue's contents; waits for an event or the next retry."""
-        timeout = max(0.0, self._next_attempt - time.monotonic()) if self._unsaved else None
+        timeout = max(0.0, self._next_attempt - self._clock()) if self._unsaved else None
         batch: list[Event | _Barrier] = []
         try:
             batch.append(self._queue.get(timeout=timeout))
@@ -356,7 +357,7 @@ class Journal:
             return batch
 
     def _save(self, *, at_once: bool) -> None:
-        if not self._unsaved or (self._pause and not at_once and time.monotonic() < self._next_attempt):
+        if not self._unsaved or (self._pause and not at_once and self._clock() < self._next_attempt):
             return
         try:
             self._write(self._unsaved)
@@ -373,7 +374,7 @@ class Journal:
         first, longest = self._retry_seconds
         reported = self._pause > 0
         self._pause = min(longest, self._pause * 2) if reported else first
-        self._next_attempt = time.monotonic() + self._pause
+        self._next_attempt = self._clock() + self._pause
         if not reported:
             self._on_loop(self._on_trouble, _sentence(error))
 

@@ -369,10 +369,11 @@ _NO_TERMINAL = lazy_pattern(
 async def _drew_a_screen(running: RunningCommand) -> None:
     """Return once a command fills the screen that it does not have, or has complained about that and fallen silent:
     it waits for keys that nobody can press."""
-    text, seen, since, drawn = "", 0, time.monotonic(), 0.0
+    loop = asyncio.get_running_loop()
+    text, seen, since, drawn = "", 0, loop.time(), 0.0
     while True:
         await asyncio.sleep(_SCREEN_LOOK)
-        now, total = time.monotonic(), running.output.total
+        now, total = loop.time(), running.output.total
         if total > _SCREEN_SEEN:
             drawn, seen = 0.0, total
             continue
@@ -493,8 +494,9 @@ async def _end_tree(
             known = members()
             _signal_group(process, known, signal.SIGTERM)
             tree.signal_each(known, signal.SIGTERM)
-        deadline = time.monotonic() + grace
-        while time.monotonic() < deadline:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + grace
+        while loop.time() < deadline:
             tree.collect(known)
             if ended.is_set() and not any(process.alive for process in known):
                 break
