@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from swecli.core.llm.capabilities import Capabilities
 from swecli.core.llm.providers import Overrides
-from swecli.core.llm.types import AnswerFormat, ServerClearing, WebSearch
-from swecli.core.protocol.messages import ImagePart, TextPart
+from swecli.core.llm.types import Announcement, AnswerFormat, ServerClearing, WebSearch
+from swecli.core.protocol.messages import ImagePart, Message, TextPart
 from tests.core.llm.histories import TOOL, build, request, target, user
 from tests.core.llm.talks import Talk, server_script
 from tests.core.llm.test_echo import outputs
@@ -61,6 +61,12 @@ async def captured() -> dict[str, list[dict[str, Any]]]:
         contents = await talk(server, "gemini/gemini-3.8-flash")
     with LoopbackServer(script) as server:
         chat = await talk(server, "openai/gpt-6-sol", Overrides(protocol="openai-chat"))
+    said = Message("user", (TextPart("Tools changed."),), "n1", note="stays")
+    change = Announcement("n1", ("new",), ("gone", TOOL.name), (TOOL,))
+    to = target("anthropic-messages")
+    to = replace(to, capabilities=Capabilities(system_messages=True, tool_changes=True))
+    tools = (TOOL, replace(TOOL, name="new"), replace(TOOL, name="gone"))
+    messages.append(build(request(user("Look."), said, tools=tools, announced=(change,)), to))
     return {
         "anthropic-messages": messages,
         "openai-responses": responses,

@@ -233,7 +233,6 @@ KINDS: Mapping[str, Kind] = {
         talk(turns=3),
         _server("odd"),
         ("pipes",),
-        protocols=("anthropic", "responses"),
     ),
     "a server changes its tools": Kind(
         (do(call("mcp__hub__change")), end("one"), do(call("mcp__hub__added")), end("two")),
@@ -253,7 +252,6 @@ KINDS: Mapping[str, Kind] = {
         talk(lambda project, home: (home / "mcp.json").unlink(), _server(), _server("other")),
         _server(),
         ("runs",),
-        protocols=("anthropic", "responses"),
     ),
     "a server that is new in a later run": Kind(
         (end("one"), do(call("mcp__hub__echo", text="hi")), end("two")),

@@ -173,7 +173,7 @@ class AnthropicRules:
             for name, key, beta in (("clear_at", "clear_at", CLEAR_AT), ("effort", "output_config", EFFORT)):
                 if key in message and (name not in self.fields or beta not in betas):
                     return f"messages.{at}.{key}: {extra}"
-            changes = [block for block in _content(message) if str(block.get("type", "")).startswith("tool_addition")]
+            changes = [block for block in _content(message) if block.get("type") in ("tool_addition", "tool_removal")]
             if changes and ("tool_changes" not in self.fields or TOOL_CHANGES not in betas):
                 return f"messages.{at}.content.0: Input tag 'tool_addition' found using 'type' does not match"
         return ""
@@ -247,6 +247,25 @@ def _misplaced(messages: Sequence[Mapping[str, Any]]) -> str:
             block.get("type") != "text" or "cache_control" in block for block in content
         ):
             return f"messages.{at}: a message with clear_at has only text"
+    return ""
+
+
+def _unoffered(body: Body) -> str:
+    """What is wrong with changes of tools: one withdraws only what is offered, and adds only what is not."""
+    offered = {tool["name"] for tool in body.get("tools", []) if "name" in tool}
+    for at, message in enumerate(body.get("messages", [])):
+        for block in _content(message):
+            match block:
+                case {"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}}:
+                    if name not in offered:
+                        return f"messages.{at}: tool_removal: '{name}' is not available"
+                    offered.remove(name)
+                case {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": {"name": name}}}:
+                    if name in offered:
+                        return f"messages.{at}: tool_addition: '{name}' is available already"
+                    offered.add(name)
+                case _:
+                    pass
     return ""
 
 

@@ -19,6 +19,8 @@ PRESENCE: Final = "presence"
 USAGE: Final = "usage"
 TOOLS: Final = "tools"
 NEW_TOOLS: Final = "new tools"
+CHANGED_TOOLS: Final = "changed tools"
+"""Tools that are gone, back or different, for a model that reads their definitions elsewhere."""
 LOOP: Final = "loop"
 EMPTY: Final = "empty answer"
 SEARCHES: Final = "web searches"
@@ -33,6 +35,7 @@ _FORMS: Final[Mapping[str, NoteForm]] = {
     USAGE: "stays",
     TOOLS: "stays",
     NEW_TOOLS: "stays",
+    CHANGED_TOOLS: "stays",
     LOOP: "this turn",
     EMPTY: "this turn",
     SEARCHES: "stays",

@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.deferral import Candidate, DeferralManager
-from swecli.core.context_management.note_topics import NEW_TOOLS, TOOLS
+from swecli.core.context_management.note_topics import CHANGED_TOOLS, NEW_TOOLS, TOOLS
 from swecli.core.context_management.prompts import harmless, note
 from swecli.core.engine.notes import Notes, Statement, add_note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Mentionable, PromptTemplate, Services
+from swecli.core.llm.json_values import compact
 from swecli.core.llm.types import Announcement, ModelInfo, ToolSchema
 from swecli.core.protocol.events import Notice, ToolDefinition, ToolsChanged
 from swecli.core.protocol.messages import TextPart
@@ -26,6 +27,8 @@ SEARCH = "tool search"
 
 JOINED = "More tools are available from here on."
 """Note with which tools join."""
+MOST_NAMED = 40
+"""Tools that a note names."""
 NOTICE_AFTER = 1.0
 """Seconds of waiting after which a notice explains the wait."""
 
@@ -48,6 +51,37 @@ def change_of(
     names = {tool.name for tool in wanted}
     removed = tuple(name for name, tool in offered.items() if name not in names and tool.source not in pending)
     return ToolChange(tuple(tool for tool in wanted if offered.get(tool.name) != tool), removed)
+
+
+class Retold(Struct, frozen=True):
+    """What a note says of listed tools: ``gone`` ones, those that are ``back`` as the list has them, and ``changed``
+    ones."""
+
+    gone: tuple[str, ...] = ()
+    back: tuple[ToolDefinition, ...] = ()
+    changed: tuple[ToolDefinition, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.gone or self.back or self.changed)
+
+    def words(self, *, whole: bool) -> str:
+        """The note's text, with the new definitions if they are not told elsewhere (``whole``)."""
+        lines = [
+            f"No longer available: {_named(self.gone)}. Do not call them." if self.gone else "",
+            f"Available again: {_named([tool.name for tool in self.back])}." if self.back else "",
+            f"Changed from here on: {_named([tool.name for tool in self.changed])}." if self.changed else "",
+        ]
+        if whole:
+            lines += [
+                compact({"name": one.name, "description": one.description, "parameters": one.parameters})
+                for one in self.changed
+            ]
+        return "\n".join(filter(None, lines))
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 class SourceSize(Struct, frozen=True):
@@ -82,8 +116,9 @@ class OfferedTools:
         """Whether the measure has tools that no request has recorded yet."""
         self._skipped: asyncio.Event | None = None
         """Set when the user cancels the wait; None if nothing waits."""
-        self._state: tuple[int, str, int, float] | None = None
-        """Basis of the newest decision: the registry's revision, the model and its window."""
+        self._state: tuple[int, str, int, float, int] | None = None
+        """Basis of the newest decision: the registry's revision, the model, its window, the rewrites of the
+        conversation."""
 
     @property
     def statement(self) -> Statement:
@@ -154,11 +189,17 @@ class OfferedTools:
         for name, place in self._recorder.state.announced.items():
             if place:
                 places.setdefault(place, []).append(name)
-        announced = tuple(Announcement(place, tuple(names)) for place, names in places.items())
-        self._services.context.announced = announced
-        self._services.context.added_tools = tuple(
-            ToolSchema(tool.name, tool.description, tool.parameters, tool.source) for tool in offered
+        retold = self._recorder.state.retold
+        self._services.context.announced = tuple(
+            Announcement(
+                place,
+                tuple(places.get(place, ())),
+                retold[place].withdrawn if place in retold else (),
+                tuple(map(_schema, retold[place].redefined)) if place in retold else (),
+            )
+            for place in dict.fromkeys((*places, *retold))
         )
+        self._services.context.added_tools = tuple(map(_schema, offered))
 
     def preview(self, info: ModelInfo) -> bool:
         """Measure with the tools that the first request would add, without recording them. False if a request has
@@ -184,28 +225,77 @@ class OfferedTools:
         self._tell_instructions()
         registry = self._services.tools
         effective = window_of(info, self._services.context.limits).effective
-        state = (registry.revision, info.ref, effective, self._services.tool_deferral)
+        rewrites = self._recorder.ledger.rewrites
+        state = (registry.revision, info.ref, effective, self._services.tool_deferral, rewrites)
         if state != self._state or self._promoted:
             self._update(info, effective, state)
         self._announce_again(info)
         self._notes.state(self.statement)
 
-    def _update(self, info: ModelInfo, effective: int, state: tuple[int, str, int, float]) -> None:
+    def _update(self, info: ModelInfo, effective: int, state: tuple[int, str, int, float, int]) -> None:
         """Decide anew and record what has changed."""
         registry = self._services.tools
         smaller = self._state is not None and effective < self._state[2]
+        rewritten = self._state is not None and state[-1] != self._state[-1]
         self._state = state
         tools = self._of_sources()
         if not (tools or self._recorder.state.offered or self._deferral.deferred):
             self._promoted.clear()
             return
         wanted = self._selected(tools, info, effective, anew=smaller)
-        change = change_of(self._recorder.state.offered, wanted, registry.pending)
-        if self._appends(info):  # what is gone or has changed stays as it is, until a compaction begins anew
-            known = self._recorder.state.offered
-            change = ToolChange(tuple(tool for tool in change.added if tool.name not in known))
-        if change:
-            self._announce(change, info)
+        listed, known = self._recorder.state.offered, self._known()
+        change = change_of(known, wanted, registry.pending)
+        # After a compaction the list is up to date with what only its notes told.
+        outdated = {name for name in self._retold_earlier() if known.get(name) == listed[name]} if rewritten else ()
+        kept = {name for name in listed if name not in outdated}
+        new = any(tool.name not in listed for tool in change.added)
+        if not self._recorder.ledger.responses or (new and not info.capabilities.tool_changes):
+            kept.clear()  # nothing is lost, or the beginning changes anyway
+        retold = Retold(
+            tuple(name for name in change.removed if name in kept),
+            tuple(tool for tool in change.added if tool.name in kept and tool.name not in known),
+            tuple(tool for tool in change.added if tool.name in kept and tool.name in known),
+        )
+        plain = ToolChange(
+            tuple(tool for tool in change.added if tool.name not in kept),
+            tuple(name for name in change.removed if name not in kept),
+        )
+        if plain:
+            self._announce(plain, info)
+        if retold:
+            self._retell(retold, info)
+
+    def _known(self) -> dict[str, ToolDefinition]:
+        """The tools as the model knows them: listed, and changed by the notes that it sees."""
+        state = self._recorder.state
+        known, live = dict(state.offered), self._live_notes()
+        for place, change in state.retold.items():
+            if place in live:
+                known = {name: tool for name, tool in known.items() if name not in change.withdrawn}
+                known |= {tool.name: tool for tool in change.redefined}
+        return known
+
+    def _live_notes(self) -> set[str]:
+        return {shown.id for shown in self._recorder.ledger.view if shown.kind == "live"}
+
+    def _retold_earlier(self) -> set[str]:
+        """Listed tools that changed by notes which a compaction took out of the conversation."""
+        state, live = self._recorder.state, self._live_notes() | self._recorder.ledger.rewound
+        gone = [change for place, change in state.retold.items() if place not in live]
+        names = {name for change in gone for name in (*change.withdrawn, *(tool.name for tool in change.redefined))}
+        return {name for name in names if name in state.offered}
+
+    def _retell(self, retold: Retold, info: ModelInfo) -> None:
+        """Tell the model of changes by a note: the list at the beginning of each request stays as it is."""
+        told = info.capabilities.tool_changes
+        names = [*retold.gone, *(tool.name for tool in (*retold.back, *retold.changed))]
+        title = f"Changed tools: {', '.join(names[:5])}{f' and {len(names) - 5} more' if len(names) > 5 else ''}"
+        # A definition has words of others, which must not get the rank of swecli's own.
+        topic = CHANGED_TOOLS if told or not retold.changed else ""
+        note = add_note(self._recorder, title, retold.words(whole=not told), topic)
+        withdrawn = (*retold.gone, *(tool.name for tool in retold.changed))
+        self._recorder.emit(ToolsChanged(note=note, withdrawn=withdrawn, redefined=(*retold.back, *retold.changed)))
+        self.adopt()
 
     def _appends(self, info: ModelInfo) -> bool:
         """Whether tools join in the middle of the conversation: a change of its beginning costs the model's thoughts
@@ -305,3 +395,7 @@ class OfferedTools:
             why = "you skipped the wait" if skipped.is_set() else "no answer yet"
             text = f"Continuing without {names}: {why}. {'Its' if len(late) == 1 else 'Their'} tools join when ready."
             self._recorder.emit(Notice(text, "warning", "tools"))
+
+
+def _schema(tool: ToolDefinition) -> ToolSchema:
+    return ToolSchema(tool.name, tool.description, tool.parameters, tool.source)

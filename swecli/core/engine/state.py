@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal, InvalidOperation
 
 from msgspec import Struct, field, structs
@@ -148,6 +148,15 @@ class Spending(Struct):
         self._open = left
 
 
+def _without(change: ToolsChanged, names: Collection[str]) -> ToolsChanged:
+    """The change without what it says of these tools."""
+    return replace(
+        change,
+        withdrawn=tuple(name for name in change.withdrawn if name not in names),
+        redefined=tuple(tool for tool in change.redefined if tool.name not in names),
+    )
+
+
 def _decimal(cost: str | None) -> Decimal | None:
     try:
         return None if cost is None else Decimal(cost)
@@ -277,11 +286,13 @@ class SessionState(Struct):
     last_used: dict[str, int] = field(default_factory=dict[str, int])
     """Sequence number of the newest call of each tool."""
     offered: dict[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition])
+    """Tools that the model sees besides swecli's own, in the order of its list. Not to be changed."""
+    retold: dict[str, ToolsChanged] = field(default_factory=dict[str, ToolsChanged])
+    """Changes of offered tools that a note told instead of the list, by the note."""
     planned: tuple[ContextChange, ...] = ()
     """Changes of the context that wait for the next compaction."""
     announced: dict[str, str] = field(default_factory=dict[str, str])
     """The note that announced each offered tool in the conversation, if one did."""
-    """Tools that the model sees besides swecli's own, in the order of its list. Not to be changed."""
     spending: Spending = field(default_factory=Spending)
     """Spending of the session and its subagents."""
     agents: dict[str, AgentRecord] = field(default_factory=dict[str, AgentRecord])
@@ -387,6 +398,11 @@ class SessionState(Struct):
         self.offered = kept | {tool.name: tool for tool in change.added}
         places = {name: place for name, place in self.announced.items() if name in self.offered}
         self.announced = places | {tool.name: change.note for tool in change.added}
+        listed = {*change.removed, *(tool.name for tool in change.added)}
+        if listed:
+            self.retold = {note: _without(told, listed) for note, told in self.retold.items()}
+        if change.withdrawn or change.redefined:
+            self.retold[change.note] = change
 
     def _asks(self, seq: int, model: str, address: str) -> None:
         if not self.models or self.models[-1][1:] != (model, address):

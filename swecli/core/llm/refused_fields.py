@@ -42,11 +42,11 @@ _NAMES: Mapping[str, re.Pattern[str]] = {
 }
 """What names a field in a server's complaint, the most special field first. A server that does not know ``display``
 may complain about all of ``thinking``."""
-_MARKS: Mapping[str, str] = {
-    "answer_format": '"json_schema"',
-    "system": '"role":"system"',
-    "tool_addition": '"tool_addition"',
-    "configuration_update": '"configuration_update"',
+_MARKS: Mapping[str, tuple[str, ...]] = {
+    "answer_format": ('"json_schema"',),
+    "system": ('"role":"system"',),
+    "tool_addition": ('"tool_addition"', '"tool_removal"'),
+    "configuration_update": ('"configuration_update"',),
 }
 """What shows that a request has the field, if not its name as a key."""
 FIELDS = tuple(_NAMES)
@@ -65,7 +65,7 @@ def refused_field(error: WireError, wire: WireRequest) -> str:
     for name, pattern in _NAMES.items():
         if pattern.search(text):
             body = body or compact(wire.body)
-            if _MARKS.get(name, f'"{name}":') in body:
+            if any(mark in body for mark in _MARKS.get(name, (f'"{name}":',))):
                 return name
     return ""
 

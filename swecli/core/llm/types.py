@@ -123,10 +123,13 @@ class AnswerFormat(Struct, frozen=True):
 
 
 class Announcement(Struct, frozen=True):
-    """Tools that join where a note of the conversation says so, by the note's id and by their names."""
+    """Tools that change where a note of the conversation says so, by the note's id. ``tools`` join, by their names;
+    ``removed`` are gone, and then those ``defined`` are there, in their new form or as they were."""
 
     note: str
-    tools: tuple[str, ...]
+    tools: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    defined: tuple[ToolSchema, ...] = ()
 
 
 class ModelRequest(Struct, frozen=True):

@@ -973,13 +973,18 @@ class ToolDefinition(Struct, frozen=True):
 class ToolsChanged(Tagged, frozen=True, tag="tools_changed"):
     """The external tools change from the next request on. ``added`` are appended in this order; one with a name already
     in the list replaces that entry. ``reason`` is a clause for the user, or empty if obvious. ``note`` is the item that
-    announces ``added`` to a model that reads new tools in the middle of a conversation, else empty."""
+    announces ``added`` to a model that reads new tools in the middle of a conversation, else empty.
+
+    The list, with which every request begins, keeps tools that ``note`` tells the model to be ``withdrawn``;
+    ``redefined`` ones are back after that, or have changed."""
 
     type: ClassVar[Literal["tools_changed"]] = "tools_changed"
     added: tuple[ToolDefinition, ...] = ()
     removed: tuple[str, ...] = ()
     reason: str = ""
     note: str = ""
+    withdrawn: tuple[str, ...] = ()
+    redefined: tuple[ToolDefinition, ...] = ()
 
 
 PROTOCOL_VERSION = 1

@@ -11,8 +11,9 @@ import pytest
 from swecli.core.engine.offered_tools import change_of
 from swecli.core.engine.services import ExtensionHost
 from swecli.core.permissions.types import Effects, Policy, Rule
-from swecli.core.protocol.commands import Interrupt, Submit
+from swecli.core.protocol.commands import Compact, Interrupt, Rewind, Submit
 from swecli.core.protocol.events import (
+    CompactionCompleted,
     ItemStarted,
     Notice,
     PermissionRequested,
@@ -24,7 +25,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import TextPart
 from swecli.core.tools.base import ToolContext, ToolOutcome
 from swecli.core.tools.dynamic import DynamicTool, RawParams
-from tests.core.engine.support import Bench, bench, until
+from tests.core.engine.support import Bench, bench, call, new_notes, until
 
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
 
@@ -221,7 +222,53 @@ async def test_order_of_arrival_changed_descriptions_and_removal(tmp_path: Path)
         tools.drop("zed")
         await made.say("4")
         zed = ["mcp__zed__a", "mcp__zed__b"]
-        assert listed(made) == [zed, [*zed, "mcp__hub__say"], ["mcp__zed__b", "mcp__hub__say"], ["mcp__hub__say"]]
+        assert listed(made) == [zed, *[[*zed, "mcp__hub__say"]] * 3]
+        first, second, third, fourth = map(new_notes, made.model.requests)
+        assert "mcp__zed" not in first + second
+        assert "No longer available: mcp__zed__a. Do not call them." in third
+        assert '"name":"mcp__zed__b","description":"Other."' in third
+        assert "No longer available: mcp__zed__b. Do not call them." in fourth
+
+
+async def test_a_tool_that_is_back_is_said_to_be_and_a_rewind_says_anew_what_is_gone(tmp_path: Path) -> None:
+    hosts: list[ExtensionHost] = []
+    async with bench(TEXT * 5, tmp_path, extensions=(Source(hosts.append),)) as made:
+        tools = hosts[0].tools
+        tools.settle("hub", [echo("mcp__hub__say")])
+        await made.say("1")
+        tools.drop("hub")
+        await made.say("2")
+        second = [body.item for body in made.bodies(ItemStarted) if body.kind == "user"][1]
+        made.send(Rewind(second))
+        await made.say("instead")
+        assert "No longer available: mcp__hub__say" in new_notes(made.model.requests[2])
+        tools.settle("hub", [echo("mcp__hub__say")])
+        await made.say("3")
+        assert "Available again: mcp__hub__say." in new_notes(made.model.requests[3])
+        await made.say("4")
+        assert not new_notes(made.model.requests[4])
+        assert {tuple(names) for names in listed(made)} == {("mcp__hub__say",)}
+
+
+async def test_the_list_is_up_to_date_after_a_compaction(tmp_path: Path) -> None:
+    hosts: list[ExtensionHost] = []
+    aside = 'aside = "## Goal\\nRead the files.\\n## Done\\nAll of them were read.\\n## Next\\nGo on."\n'
+    script = aside + "".join(f"[[step]]\ncall = [{call('read_file', name)}]\n{TEXT}" for name in "abcd")
+    async with bench(script, tmp_path, extensions=(Source(hosts.append),)) as made:
+        made.gates.outputs |= {name: f"line of {name}\n" * 2_000 for name in "abcd"}
+        tools = hosts[0].tools
+        tools.settle("hub", [echo("mcp__hub__say"), echo("mcp__hub__also")])
+        await made.say("1")
+        tools.settle("hub", [echo("mcp__hub__say", description="Other.")])
+        for word in "23":
+            await made.say(word)
+        made.send(Compact())
+        await until(lambda: bool(made.bodies(CompactionCompleted)) and not made.session.view.busy)
+        await made.say("4")
+        newest = made.model.requests[-1]
+        assert listed(made)[-1] == ["mcp__hub__say"]
+        assert next(tool for tool in newest.tools if tool.source).description == "Other."
+        assert "mcp__hub__also" not in new_notes(newest)
 
 
 async def test_a_resumed_session_tells_the_same_list_in_the_same_order(tmp_path: Path) -> None:
@@ -251,7 +298,8 @@ async def test_a_resumed_session_tells_the_same_list_in_the_same_order(tmp_path:
         assert made.model.requests[-1].tools == before
     async with bench(TEXT, tmp_path, history=facts) as made:  # nothing is configured any more
         await made.say("3")
-        assert listed(made) == [[]]
+        assert made.model.requests[-1].tools == before
+        assert "No longer available: mcp__zed__a, mcp__hub__say." in new_notes(made.model.requests[-1])
 
 
 @pytest.mark.parametrize(("mode", "vouched", "asked"), [("plan", True, False), ("default", True, False)])

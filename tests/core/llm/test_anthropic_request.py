@@ -11,7 +11,7 @@ from swecli.core.llm.capabilities import Capabilities, find_capabilities
 from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.anthropic import AnthropicDecoder
 from swecli.core.llm.protocols.registry import request_builder
-from swecli.core.llm.types import ServerClearing, SystemBlock, ToolSchema
+from swecli.core.llm.types import Announcement, ServerClearing, SystemBlock, ToolSchema
 from swecli.core.protocol.messages import Message, ReasoningPart, ToolResultPart, Usage
 from tests.core.llm.histories import IMAGE, TOOL, assistant, build, call, decoded, note, request, result, target, user
 
@@ -210,6 +210,20 @@ class TestNotes:
 
     def test_text_of_others_never_gets_the_rank_of_a_system_message(self) -> None:
         assert self.roles(user("u"), note("job `rm x` ended", "quoted")) == ["user"]
+
+    def test_a_note_withdraws_tools_and_defines_them_anew(self) -> None:
+        said = structs.replace(note("Tools changed."), id="n1")
+        changed = structs.replace(TOOL, description="Other.")
+        change = Announcement("n1", removed=("gone", TOOL.name), defined=(changed,))
+        asked = request(user("u"), said, tools=(TOOL,), announced=(change,))
+        to = structs.replace(self.to, capabilities=Capabilities(system_messages=True, tool_changes=True))
+        body = build(asked, to)
+        blocks = body["messages"][-1]["content"]
+        removed = [{"type": "tool_reference", "name": name} for name in ("gone", TOOL.name)]
+        assert [block["tool"] for block in blocks[:2]] == removed
+        assert {block["type"] for block in blocks[:2]} == {"tool_removal"}
+        assert blocks[2]["tool"]["definition"]["description"] == "Other."
+        assert [tool["description"] for tool in body["tools"]] == [TOOL.description]
 
     def test_a_breakpoint_is_on_a_note_unless_it_is_cleared(self) -> None:
         body = build(request(user("u"), note("now"), breakpoints=(1,)), self.to)

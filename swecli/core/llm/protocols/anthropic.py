@@ -293,18 +293,21 @@ def _tool(tool: ToolSchema) -> JsonObject:
 def _system_message(notes: Sequence[Message], target: Target, request: ModelRequest) -> JsonObject:
     """Notes as one system message, with the tools that they announce; for one step only, if all are, where the model
     knows how to forget it."""
-    content = [block for note in notes for block in (*_additions(note, request), _text(note.text))]
+    content = [block for note in notes for block in (*_tool_changes(note, request), _text(note.text))]
     message: JsonObject = {"role": "system", "content": content}
     if target.capabilities.clear_at and all(note.note == "this turn" for note in notes):
         message["clear_at"] = "next_user_message"
     return message
 
 
-def _additions(note: Message, request: ModelRequest) -> Iterator[JsonObject]:
-    """Definitions of the tools that a note announces."""
-    names = next((one.tools for one in request.announced if one.note == note.id), ())
-    for tool in request.tools if names else ():
-        if tool.name in names:
+def _tool_changes(note: Message, request: ModelRequest) -> Iterator[JsonObject]:
+    """The tools that a note withdraws, and the definitions of those that it announces."""
+    for change in request.announced:
+        if change.note != note.id:
+            continue
+        for name in change.removed:
+            yield {"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}}
+        for tool in (*(tool for tool in request.tools if tool.name in change.tools), *change.defined):
             yield {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": _tool(tool)}}
 
 
