@@ -19,6 +19,7 @@ from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.compaction.policy import conversation_tokens
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.context_management.edit_effects import price_words
+from swecli.core.context_management.past import difference
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.commands import ChangeContext, Command, Compact, RedoCompaction, UndoCompaction
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from swecli.core.context_management.compaction.clearing import RuleReport
     from swecli.core.context_management.edits import Effect
     from swecli.core.context_management.items import ContextItem
+    from swecli.core.engine.inspection import Picture
     from swecli.core.engine.session import Session
     from swecli.core.engine.session_view import Conversation, SessionView
     from swecli.core.engine.state import AgentRecord
@@ -306,8 +308,10 @@ async def _run_context(session: Session, arguments: str) -> CommandResult:
     await session.start_settled()
     verb, _, rest = arguments.strip().partition(" ")
     match verb.lower():
+        case "at" if rest.split():
+            return await _at(session, rest.split())
         case "items":
-            return CommandResult((_items(session, rest.split()),))
+            return CommandResult((_items(session.inspection.title, session.inspection.picture(), rest.split()),))
         case "show" if rest.strip():
             return _show_item(session, rest.strip())
         case "text":
@@ -323,7 +327,9 @@ async def _run_context(session: Session, arguments: str) -> CommandResult:
             return CommandResult.text(f"/context {word} needs an id; /context items lists them.", "warning")
         case _:
             words = arguments.split()
-            instead = _items(session, words) if words else TextBlock(whole_text(session))
+            inspection = session.inspection
+            listed = _items(inspection.title, inspection.picture(), words) if words else None
+            instead = listed or TextBlock(whole_text(session))
             return CommandResult(screen="context", argument=arguments.strip(), instead=(instead,))
 
 
@@ -332,8 +338,12 @@ CONTEXT = SlashCommand(
     "See what fills the context; pin, drop, offload, restore items",
     _run_context,
     aliases=("tokens",),
-    arguments="[words | items | text | ACTION ID]",
-    words=fixed_words(items="list the items with their ids", text="show the figures as text"),
+    arguments="[words | items | text | at TURN [TURN] | ACTION ID]",
+    words=fixed_words(
+        items="list the items with their ids",
+        text="show the figures as text",
+        at="TURN: the context as it was then; with a second turn what changed between them",
+    ),
     waits=lambda words: words.split(" ")[0].lower() in VERBS and len(words.split()) > 1,
     shows_tools=True,
 )
@@ -341,7 +351,9 @@ CONTEXT = SlashCommand(
 
 def whole_text(session: Session) -> str:
     """The full text of ``/context`` for front-ends without a screen."""
-    texts = (context_text(session.view), agents_text(session), rules_text(session.retention()))
+    removal = session.inspection.next_removal() if session.view.budget is not None else ""
+    coming = f"Removed next, {removal}." if removal else ""
+    texts = (context_text(session.view), coming, agents_text(session), rules_text(session.retention()))
     return "\n".join(filter(None, texts))
 
 
@@ -355,16 +367,50 @@ def agents_text(session: Session) -> str:
     return f"{agents_line(agents, sum(told.values()))}\n{aligned(rows)}"
 
 
-def _items(session: Session, words: Sequence[str]) -> TextBlock:
-    """One line for each item, with its id; only items that contain all of the words."""
+async def _at(session: Session, words: Sequence[str]) -> CommandResult:
+    """The context at an earlier turn, or what changed between two."""
     inspection = session.inspection
-    picture = inspection.picture()
+    pictures: list[Picture] = []
+    for word in words[:2]:
+        picture = await inspection.at(int(word)) if word.isdecimal() and len(word) < 9 else None
+        if picture is None:
+            return CommandResult.text(f"No request belongs to turn {word}. {_turns(session)}", "warning")
+        pictures.append(picture)
+    if len(pictures) == 1:
+        instead = _items(inspection.title, pictures[0], ())
+        return CommandResult(screen="context", argument=f"at {words[0]}", instead=(instead,))
+    first, second = pictures
+    change = difference(first.items, second.items)
+    grown = second.budget.used - first.budget.used
+    head = f"Turn {words[0]} to turn {words[1]}: {first.budget.used:,} to {second.budget.used:,} tokens ({grown:+,})"
+    rows = [
+        *(("+", item.id, number(item.tokens), inspection.title(item)[:LONGEST_TITLE]) for item in change.came),
+        *(("-", item.id, number(item.tokens), inspection.title(item)[:LONGEST_TITLE]) for item in change.left),
+        *(
+            ("~", now.id, f"{number(was.tokens)} -> {number(now.tokens)}", inspection.title(now)[:LONGEST_TITLE])
+            for was, now in change.changed
+        ),
+    ]
+    if not rows:
+        return CommandResult.text(f"{head}. The same items were in the context.")
+    return CommandResult((TableBlock(("", "item", "tokens", ""), tuple(rows), head),))
+
+
+def _turns(session: Session) -> str:
+    points = session.inspection.timeline.points
+    if not points:
+        return "This session has made no request yet."
+    return f"The requests of turns {points[0].turn} to {points[-1].turn} are recorded."
+
+
+def _items(title: Callable[[ContextItem], str], picture: Picture | None, words: Sequence[str]) -> TextBlock:
+    """One line for each item, with its id; only items that contain all of the words."""
     if picture is None:
         return TextBlock("Not measured: no model is connected.", "warning")
     rows: list[tuple[str, ...]] = []
     for item in picture.items:
         state = "pinned" if item.pinned else item.state
-        row = (item.id, f"{item.tokens:,}", state, item.component, inspection.title(item)[:LONGEST_TITLE])
+        row = (item.id, f"{item.tokens:,}", state, item.component, title(item)[:LONGEST_TITLE])
         if all(word.casefold() in " ".join(row).casefold() for word in words):
             rows.append(row)
     if not rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from swecli.block_text import block_lines
@@ -44,6 +45,7 @@ class CommandSession(FakeSession):
         super().__init__(model=model)
         self.view.cwd = cwd
         self.questions = FakeQuestions(answer)
+        self.inspection: Any = SimpleNamespace(next_removal=lambda: "")
         self.command_tools: Any = WriteFile()
         self.notices: list[str] = []
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.context_management.compaction.clearing import tidy
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.plan import change_costs
 from swecli.core.context_management.compaction.quality import sources_of_lines
@@ -25,6 +27,7 @@ from swecli.core.context_management.items import (
     title_of_entry,
 )
 from swecli.core.context_management.ledger import RESULT
+from swecli.core.context_management.past import past_at
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.context_management.prompts import without_notes
 from swecli.core.context_management.wire import WireRequest, adding_up, compact_json, neutral_body, sections_of
@@ -34,10 +37,12 @@ from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
-from swecli.core.llm.types import ModelClient
+from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.protocol.budget import Budget, is_tools, tools_of
 from swecli.core.protocol.events import ContextChange, ViewEntry
 from swecli.core.protocol.messages import Message
+from swecli.figures import plural
+from swecli.figures import tokens as short
 
 
 class Picture(Struct, frozen=True):
@@ -109,6 +114,35 @@ class Inspection:
         budget = context.measure(project(ledger), client.info)
         agents = {agent.started.item: agent.id for agent in self._recorder.state.agents.values()}
         return Picture(items_of(ledger, budget, context.monitor, client.info, agents), budget, self.revision)
+
+    def next_removal(self) -> str:
+        """What an automatic compaction will remove first, and when, as a clause; empty without one."""
+        client, services, ledger = self._connection.client, self._services, self._recorder.ledger
+        if client is None or not services.compaction.auto:
+            return ""
+        budget = services.context.measure(project(ledger), client.info)
+        if budget.effective <= 0:
+            return ""
+        options, sizes = services.compaction, self._sizes(client)
+        newest = options.allowances(budget.effective).protected
+        clearing = tidy(ledger, ledger.view, sizes, options.retention, newest)
+        when = f"at {budget.compact_at * 100 // budget.effective}%"
+        if not clearing.cleared:
+            return f"{when}: a summary"
+        return f"{when}: {plural(len(clearing.cleared), 'old result')}, {short(clearing.freed)}"
+
+    async def at(self, turn: int) -> Picture | None:
+        """The context at the newest request of an earlier turn; None without a model, or if that turn made no
+        request."""
+        client = self._connection.client
+        return None if client is None else await asyncio.to_thread(self._past, turn, client.info)
+
+    def _past(self, turn: int, info: ModelInfo) -> Picture | None:
+        past = past_at(self._recorder.facts, turn)
+        if past is None:
+            return None
+        items = items_of(past.ledger, past.budget, self._services.context.monitor, info)
+        return Picture(items, past.budget, ("at turn", turn, past.at))
 
     def effect(self, picture: Picture, changes: Sequence[ContextChange]) -> Effect | None:
         """Effect of these changes on the next request; None without a model."""

@@ -17,6 +17,7 @@ from swecli.core.protocol.commands import ChangeContext, Command
 from swecli.core.protocol.events import ContextChange
 from swecli.figures import dollars, plural
 from swecli.figures import tokens as short
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line
 from swecli.tui.screens.board import AGAIN, Board, Line, fit, fitted_text, step_for, text_line
 from swecli.tui.screens.context_chart import bar_lines, chart, colours, legend, names_of
@@ -188,6 +189,9 @@ _STAGED: Final[dict[str, tuple[str, str]]] = {
     "restore": ("↺", "restore"),
 }
 _STATES: Final = {"live": "", "fixed": "", "offloaded": "offloaded", "dropped": "dropped", "summarised": "in summary"}
+_AT = lazy_pattern(r"at ([1-9]\d{0,7})")
+"""Words that open the context of an earlier turn."""
+_STAGING: Final = ("apply_changes", "delay_changes", "discard_changes")
 _ACTIONS: Final[dict[str, Action]] = {"pin": "pin", "drop": "drop", "offload": "offload", "restore_item": "restore"}
 
 
@@ -207,7 +211,14 @@ class Inspector(Board):
         self._send = send
         self._flash = flash
         self._clock = clock
-        self._picture: Picture | None = session.inspection.picture()
+        past = _AT.fullmatch(words)
+        self._turn = int(past[1]) if past is not None else 0
+        """The earlier turn whose context is shown; 0: the present one."""
+        self._missing = False
+        self._next: tuple[Hashable, str] = (None, "")
+        """What will be removed next, and for which revision."""
+        words = "" if self._turn else words
+        self._picture: Picture | None = None if self._turn else session.inspection.picture()
         items = self._picture.items if self._picture is not None else ()
         self._sizes: dict[str, int] = {}
         """Sizes of items that are not sent, by id."""
@@ -221,7 +232,16 @@ class Inspector(Board):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.set_interval(AGAIN, self._look)
+        if self._turn:
+            self.run_worker(self._read_past(), exclusive=True)
+        else:
+            self.set_interval(AGAIN, self._look)
+
+    async def _read_past(self) -> None:
+        self._picture = await self._session.inspection.at(self._turn)
+        self._missing = self._picture is None
+        self.list.take(self._picture.items if self._picture is not None else ())
+        self.changed()
 
     def _look(self) -> None:
         """Read new messages and compactions; keep the selection."""
@@ -238,6 +258,8 @@ class Inspector(Board):
         step = step_for(action, max(1, self._rows - 1), len(self.list.rows))
         if step is not None:
             self.list.move(step)
+        elif self._turn and action in (*_ACTIONS, *_STAGING):
+            self._flash(f"This is the context at turn {self._turn}; nothing in it can be changed")
         elif action in _ACTIONS:
             refused = self.list.stage(_ACTIONS[action]) or self._refused()
             if refused:
@@ -341,10 +363,19 @@ class Inspector(Board):
         return self._effect[1]
 
     def paint(self, width: int, height: int, palette: Palette) -> list[Line]:
+        if self._picture is None and self._turn:
+            why = f"No request belongs to turn {self._turn}." if self._missing else "Reading the record …"
+            keys = self.keys_foot([], ("esc", "closes"), width, palette)
+            return [
+                text_line((f"Context at turn {self._turn}", palette.heading)),
+                text_line((why, palette.dim)),
+                [],
+                keys,
+            ]
         if self._picture is None:
             return [
                 text_line(("Context", palette.heading)),
-                text_line(("Not measured: no model is connected. /model connects one.", palette.dim)),
+                text_line(("No model is connected. /model connects one.", palette.dim)),
                 [],
                 self.keys_foot([], ("esc", "closes"), width, palette),
             ]
@@ -380,23 +411,24 @@ class Inspector(Board):
             ("title", picture.revision, int(self._clock())), lambda: [self._title(budget, width, palette)]
         )
         lines = [*title, *self.once(("bar", picture.revision), bar)]
-        agents = agents_line(self._session.view.agents, sum(self._agent_tokens.values()))
+        agents = agents_line(self._session.view.agents, sum(self._agent_tokens.values())) if not self._turn else ""
         if agents and height >= CHART_FROM:
             lines.append(fit(text_line((agents, palette.dim)), width))
-        if height >= CHART_FROM and len(points) >= CHARTED:
+        if height >= CHART_FROM and len(points) >= CHARTED and not self._turn:
             lines += self.once(("chart", points, marks), turns)
         return lines
 
     def _title(self, budget: Budget, width: int, palette: Palette) -> Line:
         sign = "" if budget.source == "measured" else "~"
         size = f"{sign}{budget.used:,} of {budget.effective:,} tokens"
+        name = f"Context at turn {self._turn} " if self._turn else "Context "
         title = text_line(
-            ("Context ", palette.heading),
+            (name, palette.heading),
             (f"{budget.shown} ", palette.strong + _level(budget.level, palette)),
             (size, palette.text),
         )
-        room = width - cells(f"Context {budget.shown} {size}")
-        for part in self._conversation():
+        room = width - cells(f"{name}{budget.shown} {size}")
+        for part in self._conversation() if not self._turn else ():
             room -= cells(part) + 3
             if room >= 0:
                 title += text_line((f" · {part}", palette.dim))
@@ -408,6 +440,7 @@ class Inspector(Board):
         compacted = sum(record.in_force for record in self._session.inspection.timeline.compactions)
         parts = [f"{told.active:,} of {plural(told.total, 'message')}"]
         parts.append(f"compacted {compacted}×" if compacted else "not compacted")
+        parts += filter(None, [self._removal()])
         if told.summaries:
             parts.append(plural(told.summaries, "summary"))
         if told.thoughts or told.dead:
@@ -417,6 +450,13 @@ class Inspector(Board):
         if told.oldest_age is not None:
             parts.append(f"oldest {_age(told.oldest_age)}")
         return parts
+
+    def _removal(self) -> str:
+        """What will be removed next, and when."""
+        revision = self._picture.revision if self._picture is not None else None
+        if self._next[0] != revision:
+            self._next = (revision, self._session.inspection.next_removal())
+        return self._next[1]
 
     def _columns(self, width: int, palette: Palette) -> Line:
         rows = plural(len(self.list.rows), "item")
@@ -479,8 +519,7 @@ class Inspector(Board):
 
     def _foot(self, width: int, palette: Palette) -> list[Line]:
         rule = text_line(("─" * width, palette.rule))
-        staged = ("apply_changes", "delay_changes", "discard_changes")
-        shown = {name: self.keymap.shown(name) for name in (*_ACTIONS, *staged)}
+        shown = {name: self.keymap.shown(name) for name in (*_ACTIONS, *_STAGING)}
         keys = [
             (shown["pin"], "pin"),
             (shown["drop"], "drop"),
@@ -491,6 +530,8 @@ class Inspector(Board):
             (self.keymap.shown("filter_items"), "filter"),
             (self.keymap.shown("sort_items"), "sort"),
         ]
+        if self._turn:
+            keys = keys[len(_ACTIONS) :]
         if self.list.staged:
             effect = self._effect_now()
             wait = [(shown["delay_changes"], "wait for a compaction")] if effect is not None and effect.thoughts else []

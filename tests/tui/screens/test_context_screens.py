@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from textual import events
 
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.engine.inspection import Inspection
+from swecli.core.engine.inspection import Inspection, Picture
 from swecli.core.llm.types import ModelRequest, ToolSchema
 from swecli.core.protocol.budget import TOOLS
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
@@ -493,6 +493,27 @@ async def test_without_a_model_the_screens_say_how_to_leave(monkeypatch: pytest.
             await has_keyboard(it)
             await it.press("escape")
             await it.hides("esc closes")
+
+
+async def test_the_context_of_an_earlier_turn_can_be_looked_at_only() -> None:
+    inspected = Inspected().fill(4)
+    session = prepared(inspected)
+
+    async def at(turn: int) -> Picture | None:
+        picture = inspected.inspection.picture()
+        return picture if turn == 2 else None
+
+    inspected.inspection.at = at  # type: ignore[method-assign]
+    async with running(session=session, size=(100, 30)) as it:
+        it.app.actions.show_context("at 2")
+        await it.shows("Context at turn 2", "tokens", "enter text")
+        await it.hides("p pin")
+        await it.press("d")
+        await it.shows("nothing in it can be changed")
+        await it.press("escape")
+        it.app.actions.show_context("at 9")
+        await it.shows("Context at turn 9", "No request belongs to turn 9.")
+        await it.press("escape")
 
 
 async def test_the_mouse_chooses_and_opens() -> None:

@@ -1,0 +1,58 @@
+"""The context as it was at an earlier turn, what changed between two, and what will be removed next."""
+
+from pathlib import Path
+
+from swecli.commands.context import CONTEXT
+from swecli.core.context_management.past import difference
+from swecli.core.protocol.blocks import TableBlock
+from swecli.core.protocol.events import CompactionCompleted, StepStarted
+from tests.core.engine.support import bench
+from tests.core.engine.test_compaction import script
+from tests.core.engine.test_undo_with_references import reading, worked
+
+
+async def test_an_earlier_turn_shows_its_items_and_its_measure(tmp_path: Path) -> None:
+    async with bench(script(reading(14), window=16_000), tmp_path) as b:
+        await worked(b, 14)
+        assert b.bodies(CompactionCompleted)
+        inspection = b.session.inspection
+        budgets = {event.turn: event.body.budget for event in b.facts if isinstance(event.body, StepStarted)}
+        for turn, budget in budgets.items():
+            picture = await inspection.at(turn)
+            assert picture is not None
+            assert picture.budget == budget
+            assert sum(item.tokens for item in picture.items) == budget.used
+        early = await inspection.at(1)
+        late = await inspection.at(14)
+        assert early is not None
+        assert late is not None
+        change = difference(early.items, late.items)
+        first = next(item for item in early.items if item.kind == "result")
+        assert first.id in {item.id for item in change.left} | {was.id for was, _ in change.changed}
+        assert change.came
+        assert await inspection.at(99) is None
+
+
+async def test_the_command_names_the_turns_that_there_are(tmp_path: Path) -> None:
+    async with bench(script(reading(3), window=64_000), tmp_path) as b:
+        await worked(b, 3)
+        shown = await CONTEXT.run(b.session, "at 2")
+        assert (shown.screen, shown.argument) == ("context", "at 2")
+        for words in ("at 9", "at x", "at 2 9", "at 0", "at -1"):
+            refused = await CONTEXT.run(b.session, words)
+            assert "The requests of turns 1 to 3 are recorded." in str(refused.blocks), words
+        told = await CONTEXT.run(b.session, "at 1 3")
+        (table,) = told.blocks
+        assert isinstance(table, TableBlock)
+        assert table.title.startswith("Turn 1 to turn 3: ")
+        assert {row[0] for row in table.rows} == {"+"}
+
+
+async def test_what_will_be_removed_next_is_what_then_is(tmp_path: Path) -> None:
+    turns = 12
+    async with bench(script(reading(turns), window=16_000), tmp_path) as b:
+        await worked(b, 3)
+        assert b.session.inspection.next_removal().startswith("at 95%: ")
+        assert "old result" in b.session.inspection.next_removal()
+        text = str((await CONTEXT.run(b.session, "text")).blocks)
+        assert "Removed next, at 95%: " in text
