@@ -385,8 +385,8 @@ def tokens_left(services: Services, recorder: Recorder) -> int | None:
     """Tokens left under the session's cap, negative if an answer exceeded it; None = no cap."""
     cap = services.limits.max_tokens
     own = None if cap is None else cap - recorder.state.tokens
-    outer = services.outer.tokens() if services.outer is not None else None
-    return own if outer is None else outer if own is None else min(own, outer)
+    parents = services.parents_tokens()
+    return own if parents is None else parents if own is None else min(own, parents)
 
 
 def cap_reached(services: Services, recorder: Recorder) -> tuple[str, str] | None:
@@ -397,7 +397,7 @@ def cap_reached(services: Services, recorder: Recorder) -> tuple[str, str] | Non
     if limits.max_price is not None and (state.cost is None or state.cost >= limits.max_price):
         cost = f"${state.cost:.4f}" if state.cost is not None else "an unknown price"
         return f"stopped after {cost}; the cap is ${limits.max_price}", "max_price"
-    return services.outer.cap() if services.outer is not None else None
+    return None
 
 
 def gateway_of(services: Services, recorder: Recorder) -> RequestGateway:

@@ -95,10 +95,10 @@ class ShownBullet(Struct, frozen=True):
 
 
 class SessionPlaybook(CallCompanion):
-    """The playbook of one session. Inactive in a subagent and if the services have none."""
+    """The playbook of one session. Inactive if the services have none."""
 
-    def __init__(self, services: Services, recorder: Recorder, ask: Ask, *, inner: bool) -> None:
-        self._open = services.playbook if not inner else None
+    def __init__(self, services: Services, recorder: Recorder, ask: Ask) -> None:
+        self._open = services.playbook
         self._books: Playbooks | None = None
         self._recorder = recorder
         self._own_name = services.tools.own_name

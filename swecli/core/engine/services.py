@@ -282,15 +282,6 @@ def agent_context(tools: ToolRegistry, prompt: str) -> ContextManager:
     return ContextManager(tools.schemas(), PromptTexts(append=prompt), special_tools=tools.special)
 
 
-class OuterLimits(Struct, frozen=True):
-    """The parent session's limits for a subagent. ``cap`` returns a reached cap as reason and error kind, ``budget`` an
-    exhausted budget as a clause or an empty text, ``tokens`` the tokens left, None without a cap."""
-
-    cap: Callable[[], tuple[str, str] | None]
-    budget: Callable[[], Awaitable[str]]
-    tokens: Callable[[], int | None]
-
-
 class Services(Struct):
     """Everything besides the history. Time and sleep are injected for tests. Only ``adjust`` changes it."""
 
@@ -424,8 +415,8 @@ class Services(Struct):
     """Sandbox for the commands of a subagent in this folder."""
     worktrees: Path | None = None
     """Folder of subagents' work trees; None if none can be created."""
-    outer: OuterLimits | None = None
-    """In a subagent, the limits of its parent session."""
+    parents_tokens: Callable[[], int | None] = lambda: None
+    """In a subagent, the tokens left under the caps of its parent session; None without a cap."""
 
     def adjust(self, values: Adjustable) -> None:
         """Adopt changed settings, including those of the context and the command tool."""

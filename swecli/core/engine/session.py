@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.checkpoints.restore import Target
@@ -45,8 +45,8 @@ from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover
 from swecli.core.engine.spending import SpendingGate
-from swecli.core.engine.subagents import Inner, InnerParts, Relay, Subagents, close_interrupted, transcript_of
-from swecli.core.engine.tool_calls import CallParts, EffectLocks, Scheduler, ToolCalls
+from swecli.core.engine.subagents import Inner, InnerParts, Parent, Subagents, close_interrupted, transcript_of
+from swecli.core.engine.tool_calls import CallParts, Scheduler, ToolCalls
 from swecli.core.engine.turn import Begun, Turn
 from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
 from swecli.core.llm.types import AnswerFormat
@@ -131,15 +131,6 @@ _BUSY: dict[type, str] = {
 }
 
 
-class Outer(Struct, frozen=True):
-    """Shared parts of the parent session. ``sweep`` settles the open requests of all agents that no longer need a
-    question."""
-
-    relay: Relay
-    locks: EffectLocks | None
-    sweep: Callable[[], None]
-
-
 class Session:
     """One conversation in one workspace. Create it inside a running event loop; ``send`` commands; read ``view`` and
     ``subscribe`` to events. ``files`` has its file changes with undo and redo, ``playbook`` its lessons, ``offers``
@@ -153,22 +144,22 @@ class Session:
         make_log: LogFactory,
         history: Sequence[Event] = (),
         *,
-        outer: Outer | None = None,
+        parent: Parent | None = None,
         before: Before | None = None,
     ) -> None:
-        """``before`` describes the events before ``history``, if that has only the newest. ``outer`` makes it a
+        """``before`` describes the events before ``history``, if that has only the newest. ``parent`` makes it a
         subagent's session, which leaves shared parts open when it ends."""
-        first = outer.relay.first if outer is not None else (0, 0)
+        first = parent.relay.first if parent is not None else (0, 0)
         services = self._plain = replace(services)  # a copy, adjusted when settings change
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first, before)
-        if outer is not None:
-            recorder.turn = outer.relay.turn - 1  # its work belongs to the turn that started it
-        self.hooks = SessionHooks(services, recorder, inner=outer is not None)
-        self._agents = agents = None if outer is not None else self._subagents(services, recorder)
+        if parent is not None:
+            recorder.turn = parent.relay.turn - 1  # its work belongs to the turn that started it
+        self.hooks = SessionHooks(services, recorder, inner=parent is not None)
+        self._agents = agents = None if parent is not None else self._subagents(services, recorder)
         if services.hooks is not None:
             services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
         self._services = services
-        self._outer = outer
+        self._parent = parent
         self._environment = ""
         self._closed = False
         self._continues = bool(history)
@@ -180,7 +171,7 @@ class Session:
         self._refused: dict[str, str] = {}
         """Waiting commands and skills that could not be sent, with the reason."""
         self._requests = Requests(
-            recorder, may_ask=outer is None, sweep=self._settle_decided if outer is None else outer.sweep
+            recorder, may_ask=parent is None, sweep=self._settle_decided if parent is None else parent.sweep
         )
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
@@ -195,7 +186,7 @@ class Session:
         self._offered = OfferedTools(services, recorder, self._notes)
         self._counting: asyncio.Task[None] | None = None
         self._spending = SpendingGate(services, recorder, self._requests, self._connection)
-        self.playbook = SessionPlaybook(services, recorder, self.questions.ask, inner=outer is not None)
+        self.playbook = SessionPlaybook(services, recorder, self.questions.ask)
         self._companions = Companions()
         self._calls = self._tool_calls(services, recorder)
         self._scheduler = Scheduler(self._calls)
@@ -203,6 +194,11 @@ class Session:
         self._plans = Plans(services, recorder)
         self.memory = SessionMemory(services, recorder)
         self.files = SessionFiles(services, recorder, self._work)
+        self._closing = (
+            parent.closing
+            if parent is not None
+            else (self.files.close, partial(asyncio.to_thread, services.sandbox.close))
+        )
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
         self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
         self.inspection = Inspection(services, recorder, self._connection, self._next_notes)
@@ -228,8 +224,10 @@ class Session:
         services, recorder, notes = core.services, core.recorder, core.notes
         context = services.context
         news = InstructionNews(services.instruction_files, recorder, notes.add, lambda: context.room_for_instructions)
-        extensions = ExtensionNews(services, recorder, notes.add, inner=self._outer is not None)
+        extensions = ExtensionNews(services, recorder, notes.add, inner=self._parent is not None)
         features: list[Companion] = [extensions, news]
+        if self._parent is not None:
+            features.append(self._parent.limits)
         if self._agents is not None:
             features = [self._plans, self._agents, extensions]
             if self.playbook.exists:
@@ -239,7 +237,9 @@ class Session:
                 features.append(
                     PromptRetrieval(services.project, services, recorder, core.scheduler, core.connection, ask)
                 )
-            features += [news, self.memory, self.sentinel, self._spending]
+            features += [news, self.memory, self.sentinel]
+            if services.limits.spending.any:
+                features.append(self._spending)
         if services.hooks is not None:
             features.append(self.hooks)
         return (
@@ -256,14 +256,14 @@ class Session:
         return self._notes.preview((*facts, self._offered.statement))
 
     def _tool_calls(self, services: Services, recorder: Recorder) -> ToolCalls:
-        agents, outer = self._agents, self._outer
+        agents, parent = self._agents, self._parent
         parts = CallParts(
             self._compactions.request_compaction,
             self._jobs.jobs,
             agents,
             Recall(recorder.ledger, services.blobs, agents.transcript) if agents is not None else None,
-            outer.locks if outer is not None else None,
-            outer.relay.agent if outer is not None else MAIN,
+            parent.locks if parent is not None else None,
+            parent.relay.agent if parent is not None else MAIN,
         )
         return ToolCalls(services, recorder, self._requests, self._results, self._sandbox, self._companions, parts)
 
@@ -613,8 +613,9 @@ class Session:
 
     def _begin_inner(self, parts: InnerParts, model: str) -> Inner:
         locks = self._calls.locks if parts.folder is None else None
-        outer = Outer(parts.relay, locks, self._settle_decided)
-        inner = Session(self._recorder.session, parts.services, lambda publish: parts.relay, outer=outer)
+        closing = () if parts.folder is None else (partial(asyncio.to_thread, parts.services.sandbox.close),)
+        parent = Parent(parts.relay, parts.limits, locks, self._settle_decided, closing)
+        inner = Session(self._recorder.session, parts.services, lambda publish: parts.relay, parent=parent)
         place = str(self._services.workspace.cwd)
         inner.start(model, self._environment.replace(place, str(parts.folder)) if parts.folder else self._environment)
         return inner
@@ -851,17 +852,14 @@ class Session:
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._companions.close(reason)  # may wait for the model, which hooks must not
         await self._models.close()
-        await self._sandbox.stop(last=self._outer is None)
+        await self._sandbox.stop(last=self._parent is None)
 
     async def _end_programs(self) -> None:
         await self._jobs.end()
-        if self._outer is None:
-            await asyncio.to_thread(self._services.end_processes)
+        await asyncio.to_thread(self._services.end_processes)
 
     async def _end_storage(self) -> None:
-        if self._outer is None:
-            await self.files.close()
-        if self._outer is None or self._outer.locks is None:  # a subagent in its own work tree has its own locks
-            await asyncio.to_thread(self._services.sandbox.close)
+        for close in self._closing:
+            await close()
         await self._compactions.snapshots.close(self._connection.client)
         await self._connection.close()

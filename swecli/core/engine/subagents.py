@@ -15,14 +15,17 @@ from typing import Final, Protocol
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
+from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.engine.companion import Companion
+from swecli.core.engine.companion import Companion, TurnStopped
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.model_call import cap_reached, has_content, tokens_left
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import AgentProfile, ModelUnavailable, OuterLimits, Services, TurnLimits
+from swecli.core.engine.services import AgentProfile, ModelUnavailable, Services, TurnLimits
+from swecli.core.engine.spending_limits import BUDGET_KIND
 from swecli.core.engine.state import AgentRecord
+from swecli.core.engine.tool_calls import EffectLocks
 from swecli.core.extensions.profiles import NEVER
 from swecli.core.git import git_facts
 from swecli.core.llm.types import ModelClient
@@ -237,12 +240,41 @@ class Relay:
         """Do nothing: the parent session's log stays open."""
 
 
+class ParentLimits(Companion):
+    """Stops a subagent once a limit of the session that started it is reached. ``cap`` returns a reached cap as reason
+    and error kind, ``budget`` an exhausted budget as a clause or an empty text."""
+
+    def __init__(self, cap: Callable[[], tuple[str, str] | None], budget: Callable[[], Awaitable[str]]) -> None:
+        self._cap = cap
+        self._budget = budget
+
+    async def check_request(self, prepared: PreparedRequest) -> None:
+        if (reached := self._cap()) is not None:
+            raise TurnStopped("limit", *reached)
+        if used_up := await self._budget():
+            raise TurnStopped("limit", f"stopped because {used_up}", BUDGET_KIND)
+
+
 class InnerParts(Struct, frozen=True):
     """Parts for a subagent's session. ``folder`` is its own work tree, None in the session's folder."""
 
     relay: Relay
     services: Services
+    limits: ParentLimits
     folder: Path | None = None
+
+
+class Parent(Struct, frozen=True):
+    """The session that started a subagent, as the subagent's own session sees it."""
+
+    relay: Relay
+    limits: ParentLimits
+    locks: EffectLocks | None
+    """Those of all agents in its folder; None if it has a work tree of its own."""
+    sweep: Callable[[], None]
+    """Settles the open requests of all agents that no longer need a question."""
+    closing: Sequence[Callable[[], Awaitable[object]]]
+    """Ends what the subagent has for itself alone, once its session has ended."""
 
 
 class _Run(Struct):
@@ -444,13 +476,14 @@ class Subagents(Companion):
     def _parts(self, run: _Run) -> InnerParts:
         """Parts of its session. Its own work tree needs no undo, and commands are contained there."""
         tree = run.tree
+        limits = ParentLimits(lambda: cap_reached(self._services, self._recorder), self._budget)
         if tree is None:
-            return InnerParts(run.relay, run.services)
+            return InnerParts(run.relay, run.services, limits)
         services = run.services
         place = replace(services.workspace, cwd=tree.folder, roots=(tree.root,))
         sandbox = services.sandbox_for(tree.root)
         services = replace(services, workspace=place, checkpoints=None, sandbox=sandbox)
-        return InnerParts(run.relay, services, tree.folder)
+        return InnerParts(run.relay, services, limits, tree.folder)
 
     # --- services -------------------------------------------------------------------------------------------------
 
@@ -523,9 +556,10 @@ class Subagents(Companion):
             limits=TurnLimits(options.max_steps, options.max_tokens, options.max_price, services.limits.max_retries),
             snapshots=None,
             extensions=(),
-            outer=OuterLimits(
-                lambda: cap_reached(services, recorder), self._budget, lambda: tokens_left(services, recorder)
-            ),
+            playbook=None,
+            project=None,
+            end_processes=lambda: None,
+            parents_tokens=lambda: tokens_left(services, recorder),
         )
 
     # --- running subagents ----------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ from swecli.core.engine.model_call import (
 from swecli.core.engine.notes import Statement
 from swecli.core.engine.silent_overflow import hint, is_nearly_full, silent_overflow
 from swecli.core.engine.snapshots import closing_bodies
-from swecli.core.engine.spending_limits import BUDGET_KIND
 from swecli.core.engine.work import absorb_steering, edit_queue
 from swecli.core.llm.types import ModelClient, ModelRequest, ProviderError
 from swecli.core.protocol.events import (
@@ -274,9 +273,6 @@ class Turn:
         self._core.notes.flush()
         prepared = self._built(changed=changed)
         self._check_left(prepared)  # a summary would be as large as the request
-        outer = self._services.outer
-        if outer is not None and (used_up := await outer.budget()):
-            raise TurnStopped("limit", f"stopped because {used_up}", BUDGET_KIND)
         await self._companions.check_request(prepared)
         return prepared
 

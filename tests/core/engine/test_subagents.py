@@ -35,6 +35,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import ToolResultPart
+from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.base import ToolContext, ToolOutcome
 from swecli.core.tools.session_tools import TaskTool
 from tests.core.engine.support import Bench, Gates, Poke, Target, bench, call, until
@@ -731,3 +732,29 @@ async def test_a_worktree_without_a_repository_is_an_error_that_says_so(tmp_path
 
         assert "not in a git repository" in text
         assert ended(made)[0].outcome == "error"
+
+
+async def test_it_ends_what_is_its_own_and_leaves_open_what_it_shares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a").write_text("a")
+    repository(project)
+    closed: list[Sandbox] = []
+    monkeypatch.setattr(Sandbox, "close", lambda sandbox: closed.append(sandbox))
+    shared, own = Sandbox.none(), Sandbox.none()
+    ends: list[str] = []
+    script = parent(task(), then=f"[[step]]\ncall = [{task(worktree=True)}]\n{CLOSING}")
+    parts = {
+        "sandbox": shared,
+        "sandbox_for": lambda folder: own,
+        "worktrees": tmp_path / "trees",
+        "end_processes": lambda: ends.append("ended"),
+    }
+    async with with_agents(script, project, child_answers(), **parts) as made:
+        made.allow_all = True
+        await made.say("go")
+        assert len(ended(made)) == 2
+        assert (closed, ends) == ([own], [])
+    assert (closed, ends) == ([own, shared], ["ended"])
