@@ -112,6 +112,8 @@ class LaunchOptions(Struct, frozen=True):
     """MCP servers besides those of settings and files, with precedence over them."""
     servers_later: frozenset[str] = frozenset()
     """Servers of the project about which the user postponed the decision: they remain pending."""
+    settled: tuple[str, ...] = ()
+    """Files that commands of a killed swecli had planted and that were removed or restored at this start."""
     json_schema: str | None = None
     """Headless only: the JSON Schema for the answer, as JSON text."""
 

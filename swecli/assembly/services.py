@@ -245,7 +245,10 @@ def build_sandbox(options: LaunchOptions, startup: Startup, environment: Mapping
         own_names=startup.loaded.settings.approval.secret_names,
     )
     folders = Folders(startup.paths.state, startup.paths.cache if options.store else None)
-    return Sandbox(sandbox_options(startup.loaded.settings.sandbox, home, ask=not options.headless), workspace, folders)
+    ways = sandbox_options(startup.loaded.settings.sandbox, home, ask=not options.headless)
+    sandbox = Sandbox(ways, workspace, folders)
+    sandbox.settled = options.settled
+    return sandbox
 
 
 def sandbox_options(settings: SandboxSettings, home: str, *, ask: bool) -> SandboxOptions:

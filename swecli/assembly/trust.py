@@ -30,6 +30,7 @@ class WorkspaceTrust:
         self._options = options
         self._later: frozenset[str] = frozenset()
         """Servers about which the user postponed the decision."""
+        self._settled: tuple[str, ...] = ()
 
     @property
     def _folder(self) -> Path:
@@ -42,10 +43,16 @@ class WorkspaceTrust:
     def applied(self, options: LaunchOptions) -> LaunchOptions:
         return replace(options, trust=self._options.trust, servers_later=self._later)
 
+    def told(self, options: LaunchOptions) -> LaunchOptions:
+        """The options of a session with the answer, and once with what was settled at the start."""
+        settled, self._settled = self._settled, ()
+        return replace(self.applied(options), settled=settled)
+
     def question(self) -> TrustQuestion | None:
         from swecli.assembly.extension_files import unapproved
         from swecli.core.config.trust import read_trust, trust_key
 
+        self._settle()
         if self._options.trust is not None:
             return None
         trust = read_trust(self._data, self._folder)
@@ -57,6 +64,18 @@ class WorkspaceTrust:
         from swecli.assembly.powers import trust_lines
 
         return TrustQuestion(str(trust_key(self._folder)), trust_lines(self._folder, dict(os.environ), names))
+
+    def _settle(self) -> None:
+        """Remove what a killed command left: it must neither count nor be asked about."""
+        state = user_paths(os.environ).state
+        if not (state / "sandbox").is_dir():
+            return
+        from swecli.core.config.paths import workspace_key
+        from swecli.core.sandbox.bubblewrap import placeholders_folder
+        from swecli.core.sandbox.sandbox import settle_leftovers
+
+        place = placeholders_folder(state, workspace_key(self._folder))
+        self._settled += settle_leftovers(place, (os.path.realpath(self._folder),))
 
     def answer(self, choice: TrustChoice) -> str:
         from swecli.core.config.trust import accept_items, write_trust

@@ -63,10 +63,10 @@ def asked(options: LaunchOptions, source: TextIO, target: TextIO) -> LaunchOptio
         if told := gate.answer(choice):
             say(told)
         if choice not in ("trust", "session"):
-            return gate.applied(options)
+            return gate.told(options)
     for told in _items(gate, gate.items(), source, say):
         say(told)
-    return gate.applied(options)
+    return gate.told(options)
 
 
 def _items(gate: WorkspaceTrust, items: Sequence[TrustItem], source: TextIO, say: Callable[..., None]) -> list[str]:
@@ -260,7 +260,7 @@ class Program(Backend):
 
         self._options = options
         self._trust = WorkspaceTrust(options)
-        self._sessions = Succession(options, lambda wanted: open_for_screen(self._trust.applied(wanted)))
+        self._sessions = Succession(options, lambda wanted: open_for_screen(self._trust.told(wanted)))
         self._fresh = fresh_start(options)
         self.first_prompt = options.prompt or None
         self.begins_with_sessions = options.pick_session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,12 @@ from swecli.assembly.memory import project_instructions
 from swecli.assembly.startup import read_startup
 from swecli.assembly.trust import WorkspaceTrust
 from swecli.commands.init import INIT
+from swecli.core.config.paths import user_paths, workspace_key
 from swecli.core.context_management.instructions import Instructions
+from swecli.core.sandbox.bubblewrap import Placeholders, placeholders_folder
+from swecli.core.sandbox.guard import Guard
+from swecli.core.sandbox.plan import Placeholder
+from swecli.core.sandbox.survey import Surveyor
 from swecli.launch import LaunchOptions, PermissionMode
 from swecli.tui.backend import TrustChoice
 
@@ -118,3 +124,29 @@ async def test_another_file_beside_it_is_asked_about_alone(plain: Path) -> None:
     question = WorkspaceTrust(LaunchOptions(cwd=plain)).question()
     assert question is not None
     assert question.names == (".mcp.json",)
+
+
+def test_what_a_killed_command_left_is_settled_before_anything_is_asked(folder: Path, tmp_path: Path) -> None:
+    paths = user_paths(os.environ)
+    folder = Path(os.path.realpath(folder))
+    shutil.rmtree(folder / ".swecli")
+    state = placeholders_folder(paths.state, workspace_key(folder))
+    placeholders, guard = Placeholders(state), Guard(state, Surveyor((str(folder),), ""))
+    os.close(
+        placeholders.hold([Placeholder(str(folder / name)) for name in (".mcp.json", ".claude", ".aider.conf.yml")])
+    )
+    guard.begin({}, ())
+    assert guard._over is not None
+    assert guard._journal is not None
+    assert guard._journal._lock is not None
+    guard._over.set()
+    os.close(guard._journal._lock)  # as the end of a killed process does
+    (folder / "sub" / ".claude").mkdir(parents=True)
+    (folder / "sub" / ".claude" / "settings.json").write_text("{}")
+    gate = WorkspaceTrust(LaunchOptions(cwd=folder))
+    assert gate.question() is None
+    assert [path.name for path in folder.iterdir()] == ["sub"]
+    assert not (folder / "sub" / ".claude" / "settings.json").exists()
+    options = LaunchOptions(cwd=folder)
+    assert gate.told(options).settled == (str(folder / "sub" / ".claude" / "settings.json"),)
+    assert gate.told(options).settled == (), "said once"

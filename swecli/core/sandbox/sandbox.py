@@ -321,6 +321,14 @@ def _both(first: Callable[[], object], second: Callable[[], object]) -> Callable
     return release
 
 
+def settle_leftovers(folder: Path, roots: Sequence[str]) -> tuple[str, ...]:
+    """Remove what commands of a killed swecli left in a workspace, before any of its files counts: placeholders, and
+    what the commands planted, whose paths are returned. ``folder`` is the sandbox's for this workspace."""
+    placeholders, guard = Placeholders(folder), Guard(folder, Surveyor(roots, ""))
+    placeholders.sweep()
+    return guard.settle(placeholders.standing()) if guard.has_leftovers() else ()
+
+
 def own_code() -> Sequence[str]:
     """Locations of swecli itself and of its interpreter's packages."""
     package = Path(__file__).resolve().parents[2]
