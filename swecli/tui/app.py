@@ -676,6 +676,14 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
 
         self.session.send(RedoCompaction(message.item) if message.undone else UndoCompaction(message.item))
 
+    def on_transcript_context_requested(self, message: Transcript.ContextRequested) -> None:
+        port = self.session.port
+        turn = port.inspection.turn_of(message.item) if port is not None else 0
+        if turn:
+            self.actions.show_context(f"at {turn}")
+        else:
+            self.actions.flash("The model did not see or write this")
+
     def on_transcript_edit_requested(self, message: Transcript.EditRequested) -> None:
         self.run_worker(self._open_in_editor(message.text, message.path), group="editor")
 

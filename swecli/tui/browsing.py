@@ -19,7 +19,7 @@ QUICK = 0.25
 SAME_WORD = 1.0
 """Seconds after which a letter no longer belongs to what is typed then."""
 
-WAITING = frozenset(("block_copy", "block_editor", "block_undo"))
+WAITING = frozenset(("block_copy", "block_editor", "block_undo", "block_context"))
 """Actions that wait for ``QUICK``: typing must not start them."""
 
 Outcome = Literal["act", "wait", "type"]
@@ -62,9 +62,12 @@ class Browsing:
         transcript = self._screen.transcript
         transcript.focus()
         transcript.action_cursor_previous()
-        keys = [next(iter(self._keymap.keys(name)), "") for name in ("block_toggle", "block_copy", "close")]
-        toggles, copies, leaves = (shown(key) if key else "(no key)" for key in keys)
-        self._screen.activity.flash(f"Browsing: {toggles} expands, {copies} copies · {leaves} or typing ends it")
+        keys = [
+            next(iter(self._keymap.keys(name)), "") for name in ("block_toggle", "block_copy", "block_context", "close")
+        ]
+        toggles, copies, context, leaves = (shown(key) if key else "(no key)" for key in keys)
+        words = f"{toggles} expands, {copies} copies, {context} shows the context then"
+        self._screen.activity.flash(f"Browsing: {words} · {leaves} or typing ends it")
 
     def keeps(self, event: events.Key) -> bool:
         """Take a letter that belongs to a typed text, or whose action waits a moment; others are the transcript's."""

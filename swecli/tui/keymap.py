@@ -146,6 +146,7 @@ _TRANSCRIPT = {
     "block_copy": "copy_block",
     "block_editor": "edit_block",
     "block_undo": "undo_block",
+    "block_context": "context_of_block",
     "find_next": "find_next",
     "find_previous": "find_previous",
     "transcript_page_up": "page_up",

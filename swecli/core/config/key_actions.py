@@ -115,6 +115,7 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("block_copy", "y c", "copy the block"),
         ("block_editor", "o", "open the block, or its file, in the editor"),
         ("block_undo", "u", "on a compaction: undo it and all later ones, or redo it"),
+        ("block_context", "w", "show what was in the context when this was written"),
         ("find_next", "n", "the next match"),
         ("find_previous", "N", "the previous match"),
         ("transcript_page_up", "b", "one page up"),

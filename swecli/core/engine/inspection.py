@@ -115,6 +115,12 @@ class Inspection:
         agents = {agent.started.item: agent.id for agent in self._recorder.state.agents.values()}
         return Picture(items_of(ledger, budget, context.monitor, client.info, agents), budget, self.revision)
 
+    def turn_of(self, item: str) -> int:
+        """The turn in which an item of the conversation was said or made; 0 if it is none."""
+        ledger = self._recorder.ledger
+        entry, record = ledger.entries.get(item), ledger.items.get(item)
+        return entry.turn if entry is not None else record.turn if record is not None else 0
+
     def next_removal(self) -> str:
         """What an automatic compaction will remove first, and when, as a clause; empty without one."""
         client, services, ledger = self._connection.client, self._services, self._recorder.ledger

@@ -431,6 +431,12 @@ class Transcript(PageView, can_focus=True):
         item: str
         undone: bool
 
+    @dataclass
+    class ContextRequested(Message):
+        """Asks for the context in which the block ``item`` was written."""
+
+        item: str
+
     class Left(Message):
         """The user left the block cursor; the prompt should get the focus."""
 
@@ -611,6 +617,11 @@ class Transcript(PageView, can_focus=True):
         block = self._compaction_here()
         if block is not None:
             self.post_message(self.UndoRequested(block.id, block.status == "undone"))
+
+    def action_context_of_block(self) -> None:
+        """Request the context in which the block at the cursor was written."""
+        if self.cursor is not None and self.cursor < len(self.page.blocks):
+            self.post_message(self.ContextRequested(self.page.blocks[self.cursor].id))
 
     def can(self, action: str) -> bool:
         """Whether an action of the keymap could do something now."""

@@ -28,6 +28,7 @@ from swecli.tui.transcript.palette import DARK, LIGHT, TERMINAL, palette_of
 from tests.support.inspected import Inspected, cache_history, price, tell_requests
 from tests.tui.golden import check
 from tests.tui.support import Running, Session, running
+from tests.tui.test_keys import answer
 from tests.tui.test_looks import MIDDLE, SIZES, check_all
 
 WIDE = (200, 60)
@@ -514,6 +515,25 @@ async def test_the_context_of_an_earlier_turn_can_be_looked_at_only() -> None:
         it.app.actions.show_context("at 9")
         await it.shows("Context at turn 9", "No request belongs to turn 9.")
         await it.press("escape")
+
+
+async def test_a_key_leads_from_an_answer_to_its_context() -> None:
+    inspected = Inspected().fill(4)
+    session = prepared(inspected)
+
+    async def at(turn: int) -> Picture | None:
+        return inspected.inspection.picture() if turn == 3 else None
+
+    inspected.inspection.at = at  # type: ignore[method-assign]
+    inspected.inspection.turn_of = lambda item: 3  # type: ignore[method-assign]
+    async with running(answer("an answer"), session=session) as it:
+        await it.say("go")
+        await it.shows("an answer")
+        await it.press("tab")
+        await it.shows("w shows the context then")
+        it.clock.now += 5
+        await it.press("w")
+        await it.shows("Context at turn 3", "enter text")
 
 
 async def test_the_mouse_chooses_and_opens() -> None:
