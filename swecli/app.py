@@ -32,6 +32,7 @@ from swecli.assembly.services import (
 from swecli.assembly.session_list import tidy_up
 from swecli.assembly.startup import Startup, flags_of, read_startup, require_trust, startup_of
 from swecli.assembly.storage import (
+    DATABASE,
     Stored,
     give_back_free_blocks,
     give_back_large_blocks,
@@ -55,6 +56,7 @@ from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import CHOICE, Mode, RotKind
 from swecli.core.protocol.messages import Origin
+from swecli.core.sessions.search import BackgroundIndex
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
 from swecli.launch import LaunchOptions, StartError
@@ -205,6 +207,8 @@ def _build(options: LaunchOptions) -> _Parts:
     if stored.forked_from:
         inherit_changes(options, startup, stored.forked_from, stored.session_id)
     if options.store and not options.look_only:
+        if not options.headless and stored.is_durable:
+            stored.index = BackgroundIndex(startup.paths.workspace_data(options.cwd) / DATABASE)
         stored.tidy = lambda: tidy_up(startup.paths, options.cwd, settings.sessions, time.monotonic() + TIDY_SECONDS)
     checkpoints = open_checkpoints(options, startup, stored.session_id)
     services = replace(

@@ -109,9 +109,11 @@ def _run(arguments: list[str]) -> int:
 
 
 def _let_go_silently() -> None:
-    """Print nothing about what a signal left half made, such as an event loop without its parts."""
+    """Print nothing about what a signal left half made, such as an event loop without its parts or a lost task."""
+    import logging
     import warnings
 
+    logging.disable()
     warnings.simplefilter("ignore")
     sys.unraisablehook = lambda _: None
 

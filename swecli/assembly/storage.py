@@ -52,6 +52,7 @@ from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
     from swecli.core.protocol.result import Kept
+    from swecli.core.sessions.search import BackgroundIndex
 
 DATABASE = "sessions.db"
 
@@ -82,6 +83,8 @@ class Stored(Struct):
     tidy: Callable[[], None] = field(default=lambda: None)
     """Clean-up after everything of the session is stored: runs in a thread, never raises."""
     journal: Journal | None = None
+    index: BackgroundIndex | None = None
+    """The update of the search index beside this session."""
     _kept_at_end: Kept | None = None
     """What was on the disk when the session was closed."""
 
@@ -127,6 +130,8 @@ class Stored(Struct):
 
     def _closed(self) -> None:
         try:  # before the database is closed: a read-only connection leaves side files behind
+            if self.index is not None:
+                self.index.end()
             self.tidy()
             self._kept_at_end = self.kept()
         finally:

@@ -1,13 +1,14 @@
 """Full-text search in all sessions of a folder: an index beside the database, derived from it alone.
 
-It is updated when a session ends and before a search, in small portions, and rebuilt if damaged: it contains nothing
-beyond the events, which hold no keys.
+It is updated beside a session, at its end and before a search, in small portions, and rebuilt if damaged: it contains
+nothing beyond the events, which hold no keys.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
@@ -38,6 +39,9 @@ _MAX_SHOWN = 160
 """Characters of a match that are shown."""
 _EVENTS_PER_TRANSACTION = 200
 """Events of one transaction."""
+FIRST = 5.0
+PAUSE = 0.1
+"""Seconds before and between portions that are added beside a session."""
 _STALE = "SELECT id, (SELECT max(seq) FROM events e WHERE e.session_id = s.id) FROM sessions s ORDER BY updated DESC"
 _ITEMS = """
     SELECT seq, CAST(body AS BLOB) FROM events WHERE session_id = ? AND seq > ? AND agent = 'main'
@@ -217,6 +221,26 @@ def refresh(database: Path, stop: Callable[[], bool] = lambda: False) -> None:
     """Update the index of a database, until ``stop``."""
     with suppress(sqlite3.Error, OSError), closing(SearchIndex(database.with_name(FILE))) as index:
         _bring_up_to_date(database, index, stop)
+
+
+class BackgroundIndex:
+    """Updates the index of a database beside a session, with a pause after each portion, so that a search has little
+    left to do. It begins a while after the session."""
+
+    def __init__(self, database: Path, first: float = FIRST, pause: float = PAUSE) -> None:
+        self._database, self._first, self._pause = database, first, pause
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="swecli-index", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        if not self._ending.wait(self._first):
+            refresh(self._database, lambda: self._ending.wait(self._pause))
+
+    def end(self) -> None:
+        """Stop after the current portion, and wait for that."""
+        self._ending.set()
+        self._thread.join()
 
 
 def _bring_up_to_date(database: Path, index: SearchIndex, stop: Callable[[], bool]) -> None:

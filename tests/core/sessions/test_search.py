@@ -8,9 +8,10 @@ from pathlib import Path
 
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemStarted
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
-from swecli.core.sessions.search import FILE, SearchIndex, refresh, searched
+from swecli.core.sessions.search import FILE, BackgroundIndex, SearchIndex, refresh, searched
 from swecli.core.sessions.store import SessionStore
 from tests.core.sessions.support import open_store, user_turn
+from tests.support.waiting import wait_until
 
 
 def said(store: SessionStore, text: str, at: int = 1) -> str:
@@ -101,3 +102,36 @@ def test_the_shown_part_is_around_the_word_whatever_letters_precede_it(tmp_path:
         said(store, "İstanbul " * 400 + "then the Needle " + "and more " * 400)
         (found,) = searched(path, "needle")
         assert "the Needle and" in found.text
+
+
+def reached(path: Path) -> int:
+    """How many sessions the index has."""
+    with closing(SearchIndex(path.with_name(FILE))) as index:
+        return len(index._connection.execute("SELECT session FROM reached").fetchall())
+
+
+def test_a_session_indexes_the_others_beside_its_work(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with closing(open_store(path)) as store:
+        for number in range(30):
+            said(store, f"word{number}", at=number)
+        beside = BackgroundIndex(path, first=0.0, pause=0.0)
+        wait_until(lambda: reached(path) == 30, lambda: "waiting for the index")
+        said(store, "while it runs")
+        beside.end()
+        assert len(ids(path, "word7")) == 1
+
+
+def test_its_end_waits_for_no_pause(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with closing(open_store(path)) as store:
+        for number in range(30):
+            said(store, f"word{number}", at=number)
+        waiting = BackgroundIndex(path)
+        waiting.end()
+        assert not path.with_name(FILE).exists()
+        pausing = BackgroundIndex(path, first=0.0, pause=1e6)
+        wait_until(lambda: path.with_name(FILE).exists(), lambda: "waiting for the first portion")
+        pausing.end()
+        assert reached(path) < 30
+        pausing.end()
