@@ -128,6 +128,8 @@ def models(arguments: Sequence[str]) -> int:
     for problem in supply.unlisted:
         complain(f"warning: {problem}")
     found = matching(offers, " ".join(words)) if words else [offer for offer in offers if offer.usable]
+    if not found and len(words) == 1 and "/" in words[0] and (can := supply.capabilities(words[0])):
+        return _show([capability_table(words[0], can)])  # a server need not list what it has
     if not found:
         said = f"no known model matches {' '.join(words)!r}" if words else supply.nothing_chosen
         raise StartError(said, ExitCode.CONFIG)

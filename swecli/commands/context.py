@@ -161,7 +161,8 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
     offer = Offer(title, command, ("Apply", "/compact undo restores it"), ("Cancel", "nothing changes"))
     if not command.focus and not plan.by_provider:  # the screen shows an editable plan
         return CommandResult(screen="compact", instead=(_table(plan),), offer=offer)
-    return CommandResult((_table(plan),), offer=offer)
+    by = (TextBlock(BY_PROVIDER.rstrip(), "dim"),) if plan.by_provider else ()
+    return CommandResult((_table(plan), *by), offer=offer)
 
 
 def priced(

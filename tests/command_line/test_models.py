@@ -81,3 +81,13 @@ def test_a_whole_name_shows_what_the_model_can_do_and_the_source(
     assert rows["cache_ttl"][1:3] == ["5m,", "1h"]
     assert rows["web_search"][1] == "no"
     assert rows["web_search"][-2:] == ["your", "settings"]
+
+
+def test_a_whole_name_shows_what_the_model_can_do_where_the_server_does_not_list_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-none")
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    assert main(["models", "anthropic/claude-opus-5-5"]) == ExitCode.OK
+    assert "preserved-thinking/prefix-checks" in capsys.readouterr().out
+    assert main(["models", "nowhere/claude-opus-5-5"]) == ExitCode.CONFIG

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.entry_bodies import stub_parts
-from swecli.core.context_management.ledger import Entry, Ledger
+from swecli.core.context_management.ledger import RECORD, Entry, Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import REPORT, unmarked
@@ -210,6 +210,8 @@ def title_of(ledger: Ledger, item: ContextItem) -> str:
         count = len(item.sources)
         first = ledger.view[0] if ledger.view else None
         provider = first is not None and first.id == item.id and first.provider is not None
+        if item.id.endswith(RECORD):
+            return f"Record of {plural(count, 'earlier item')}, beside the provider's summary"
         return f"Summary of {plural(count, 'earlier item')}{', written by the provider' if provider else ''}"
     entry = ledger.entries.get(item.id)
     return title_of_entry(ledger, entry) if entry is not None else item.source or item.id

@@ -189,6 +189,8 @@ def _added(part: object, environment: str) -> bool:
     return text == environment or text in _NOTES
 
 
+RECORD = ".record"
+"""Suffix of the id of the record that stands behind the turns which a compaction by the provider kept."""
 EntryKind = Literal["user", "attachment", "note", "text", "reasoning", "call", "result", "opaque"]
 RESULT = ".result"
 """Suffix of the ledger id of a tool call's result; the call itself has the item's id."""

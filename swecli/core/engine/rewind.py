@@ -186,8 +186,9 @@ class Rewinds:
 
     def _tokens_after(self) -> dict[str, int]:
         """Estimated tokens of the context from each user message on, oldest first."""
-        messages = project(self._recorder.ledger)
-        sizes = [sum(tokens for _, tokens in one) for one in self._services.context.monitor.sizes(messages)]
+        messages, context = project(self._recorder.ledger), self._services.context
+        ratio = context.monitor.ratio(context.measured_for) if context.measured_for is not None else 1.0
+        sizes = [round(ratio * sum(tokens for _, tokens in one)) for one in context.monitor.sizes(messages)]
         after: dict[str, int] = {}
         total = sum(sizes)
         for message, size in zip(messages, sizes, strict=True):

@@ -439,13 +439,13 @@ class Inspector(Board):
         told = self._session.view.conversation
         compacted = sum(record.in_force for record in self._session.inspection.timeline.compactions)
         parts = [f"{told.active:,} of {plural(told.total, 'message')}"]
+        if told.thoughts or told.dead:
+            lost = f", {told.dead:,} left out" if told.dead else ""
+            parts.append(f"{plural(told.thoughts, 'thought')} alive{lost}")
         parts.append(f"compacted {compacted}×" if compacted else "not compacted")
         parts += filter(None, [self._removal()])
         if told.summaries:
             parts.append(plural(told.summaries, "summary"))
-        if told.thoughts or told.dead:
-            lost = f", {told.dead:,} left out" if told.dead else ""
-            parts.append(f"{plural(told.thoughts, 'thought')} alive{lost}")
         parts += told.by_provider
         if told.oldest_age is not None:
             parts.append(f"oldest {_age(told.oldest_age)}")

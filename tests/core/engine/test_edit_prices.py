@@ -296,6 +296,9 @@ async def test_the_plan_and_the_status_show_a_summary_by_the_provider_for_what_i
             shown = await run_command(COMPACT, b.session, "")
             assert shown.screen is None, "there is nothing to edit"
             assert shown.offer is not None
+            assert "you can read and undo it" in "\n".join(
+                line for block in shown.blocks for line in block_lines(block)
+            )
             await done(b, Compact())
             assert len(had) - b.session.view.conversation.thoughts == plan.thoughts
             text = "\n".join(line for block in await blocks_of(b, "context text") for line in block_lines(block))

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.gateway import RequestGateway
-from swecli.core.context_management.ledger import Ledger
+from swecli.core.context_management.ledger import RECORD, Ledger
 from swecli.core.context_management.prompts import harmless, read_prompt
 from swecli.core.context_management.view_stack import View
 from swecli.core.llm.json_values import as_object, as_text
@@ -68,7 +68,7 @@ def with_summary(view: View, start: int, item: str, written: Written, stands_for
     return (
         ViewEntry("summary", item, text, sources, provider=provider),
         *view[start:],
-        ViewEntry("summary", f"{item}.record", record, sources),
+        ViewEntry("summary", f"{item}{RECORD}", record, sources),
     )
 
 
