@@ -16,6 +16,7 @@ from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.sandbox.launch import Launch, SandboxError, begun
 from swecli.core.tools.base import Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.bounding import bound
+from swecli.core.tools.full_screen import needs_terminal
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import JobInfo, JobsError, RunOptions
 from swecli.core.workspace.process import MOST_LEFT, CommandSpec, LaunchError, ProcessResult, run_process
@@ -177,6 +178,8 @@ class RunCommand(Tool[RunCommandParams]):
     async def preview(self, params: RunCommandParams, ctx: ToolContext) -> Preview:
         from swecli.core.tools.command_scripts import scripts_state  # with the reader of shell scripts
 
+        if reason := needs_terminal(params.command):
+            raise ToolError(reason)
         state = await asyncio.to_thread(scripts_state, params.command, ctx)
         facts = ("Runs as a background job.",) if params.background else ()
         return Preview((TerminalBlock(params.command, "", cwd=str(ctx.cwd)),), f"{ctx.cwd}\n{state}", facts=facts)
@@ -185,6 +188,8 @@ class RunCommand(Tool[RunCommandParams]):
         timeout = min(params.timeout or self.seconds, self._most)
         if params.background and ctx.jobs is None:
             raise ToolError("Background jobs are not available here. Nothing was started.")
+        if reason := needs_terminal(params.command):
+            raise ToolError(reason)
         launch = await _launch(ctx)
         kept = False
         """Whether the command, and its launch, continue as a job."""
