@@ -766,7 +766,7 @@ class Actions:
                 self._session.send(Rewind(point.item, value))
 
         title = f"Rewind to before: {safe_line(short(point.text))}"
-        self._screen.dock.show(Picker(title, choices, picked, narrow=False))
+        self._screen.dock.show(Picker(title, choices, picked, narrow=False, cancelled=self.show_rewind))
 
     def show_jobs(self, words: str = "") -> None:
         from swecli.tui.screens.jobs import JobsPage, SessionCommands

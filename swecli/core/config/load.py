@@ -540,6 +540,10 @@ def _known(key: Path_) -> bool:
     return len(key) == 1 or key[1] in _fields(key[0])
 
 
+_MOST_NAMED = 25
+"""Known names that a notice about an unknown one lists."""
+
+
 def _unknown(key: Path_) -> str:
     name = ".".join(key)
     if key[-1].lower() in _SECRET_SHAPED:
@@ -548,7 +552,9 @@ def _unknown(key: Path_) -> str:
         return f"{name} is not a setting; ignored. A server begins with [mcp.NAME]."
     choices = list(SECTIONS) if len(key) == 1 else [*_fields(key[0]), *other_names(key[0])]
     near = get_close_matches(key[-1], choices, 1)
-    hint = f" Did you mean {near[0]}?" if near else f" Known here: {', '.join(choices)}."
+    many = " /keys lists the actions." if key[0] == "keys" else " `swecli config` lists all."
+    known = f" Known here: {', '.join(choices)}." if len(choices) <= _MOST_NAMED else many
+    hint = f" Did you mean {near[0]}?" if near else known
     return f"{name} is not a setting; ignored.{hint}"
 
 

@@ -190,7 +190,7 @@ class ChoiceList(Widget, can_focus=False):
 
     def _lead(self, index: int, chosen: bool, place: int = 0) -> str:
         number = f"{index + 1} " if place == 0 and index < 9 else "  "
-        return ("\u203a " if chosen else "  ") + (number if self.numbered else "")
+        return ("\u203a " if chosen and place == 0 else "  ") + (number if self.numbered else "")
 
     def _styled(self, index: int, place: int, text: str, *, last: bool) -> Content:
         choice, chosen = self._choices[index], index == self.selected and self._choices[index].open

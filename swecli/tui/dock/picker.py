@@ -61,6 +61,11 @@ def _folded(choice: Choice) -> str:
     return choice.label.casefold()
 
 
+def _is_start(wanted: str, name: str) -> bool:
+    """Whether a name begins with the typed words: ``gpt-5`` means ``gpt-5-mini`` rather than ``gpt-50x``."""
+    return name.startswith(wanted) and not name[len(wanted) : len(wanted) + 1].isalnum()
+
+
 class Picker(DockPanel):
     """Calls ``pick`` with the chosen value, by Enter or, in a short list, by number. ``free`` allows typed values that
     are not in the list; otherwise ``nothing`` is shown if the filter matches none. Without ``narrow`` it is a question
@@ -263,12 +268,12 @@ class Picker(DockPanel):
         if not before or not wanted.startswith(before):
             pool = self._named
         ranked = [
-            (rank, place, named)
+            (not _is_start(wanted, named.base), rank, place, named)
             for place, named in enumerate(pool)
             if (rank := score_folded(wanted, named.text, named.base, named.choice.label)) is not None
         ]
-        self._found = (wanted, [named for _, _, named in ranked])
-        return [named.choice for _, _, named in sorted(ranked, key=itemgetter(0, 1))]
+        self._found = (wanted, [named for *_, named in ranked])
+        return [named.choice for *_, named in sorted(ranked, key=itemgetter(0, 1, 2))]
 
     def escape(self) -> None:
         typed = self._filter.value

@@ -331,7 +331,7 @@ class PlanBoard(Board):
         change = round(100 * (result.after / max(1, result.before) - 1))
         title = text_line(
             ("Compaction plan ", palette.heading),
-            (f"{result.before:,} → {result.after:,} tokens", palette.strong),
+            (f"{result.before:,} → {'~' * (self._summary is None)}{result.after:,} tokens", palette.strong),
             (f" ({change:+}%)" if change else "", palette.success if change < 0 else palette.warning),
         )
         parts = [f"{short(result.rewritten)} leave the cache"]

@@ -126,7 +126,11 @@ class HelpPage(ListPage):
         return super().headline(count, total)
 
     def matching(self, query: str) -> Sequence[Entry]:
-        return self._wanted if self._wanted and not query.strip() else narrowed(self.entries, query)
+        if self._wanted and not query.strip():
+            return self._wanted
+        found = narrowed(self.entries, query)
+        named = [entry for entry in found if entry.name == f"/{query.strip().removeprefix('/').casefold()}"]
+        return [*named, *(entry for entry in found if entry not in named)]
 
     def detail(self, entry: Entry | None) -> Sequence[DisplayBlock]:
         if entry is None or entry.name == ALL:

@@ -131,6 +131,7 @@ def test_the_example_as_a_project_s_settings_changes_nothing(place: Place) -> No
         ('[model]\nname = "a/b"\napi_key = "sk-123"\n', 3, "api_key_env"),
         ('\n[providers.x]\nbase_ulr = "http://h"\n', 3, "Did you mean base_url?"),
         ("zzz = 1\n", 1, "Known here"),
+        ('[keys]\nzzzzzz = "f2"\n', 2, "not a setting; ignored. /keys lists the actions."),
     ],
 )
 def test_an_unknown_key_is_a_notice_with_its_line(place: Place, text: str, line: int, words: str) -> None:

@@ -218,3 +218,12 @@ async def test_letters_stay_in_sight_beside_a_choice_that_is_too_long() -> None:
         (line,) = [line for line in it.screen().splitlines() if " yes" in line and "(" not in line]
         assert line.rstrip().endswith(" y")
         assert "…" not in line
+
+
+async def test_a_choice_of_several_lines_has_one_cursor() -> None:
+    async with running((ask(),), size=(40, 24)) as it:
+        await appear(it)
+        await it.press("down")
+        await it.until(lambda: any(line.lstrip().startswith("› 2") for line in it.screen().splitlines()))
+        block = it.screen().partition("1 yes")[2]
+        assert block.count("›") == 1

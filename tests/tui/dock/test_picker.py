@@ -275,3 +275,13 @@ async def test_a_click_points_and_another_one_picks() -> None:
         assert not it.session.sent(SetMode)
         await it.pilot.click(choices, offset=(8, 2))
         await it.until(lambda: it.session.sent(SetMode) == [SetMode("plan")])
+
+
+async def test_a_name_that_begins_with_the_typed_words_comes_first() -> None:
+    names = ("x/gpt-50x", "x/gpt-5-mini", "x/gpt-5")
+    async with running(models=lambda: names) as it:
+        await models(it, "x/gpt-50x")
+        await it.press(*"gpt-5")
+        await it.until(lambda: "fake/model" not in it.screen().split("Model:")[1].split("esc")[0])
+        shown = it.screen()
+        assert shown.index("x/gpt-5-mini") < shown.index("x/gpt-50x")

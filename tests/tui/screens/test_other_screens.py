@@ -21,7 +21,7 @@ from swecli.tui.actions import RECENT
 from swecli.tui.backend import SessionNotOpened, ShownRule
 from swecli.tui.keymap import Keymap
 from swecli.tui.screens.board import Board
-from swecli.tui.screens.help import WANTED, wanted
+from swecli.tui.screens.help import WANTED, HelpPage, wanted
 from swecli.tui.screens.list_screen import ListScreen
 from tests.support.inspected import Inspected
 from tests.tui.scenes import DONE, RUN, WORK
@@ -447,3 +447,9 @@ async def test_keys_that_come_before_a_screen_is_there_count(screen: Screen) -> 
             assert isinstance(opened, Board)
             assert opened.words == "mode"
         assert it.text == ""
+
+
+def test_the_command_that_was_named_comes_first_in_help() -> None:
+    page = HelpPage(COMMANDS, Keymap(), lambda text: None)
+    for query in ("undo", "/undo", "UNDO "):
+        assert page.matching(query)[0].name == "/undo"

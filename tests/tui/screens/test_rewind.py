@@ -151,3 +151,13 @@ async def test_a_fork_gets_the_name_it_is_given_and_says_what_it_came_from() -> 
         it.app.actions.open("fork", "other way")
         await it.shows("Forked from login fix as other way")
         assert copy.called == "other way"
+
+
+async def test_esc_behind_a_message_goes_back_to_the_list() -> None:
+    async with running(session=Session(history=SAID)) as it:
+        await opened(it)
+        await it.press("down", "enter")
+        await it.shows("Rewind to before: How many pens?", "Conversation and files")
+        await it.press("escape")
+        await it.shows("Rewind to before a message · 2", "How many pens?")
+        assert not it.session.sent(Rewind)
