@@ -108,7 +108,7 @@ class Recorded:
 
 
 class Code:
-    """Language servers that find nothing."""
+    """Language servers that find an error in each changed file."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -118,7 +118,7 @@ class Code:
 
     async def brought(self, paths: Sequence[str], agent: str) -> str:
         self._order.note("code: find errors")
-        return "one new error"
+        return "one new error" if paths else ""
 
 
 class Command(Params):
