@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from swecli.core.context_management.budget import (
 from swecli.core.context_management.compaction.clearing import RuleReport, report
 from swecli.core.context_management.compaction.options import (
     Allowances,
+    CompactionOptions,
     CompactResult,
     EntrySizes,
     Trigger,
@@ -112,10 +113,19 @@ class LimitNotices:
 class Compactions:
     """Compactions of a conversation, triggered by thresholds, the model or the user, and their undo."""
 
-    def __init__(self, services: Services, recorder: Recorder, connection: Connection, asker: Asker) -> None:
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        connection: Connection,
+        asker: Asker,
+        around: Callable[[CompactionOptions], CompactionOptions] = lambda options: options,
+    ) -> None:
+        """``around`` adds callbacks to the options of a compaction that is about to run."""
         self._services = services
         self._recorder = recorder
         self._connection = connection
+        self._around = around
         self.snapshots = SessionSnapshots(services, recorder)
         self.in_doubt = False
         """Whether the newest measure shows a problem based only on estimates."""
@@ -441,7 +451,8 @@ class Compactions:
                 allowances.attached,
             ),
         )
-        compaction = Compaction(self._services.context, ledger, job, self._services.compaction, self._gateway)
+        options = self._around(self._services.compaction)
+        compaction = Compaction(self._services.context, ledger, job, options, self._gateway)
         roomy = prepared.budget.level in ("ok", "warn")
         if without_model and roomy and compaction.preview("") is None:
             reason = f"Nothing to free: all {prepared.budget.used:,} tokens are in use."

@@ -150,15 +150,12 @@ class Session:
         """``before`` describes the events before ``history``, if that has only the newest. ``parent`` makes it a
         subagent's session, which leaves shared parts open when it ends."""
         first = parent.relay.first if parent is not None else (0, 0)
-        services = self._plain = replace(services)  # a copy, adjusted when settings change
+        self._services = services = replace(services)  # a copy, adjusted when settings change
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first, before)
         if parent is not None:
             recorder.turn = parent.relay.turn - 1  # its work belongs to the turn that started it
         self.hooks = SessionHooks(services, recorder, inner=parent is not None)
         self._agents = agents = None if parent is not None else self._subagents(services, recorder)
-        if services.hooks is not None:
-            services = replace(services, compaction=self.hooks.around_compaction(services.compaction))
-        self._services = services
         self._parent = parent
         self._environment = ""
         self._closed = False
@@ -175,7 +172,9 @@ class Session:
         )
         self._connection = Connection(services.make_client, services.side_models)
         self._results = Results(services, recorder, self._connection)
-        self._compactions = Compactions(services, recorder, self._connection, self._requests)
+        self._compactions = Compactions(
+            services, recorder, self._connection, self._requests, self.hooks.around_compaction
+        )
         self.sentinel = Sentinel(services, recorder, self._connection, self._compactions)
         self._models = ModelChoice(services, recorder, self._connection, self._compactions)
         self.offers = ModelOffers(services, recorder, self._connection)
@@ -763,8 +762,7 @@ class Session:
         """Enable memories of this folder, if nothing else depends on its trust. Returns the result as a sentence."""
         said, options = await asyncio.to_thread(self._services.memory.turn_on)
         if options is not None:
-            for services in (self._plain, self._services):
-                services.adopt_memory(options)
+            self._services.adopt_memory(options)
             self.memory.adopt(options)
         return said
 
@@ -779,10 +777,7 @@ class Session:
         model = self._recorder.state.model
         effort = self._services.effort(model)
         values = await asyncio.to_thread(self._services.adjustable)
-        for services in (self._plain, self._services):
-            services.adjust(values)
-        if self._services is not self._plain:
-            self._services.compaction = self.hooks.around_compaction(values.compaction)
+        self._services.adjust(values)
         self._connection.use_beside(values.side_models)
         self._jobs.jobs.processes = values.process_limit
         if self._agents is not None:
