@@ -66,6 +66,11 @@ DOUBTED = 0.6, 1.6
 """After one implausible report, later ones count only between these shares of the count."""
 
 
+UNKNOWN_FAMILY = 1.15
+UNKNOWN_AT_MOST = 1.35
+"""Ratio that a tokenizer of unknown kind is guarded against until its model has reported a size."""
+
+
 def family_ratio(model: str) -> float:
     """Prior ratio of a model's tokens to those of o200k_base, by its name."""
     name = model.rpartition("/")[2].lower()
@@ -75,7 +80,7 @@ def family_ratio(model: str) -> float:
         return 1.13
     if name.startswith(("gpt", "o1", "o3", "o4", "chatgpt", "codex")):
         return 1.0
-    return 1.15
+    return UNKNOWN_FAMILY
 
 
 Doubt = Literal["", "too much", "cut"]

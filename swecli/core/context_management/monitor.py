@@ -9,7 +9,17 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from swecli.core.context_management.budget import UNLIMITED, Limits, compact_edge, edge, level_of, limited, window_of
-from swecli.core.context_management.calibration import Calibration, Doubt, FamilyRatios, Prediction, RatioStore, Sent
+from swecli.core.context_management.calibration import (
+    UNKNOWN_AT_MOST,
+    UNKNOWN_FAMILY,
+    Calibration,
+    Doubt,
+    FamilyRatios,
+    Prediction,
+    RatioStore,
+    Sent,
+    family_ratio,
+)
 from swecli.core.context_management.counter import (
     CountsAhead,
     CountsTokens,
@@ -192,14 +202,16 @@ class TokenMonitor:
         """
         fixed = self._fixed_components(request, names or {})
         sent = self._sent(request, sum(fixed.values()), beside)
-        prediction = self._calibration(info).predict(sent)
+        calibration = self._calibration(info)
+        prediction = calibration.predict(sent)
         window = window_of(info, limits)
         results = min(cleared, round(prediction.messages.get(RESULTS, 0.0)))
         if results:
             less = {**prediction.messages, RESULTS: prediction.messages[RESULTS] - results}
             prediction = replace(prediction, messages=less, total=max(0.0, prediction.total - results))
         used = round(prediction.total)
-        upper = used + round(_guard(prediction, window.total))
+        unknown = calibration.learned.tokens <= 0 and family_ratio(info.ref) == UNKNOWN_FAMILY
+        upper = used + round(_guard(prediction, window.total, unknown=unknown))
         components = _components(fixed, prediction, used)
         if limits.components != UNLIMITED:
             components = limited(components, limits.components, window.effective)
@@ -292,9 +304,12 @@ def _anchored_guard(window: int) -> float:
     return min(float(GUARD_TOKENS), GUARD_WINDOW_SHARE * window)
 
 
-def _guard(prediction: Prediction, window: int) -> float:
+def _guard(prediction: Prediction, window: int, *, unknown: bool) -> float:
+    """Tokens by which the request may be larger than predicted. ``unknown``: no report has told anything of this
+    model's tokenizer, of a kind that is not known either."""
     anchored = _anchored_guard(window) if prediction.anchored else 0.0
-    return max(anchored, max(GUARD_ESTIMATE_SHARE, prediction.missed) * prediction.estimated)
+    share = UNKNOWN_AT_MOST / UNKNOWN_FAMILY - 1 if unknown and not prediction.anchored else GUARD_ESTIMATE_SHARE
+    return max(anchored, max(share, prediction.missed) * prediction.estimated)
 
 
 def _components(fixed: Mapping[str, int], prediction: Prediction, used: int) -> tuple[Component, ...]:

@@ -108,7 +108,7 @@ def test_the_system_prompt_gives_up_breakpoints_for_the_conversation() -> None:
     assert marked(build((user(1), *step(1, 0), user(2), *step(2, 1)))) == ["memory"]
 
 
-@pytest.mark.parametrize(("words", "limit"), [(10, 4_000), (7_500, None)])
+@pytest.mark.parametrize(("words", "limit"), [(10, 4_000), (7_000, None)])
 def test_the_answer_is_limited_to_what_is_left(words: int, limit: int | None) -> None:
     message = Message("user", (TextPart(" the" * words),), "u1")
     request = build((message,))
