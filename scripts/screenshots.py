@@ -119,7 +119,7 @@ async def daily(folder: Path) -> None:
     app = SwecliApp(Greeting(options))
     async with app.run_test(size=DAILY) as pilot:
         camera = Camera(app, pilot)
-        await camera.in_both("first", "Ask for a change", "Folder")
+        await camera.in_both("first", "Ask for a change", "Describe a task")
         await pilot.press(*"Ten pens get no discount.", "enter")
         await camera.in_both("plan", "Go ahead with this plan?", "4 keep planning")
         await pilot.press("4")

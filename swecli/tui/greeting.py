@@ -17,8 +17,9 @@ Shown = Callable[[str], str]
 
 MODEL, NO_MODEL = "Model", "none yet"
 FOLDER, LAST = "Folder", "Last session"
-WIDE = 98
-"""Cells from which the greeting is three centred lines: a terminal of 100 columns."""
+WIDE = 97
+"""Cells from which the greeting is three centred lines: those of a terminal of 100 columns without margins and scroll
+bar."""
 TASK = "Describe a task below, for example: explain what this project does"
 
 MOST_FILES = 6
@@ -29,7 +30,7 @@ TITLE = 34
 
 HINTS: tuple[Callable[[Shown], str], ...] = (
     lambda keys: "/undo reverts what a turn changed in files; /redo reapplies it.",
-    lambda keys: f"{keys('next_mode')} switches the mode; plan mode changes nothing.",
+    lambda keys: "Plan mode changes nothing; it ends with a plan that you accept or reject.",
     lambda keys: "/context shows what fills the context window, /compact makes room.",
     lambda keys: "While a turn runs, Enter steers it and Tab queues a message for after it.",
     lambda keys: "/btw asks a side question that stays out of the conversation.",

@@ -335,19 +335,32 @@ def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
 
 def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
     """The greeting, cut so that the informative part remains: the end of a folder's path, the start of everything
-    else. Labels stand in a column, in a narrow window directly before their text, in a tiny one nowhere."""
+    else. Labels stand in a column, in a narrow window directly before their text, in a tiny one nowhere; the program's
+    name is that of the folder."""
     from swecli.tui import greeting  # not needed by the first frame
 
-    if width >= greeting.WIDE:
+    if is_centred(block, width):
         return _centred_screen(block, width, palette)
     labels = max(len(label) for label, _ in block.lines) + 2
-    rows = [*Styled(cut(safe_line(f"swecli {block.version}"), width), palette.accent).rows(width)]
+    rows: list[Row] = []
     for label, text in block.lines:
-        beside = label.ljust(labels) if width > 3 * labels else f"{label.partition(' (')[0]} " if width >= 30 else ""
-        name = SafeText(beside if label else "")
-        shown = cut(safe_line(text), max(1, width - len(name)), "end" if label == "Folder" else "start")
-        rows += Styled(name, palette.dim).add(shown, palette.text if label else palette.dim).rows(width)
+        folder = label == greeting.FOLDER
+        named = f"swecli {block.version}" if folder else label
+        beside = named.ljust(labels) if width > 3 * labels else f"{named.partition(' (')[0]} " if width >= 30 else ""
+        name = safe_line(beside) if label else SafeText("")
+        shown = cut(safe_line(text), max(1, width - cells(name)), "end" if folder else "start")
+        style = palette.text if label else palette.dim
+        rows += Styled(name, palette.accent if folder else palette.dim).add(shown, style).rows(width)
     return rows
+
+
+def is_centred(block: Block, width: int) -> bool:
+    """Whether this is the greeting of a wide window."""
+    if not isinstance(block, SessionBlock) or not block.lines:
+        return False
+    from swecli.tui import greeting
+
+    return width >= greeting.WIDE
 
 
 def _centred_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row]:

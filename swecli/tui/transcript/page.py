@@ -10,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from swecli.tui.backend import Density
-from swecli.tui.transcript.block_rows import Drawn, RowCache, answer_ending, gap_before, render_block
+from swecli.tui.transcript.block_rows import Drawn, RowCache, answer_ending, gap_before, is_centred, render_block
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,
@@ -20,6 +20,7 @@ from swecli.tui.transcript.blocks import (
     Put,
     ReasoningBlock,
     RewoundBlock,
+    SessionBlock,
     ToolBlock,
     UserBlock,
     is_live,
@@ -170,6 +171,7 @@ class Page:
         self.index = HeightIndex()
         self._guesses = Guesses()
         self._width = 80
+        self._window = 0
         self._palette = palette
         self._density: Density = "usual"
         self._toggled: set[str] = set()
@@ -194,10 +196,18 @@ class Page:
         return None if place is None else self.blocks[place]
 
     def configure(
-        self, *, width: int | None = None, palette: Palette | None = None, density: Density | None = None
+        self,
+        *,
+        width: int | None = None,
+        window: int = 0,
+        palette: Palette | None = None,
+        density: Density | None = None,
     ) -> bool:
-        """Change how everything is drawn. Returns whether anything changed. Heights become estimates if width or
-        density changed."""
+        """Change how everything is drawn. ``window`` is the window's height: a greeting alone stands in its middle.
+        Returns whether anything else changed. Heights become estimates if width or density changed."""
+        if window and window != self._window:
+            self._window = window
+            self._redraw_greeting()
         before, palette_before = (self._width, self._density), self._palette
         self._width = max(1, width) if width is not None else self._width
         self._palette = palette if palette is not None else self._palette
@@ -233,6 +243,8 @@ class Page:
         self._drawn.drop(operation.id)
         self._streams.pop(operation.id, None)
         self._toggled.discard(operation.id)
+        if len(self.blocks) == 1:
+            self._redraw_greeting()
         return place
 
     def clear(self) -> None:
@@ -307,6 +319,8 @@ class Page:
         rows = self._render(self.blocks[place], expanded=expanded, short=self._density == "short" and not expanded)
         if rows and gap:
             rows = [blank(), *rows]
+        if len(self.blocks) == 1 and is_centred(self.blocks[place], self._width):
+            rows = [blank()] * max(0, (self._window - len(rows)) // 2) + rows
         self._drawn.keep(block_id, Drawn(expanded, gap, rows))
         return rows
 
@@ -317,10 +331,18 @@ class Page:
         about = self._guesses.at(place, self._width)
         if known is None:
             self.index.append(about)
+            if place == 1:
+                self._redraw_greeting()
             return place
         self._drawn.drop(block.id)
         self.index.set(place, max(about, self.index.height(place)), exact=False)
         return place
+
+    def _redraw_greeting(self) -> None:
+        """What is first may stand in the middle of the window no longer, or again."""
+        if self.blocks and self.blocks.kind_at(0) is SessionBlock:
+            self._drawn.drop(self.blocks.id_at(0))
+            self.measure(0)
 
     def _gap(self, place: int) -> bool:
         return gap_before(self.blocks.kind_at(place - 1) if place else None, self.blocks.kind_at(place))

@@ -242,7 +242,8 @@ class PageView(ScrollView):
             return
         place = self._remember()
         self._unpaint()
-        if self.page.configure(width=self.painter.inner, palette=palette, density=density):
+        window = self.app.size.height
+        if self.page.configure(width=self.painter.inner, window=window, palette=palette, density=density):
             self.drop_selection()
         self._settle(place)
 
