@@ -4,7 +4,10 @@ the provider's cache is read as far as it can be."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,8 @@ from swecli.core.llm.scripted import Script
 from tests.support.append_only import answered, beginnings, unread
 from tests.support.conversations import FRONT_ENDS, FrontEnd
 from tests.support.program import Program
-from tests.support.session_kinds import KINDS, Kind
-from tests.support.strict_anthropic import AnthropicRules
+from tests.support.session_kinds import KINDS, Kind, do, end, read
+from tests.support.strict_anthropic import PREFIX, AnthropicRules
 from tests.support.strict_gemini import GeminiRules
 from tests.support.strict_llama import LlamaRules
 from tests.support.strict_responses import ResponsesRules
@@ -80,3 +83,77 @@ def tried() -> Sequence[Any]:
 @pytest.mark.parametrize(("name", "front_end", "protocol"), tried())
 def test_a_session_is_append_only(name: str, front_end: FrontEnd, protocol: str, tmp_path: Path) -> None:
     run(KINDS[name], front_end, protocol, tmp_path, "--yolo")
+
+
+def test_an_older_account_keeps_its_thoughts(tmp_path: Path) -> None:
+    for number, name in enumerate(("todos", "instruction files that change", "redacted thoughts and empty texts")):
+        kind = replace(KINDS[name], rules={**KINDS[name].rules, "enforced": False})
+        (folder := tmp_path / str(number)).mkdir()
+        server = run(kind, "pipes", "anthropic", folder, "--yolo")
+        assert server.rules.dropping == []
+
+
+def test_a_proxy_that_rewrites_messages_is_named_once_and_in_no_later_run(tmp_path: Path) -> None:
+    stamps = count()
+
+    def stamped(body: dict[str, Any]) -> dict[str, Any]:
+        first = body["messages"][0]["content"]
+        first[0] = {**first[0], "text": f"{first[0]['text']} ({next(stamps)})"}
+        return body
+
+    rules = AnthropicRules(rewrite=stamped)
+    said = sessions_against(rules, tmp_path, "-c", "-c")
+    assert [text.count("127.0.0.1 changes messages on their way") for text in said] == [1, 0, 0]
+    assert rules.dropping == list(range(3, 3 + len(rules.dropping)))
+    assert {lost.reason for lost in rules.lost} == {PREFIX}
+
+
+def test_a_server_that_knows_no_field_costs_one_refusal_each_and_no_thought(tmp_path: Path) -> None:
+    rules = AnthropicRules(fields=(), omits=False)
+    said = sessions_against(rules, tmp_path, "-c", "--fork")
+    told = [line for text in said for line in text.splitlines() if "does not know" in line]
+    assert len(told) == len({line.partition("does not know")[2] for line in told})
+    assert all("does not know" not in text for text in said[1:])
+    assert rules.lost == []
+
+
+def sessions_against(rules: AnthropicRules, folder: Path, *again: str) -> list[str]:
+    """What a run over pipes said, and those that continued it; each has two turns with a call."""
+    project = folder / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("alpha\n")
+    said: list[str] = []
+    steps = [step for number in range(2 * (1 + len(again))) for step in (do(read("a.txt")), end(str(number)))]
+    with StrictServer(Script(tuple(steps), name="claude-opus-5-5"), rules) as server:
+        variables = {**server.environment(), "SWECLI_MODEL": "anthropic/claude-opus-5-5"}
+        it = FRONT_ENDS["pipes"](Program(project, folder / "home", variables), "--yolo")
+        for option in ("", *again):
+            if option:
+                it.again(*dict.fromkeys(("-c", option)))
+            it.events.clear()
+            it.say("Go on.")
+            it.say("And on.")
+            said.append("\n".join(body["text"] for body in it.events if body["type"] == "notice"))
+        it.close()
+        assert all(not word.startswith("messages.") or "bound to" in word for word in server.refused), server.refused
+    return said
+
+
+def test_thoughts_of_a_model_that_another_cannot_read_come_back_with_it(tmp_path: Path) -> None:
+    """The other model gets none of them, and the first one all of its own again."""
+    first, other = "anthropic/claude-opus-5-5", "anthropic/claude-sonnet-5-5"
+
+    def act(it: Any) -> None:
+        it.say("Go on with one.")
+        it.send(type="set_model", model=other)
+        it.say("Go on with two.")
+        it.again()
+        it.send(type="set_model", model=first)
+        it.say("Go on with three.")
+        it.say("Go on with four.")
+
+    # Each model begins a conversation of its own for the provider, as does the way back.
+    steps = (do(read("a.txt")), end("one"), do(read("b.txt")), end("two"), end("three"), end("four"))
+    server = run(Kind(steps, act, begins=2), "pipes", "anthropic", tmp_path, "--yolo")
+    back = json.dumps(server.asked[-1].body)
+    assert back.count('"signature"') >= 3

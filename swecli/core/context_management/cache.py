@@ -72,6 +72,7 @@ BreakKind = Literal[
     "undo",
     "rewind",
     "edit",
+    "refused",
     "expired",
     "provider",
     "defect",
@@ -172,8 +173,9 @@ class CacheWatch:
         if sent.reads:
             self._hits.add(sent.model)
 
-    def observe(self, watched: WatchedRequest, usage: Usage | None) -> CacheMiss | None:
-        """Record a request and its reported usage. Returns the miss, if it was one."""
+    def observe(self, watched: WatchedRequest, usage: Usage | None, reduced: str = "") -> CacheMiss | None:
+        """Record a request and its reported usage. Returns the miss, if it was one. ``reduced`` says what the request
+        as sent left out of earlier messages."""
         previous, request, before = self._previous, watched.request, self.newest
         unchanged = (
             before is not None and request.first_tools == before.first_tools and _texts(request) == _texts(before)
@@ -207,6 +209,8 @@ class CacheWatch:
         missed = max(0, sent_again - (read or 0))
         if read is None or not known or expected < LEAST_EXPECTED or read >= MISSED_SHARE * sent_again:
             return None
+        if reduced:
+            return CacheMiss(PrefixChange("refused", reduced), missed)
         idle = max(0.0, watched.at - previous.at)
         return CacheMiss(_unseen(previous, now, self._cleared > cleared, idle if idle >= watched.ttl else 0), missed)
 

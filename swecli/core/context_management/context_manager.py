@@ -284,11 +284,19 @@ class ContextManager:
         return self._watch.prefix
 
     def cache_miss(
-        self, request: ModelRequest, usage: Usage | None, info: ModelInfo, view: tuple[ViewEntry, ...], at: float
+        self,
+        request: ModelRequest,
+        usage: Usage | None,
+        info: ModelInfo,
+        view: tuple[ViewEntry, ...],
+        at: float,
+        reduced: str = "",
     ) -> CacheMiss | None:
-        """Compare an answered request with the one before. ``at`` is when it was sent, in Unix seconds."""
+        """Compare an answered request with the one before. ``at`` is when it was sent, in Unix seconds; ``reduced`` as
+        in the provider's report."""
         names = self._prompt.prompt(info).components
-        return self._watch.observe(WatchedRequest(info.ref, request, view, at, names, info.cache_seconds), usage)
+        watched = WatchedRequest(info.ref, request, view, at, names, info.cache_seconds)
+        return self._watch.observe(watched, usage, reduced)
 
     def update_usage(self, request: ModelRequest, usage: Usage, info: ModelInfo) -> int:
         """Record the provider's reported usage for a request. Returns the tokens that the provider cleared by itself,

@@ -774,8 +774,9 @@ def report_cache_miss(
 ) -> None:
     """Compare an answered request with the previous one; emit a cache miss if there was one, and the request's
     beginning if it is new. ``at`` is the send time in Unix seconds."""
-    usage = message.response.usage if message.response else None
-    miss = services.context.cache_miss(prepared.request, usage, info, recorder.ledger.view, at)
+    usage, report = (message.response.usage, message.response.report) if message.response else (None, None)
+    reduced = report.reduced if report is not None else ""
+    miss = services.context.cache_miss(prepared.request, usage, info, recorder.ledger.view, at, reduced)
     if miss is not None:
         recorder.emit(miss.event)
     prefix = services.context.sent_prefix

@@ -112,18 +112,26 @@ class ClientConfig(Struct, frozen=True):
         return without_password(self.base_url)
 
 
-def _marked(
-    event: Finished | Failed, wire: WireRequest, effort: str | None, thoughtless: tuple[str, ...]
-) -> Finished | Failed:
+_NO_NEWS = ProviderReport()
+
+
+def _marked(event: Finished | Failed, wire: WireRequest, effort: str | None, news: ProviderReport) -> Finished | Failed:
     """The event with what later requests have to know of this one in its answer: the effort, whether it let the
-    provider drop thoughts, and messages that went without theirs for the first time."""
+    provider drop thoughts, and what it left out for the first time."""
     message = event.message
     dropping = "block_binding" in as_object(wire.body.get("thinking"))
-    if message is None or message.response is None or not (dropping or thoughtless or effort is not None):
+    noted = dropping or news != _NO_NEWS
+    if message is None or message.response is None or not (noted or effort is not None):
         return event
     report = message.response.report
-    if dropping or thoughtless:
-        report = replace(report or ProviderReport(), dropping=dropping, thoughtless=thoughtless)
+    if noted:
+        report = replace(
+            report or ProviderReport(),
+            dropping=dropping,
+            thoughtless=news.thoughtless,
+            refused=news.refused,
+            reduced=news.reduced,
+        )
     answered = structs.replace(message, response=replace(message.response, report=report, effort=effort))
     return Finished(answered) if isinstance(event, Finished) else replace(event, message=answered)
 
@@ -155,7 +163,7 @@ class HttpModelClient:
         self._translations = Translations()
         self._transport = Transport(config.base_url, config.timeouts)
         self._adjustments: list[Adjustment] = []
-        self._quarantine = Quarantine(config.target.refused)
+        self._quarantine = Quarantine(config.target.refused, config.target.origin.host)
         self._images = RequestImages()
         self._image_fit = ImageFit(config.target.dialect.images)
         self._told_images: set[str] = set()
@@ -272,7 +280,8 @@ class HttpModelClient:
                         for name in self._quarantine.settle(self._images.of(sent), answered=whole):
                             if trouble := self._learn(name):
                                 yield StreamNotice(trouble)
-                        event = _marked(event, wire, request.effort, self._quarantine.to_record(request))
+                        news = self._quarantine.to_record(request, sent) if whole else _NO_NEWS
+                        event = _marked(event, wire, request.effort, news)
                         if isinstance(event, Finished):
                             self._accepted = wire.body
                             self._documents.settle(sent)

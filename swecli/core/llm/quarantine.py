@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from hashlib import sha256
 from itertools import chain
 
+import msgspec
 from msgspec import structs
 from msgspec.structs import replace
 
@@ -34,13 +36,16 @@ from swecli.core.llm.sent_images import (
     without_images,
 )
 from swecli.core.llm.types import ModelRequest
-from swecli.core.protocol.messages import ImagePart, Message, Part
+from swecli.core.protocol.messages import ImagePart, Message, Part, ProviderReport
+
+PART = "part:"
+"""Beginning of the name of a refused part that is no image."""
 
 
 class Quarantine:
     """Parts of one conversation that one server refuses."""
 
-    def __init__(self, refused: Collection[str] = ()) -> None:
+    def __init__(self, refused: Collection[str] = (), host: str = "") -> None:
         """``refused`` has the ``refusal_name`` of images that the server refused in earlier sessions."""
         self._earlier = frozenset(name for name in refused if name.startswith(IMAGE_REFUSAL))
         self._names: dict[str, str] = {}
@@ -59,7 +64,7 @@ class Quarantine:
         """Ids of messages whose thoughts the server refused in this run."""
         self._read_arguments = False
         """Whether the server has already complained about arguments."""
-        self._reported = PerMessage(_refused_before)
+        self._reported = PerMessage(lambda message: _refused_before(message, host))
 
     def take(self, error: WireError, request: ModelRequest, build: Build) -> str:
         """Quarantine the parts of a server's complaint. ``request`` is as sent. Returns a sentence for the user; empty
@@ -131,46 +136,76 @@ class Quarantine:
         self._suspects, self._is_repeated = [], False
         return list(map(refusal_name, news)) if answered else []
 
-    def refused_earlier(self, image: ImagePart) -> bool:
-        """Whether the server refused this image in an earlier session."""
-        if not self._earlier:
+    def refused_earlier(self, image: ImagePart, names: Collection[str] = ()) -> bool:
+        """Whether the server refused this image in an earlier session, or in this one as ``names`` record."""
+        if not self._earlier and not names:
             return False
         if image.data not in self._names:
             self._names[image.data] = refusal_name(image)
-        return self._names[image.data] in self._earlier
+        return self._names[image.data] in self._earlier or self._names[image.data] in names
 
     def apply(self, request: ModelRequest) -> ModelRequest:
         refused = self._images.union(image.data for image in self._suspects)
-        if refused or self._earlier:
+        names = {name for name in self._recorded(request) if name.startswith(IMAGE_REFUSAL)}
+        if refused or self._earlier or names:
             request = without_images(
-                request, lambda image: REJECTED if image.data in refused or self.refused_earlier(image) else ""
+                request, lambda image: REJECTED if image.data in refused or self.refused_earlier(image, names) else ""
             )
-        thoughtless = self._thoughtless | self._recorded(request)
+        recorded = self._recorded(request)
+        thoughtless, parts = self._thoughtless | recorded, {name for name in recorded if name.startswith(PART)}
         if not self._parts and not thoughtless:
             return request
-        return replace(request, messages=tuple(self._cleared(message, thoughtless) for message in request.messages))
+        return replace(
+            request, messages=tuple(self._cleared(message, thoughtless, parts) for message in request.messages)
+        )
 
-    def to_record(self, request: ModelRequest) -> tuple[str, ...]:
-        """Ids of messages whose thoughts the server refused, as far as no answer in the request says so."""
-        new = self._thoughtless - self._recorded(request)
-        return tuple(message.id for message in request.messages if message.id in new) if new else ()
+    def to_record(self, request: ModelRequest, sent: ModelRequest) -> ProviderReport:
+        """What the server refused as far as no answer in the request says so, and what ``sent`` lacks that it has
+        accepted before."""
+        recorded = self._recorded(request)
+        new = self._thoughtless - recorded
+        refused = [refusal_name(image) for image in _images_in(request) if image.data in self._images]
+        refused += [f"{PART}{_digest(part)}" for part in self._parts]
+        there = {image.data for image in _images_in(sent)}
+        gone = [image for image in _images_in(request) if image.data in self._accepted and image.data not in there]
+        self._accepted.difference_update(image.data for image in gone)
+        return ProviderReport(
+            thoughtless=tuple(message.id for message in request.messages if message.id in new) if new else (),
+            refused=tuple(dict.fromkeys(name for name in refused if name not in recorded)),
+            reduced=f"swecli no longer sends {named(gone)}" if gone else "",
+        )
 
     def _recorded(self, request: ModelRequest) -> set[str]:
-        """Ids of messages whose thoughts were refused, by the answers that came after."""
+        """Ids of messages whose thoughts were refused, and names of refused parts, by the answers that came after."""
         return set(chain.from_iterable(self._reported.of(request.messages)))
 
-    def _cleared(self, message: Message, thoughtless: Collection[str]) -> Message:
+    def _cleared(self, message: Message, thoughtless: Collection[str], refused: Collection[str]) -> Message:
         parts: Sequence[Part] = message.parts
         if message.id in thoughtless:
             parts = [bare for part in parts if (bare := without_thoughts(part)) is not None]
-        kept = [made for part in parts if (made := replacement(part) if part in self._parts else part) is not None]
-        return structs.replace(message, parts=tuple(kept)) if tuple(kept) != message.parts else message
+        made = (
+            replacement(part) if part in self._parts or (refused and f"{PART}{_digest(part)}" in refused) else part
+            for part in parts
+        )
+        kept = tuple(part for part in made if part is not None)
+        return structs.replace(message, parts=kept) if kept != message.parts else message
 
 
-def _refused_before(message: Message) -> tuple[str, ...]:
-    """Ids of earlier messages whose thoughts were refused, by the report of this answer."""
-    report = message.response.report if message.response is not None else None
-    return report.thoughtless if report is not None else ()
+def _images_in(request: ModelRequest) -> list[ImagePart]:
+    return images_of(part for message in request.messages for part in message.parts)
+
+
+def _digest(part: Part) -> str:
+    return sha256(msgspec.json.encode(part)).hexdigest()[:32]
+
+
+def _refused_before(message: Message, host: str) -> tuple[str, ...]:
+    """Ids of earlier messages whose thoughts were refused, and names of parts that this host refused, by the report of
+    this answer."""
+    response = message.response
+    if response is None or response.report is None:
+        return ()
+    return (*response.report.thoughtless, *(response.report.refused if response.origin.host == host else ()))
 
 
 def _unsent(images: Sequence[ImagePart]) -> str:

@@ -228,6 +228,10 @@ class ProviderReport(Struct, frozen=True):
     """Tokens of that miss."""
     thoughtless: tuple[str, ...] = ()
     """Ids of earlier messages whose thoughts the provider refused to take back: they are sent without from then on."""
+    refused: tuple[str, ...] = ()
+    """Names of images and other parts that the provider refused: they are left out from then on."""
+    reduced: str = ""
+    """What this request left out that earlier ones had, as a clause."""
 
 
 class Response(Struct, frozen=True):

@@ -57,7 +57,7 @@ _AGREEING: Mapping[str, frozenset[str]] = {
     "tools": frozenset(("tools_changed",)),
     "instructions": frozenset(("system_changed", "input_changed")),
     "settings": frozenset(("reasoning_effort_changed",)),
-    **dict.fromkeys(("compaction", "clearing", "undo", "rewind", "edit"), _EDITS),
+    **dict.fromkeys(("compaction", "clearing", "undo", "rewind", "edit", "refused"), _EDITS),
 }
 """The provider's reasons that fit each kind of a miss; for all others nothing changed."""
 

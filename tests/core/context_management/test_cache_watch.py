@@ -44,6 +44,7 @@ class Talk:
     view: list[ViewEntry] = field(default_factory=lambda: [ViewEntry("live", "u0")])
     caches: bool = True
     cleared: int | None = None
+    reduced: str = ""
     steps: int = 0
     misses: list[CacheMiss] = field(default_factory=list)
 
@@ -67,7 +68,7 @@ class Talk:
         charge = self.cache.charge(request, self.model)
         usage = Usage(charge.total, charge.read if self.caches else None, charge.written, 30, cleared=self.cleared)
         watched = WatchedRequest(self.model, request, tuple(self.view), self.now, {self.rules: "project instructions"})
-        miss = self.watch.observe(watched, usage)
+        miss = self.watch.observe(watched, usage, self.reduced)
         if miss is not None:
             self.misses.append(miss)
         return charge
@@ -242,6 +243,15 @@ def test_what_the_provider_removes_by_itself_is_no_unknown_reason() -> None:
     lose(talk)
     talk.step()
     assert [(miss.kind, miss.change.component) for miss in talk.misses] == [("clearing", "tool results")]
+
+
+def test_what_swecli_leaves_out_of_earlier_messages_is_no_unknown_reason() -> None:
+    talk = Talk()
+    talk.run(20)
+    talk.reduced = "swecli no longer sends the image a.png"
+    lose(talk)
+    talk.step()
+    assert [(miss.kind, miss.cause) for miss in talk.misses] == [("refused", talk.reduced)]
 
 
 def test_a_provider_that_was_only_seen_to_write_its_cache_is_known_to_have_one() -> None:

@@ -214,6 +214,13 @@ async def test_one_bad_message_does_not_end_a_session() -> None:
         assert not any(isinstance(event, StreamNotice | Failed) for event in again)
         assert server.requests[3].body == server.requests[2].body
         await client.close()
+        finished = events[-1].message
+        later = HttpModelClient(ClientConfig(info, target("openai-chat"), server.url))
+        resumed = request(*asked.messages, finished, user("more"), system=SYSTEM)
+        assert isinstance([event async for event in later.stream(resumed)][-1], Finished)
+        before, now = (server.requests[at].body["messages"] for at in (3, 4))
+        assert now[: len(before)] == before
+        await later.close()
 
 
 def test_gemini_gets_a_stand_in_for_a_signature_that_it_rejected() -> None:

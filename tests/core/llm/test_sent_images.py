@@ -200,3 +200,35 @@ async def test_what_may_be_no_fault_of_the_image_is_not_remembered(status: int, 
         assert isinstance((await ask(client, talk(image(1))))[-1], Finished)
         await client.close()
     assert stored == []
+
+
+async def test_what_a_server_refused_stays_out_of_the_conversation_when_it_is_resumed() -> None:
+    refused = refusal("Request Entity Too Large", 413)
+    asked = talk(image(1), image(2))
+    async with serve(refused, refused, chat("ok"), chat("ok")) as server:
+        first = client_of(server)
+        finished = (await ask(first, asked))[-1]
+        await first.close()
+        assert isinstance(finished, Finished)
+        later = client_of(server)
+        await ask(later, request(*asked.messages, finished.message, user("and now?"), user(image(3))))
+        await later.close()
+        before, now = (received.body["messages"] for received in server.requests[2:])
+    assert now[: len(before)] == before
+    assert json.dumps(now).count("data:image") == 1
+
+
+async def test_an_answer_says_what_its_request_left_out_for_the_first_time() -> None:
+    images = [image(number) for number in range(102)]
+    async with serve(chat("ok"), chat("ok"), chat("ok")) as server:
+        client = client_of(server)
+        reduced: list[str] = []
+        for count in (100, 101, 102):
+            finished = (await ask(client, talk(*images[:count])))[-1]
+            assert isinstance(finished, Finished)
+            assert finished.message.response is not None
+            report = finished.message.response.report
+            reduced.append(report.reduced if report is not None else "")
+        await client.close()
+    assert reduced[0] == reduced[2] == ""
+    assert reduced[1].startswith("swecli no longer sends 26 images (0.png, 1.png, 2.png, …)")
