@@ -227,6 +227,51 @@ def has_objects(cwd: str) -> bool:
         return True
 
 
+_MOST_REFS = 200
+
+
+def refs_state(cwd: str) -> tuple[object, ...]:
+    """Changes with every change of what a repository's revisions mean: HEAD, branches, replaced and grafted objects. A
+    unique one if that is unknown."""
+    try:
+        folder = repository_of(cwd)
+        place = git_directory(Path(folder)) if folder is not None else None
+        if place is None:
+            return (object(),)
+        common = common_directory(place)
+        paths = [
+            place / "HEAD",
+            common / "packed-refs",
+            common / "shallow",
+            common / "info" / "grafts",
+            common / "config",
+        ]
+        paths += [common / "objects" / "info" / "alternates"]
+        paths += [place / name for name in os.listdir(place) if name.endswith("_HEAD")]
+        pending = [common / "refs", place / "refs", common / "reftable"]
+        while pending:
+            paths.append(path := pending.pop())
+            if path.is_dir():
+                pending += [path / name for name in os.listdir(path)]
+            if len(paths) > _MOST_REFS:
+                return (object(),)
+        return tuple(
+            (state.st_ino, state.st_mtime_ns, state.st_ctime_ns, state.st_size)
+            if (state := _stat(path)) is not None
+            else None
+            for path in paths
+        )
+    except OSError:
+        return (object(),)
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
 def _is_hash(text: str) -> bool:
     return len(text) in (40, 64) and all(char in "0123456789abcdef" for char in text)
 

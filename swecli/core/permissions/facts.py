@@ -9,17 +9,15 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from swecli.core.git import (
     GitFailedError,
-    common_directory,
-    git_directory,
     has_objects,
     read_git,
+    refs_state,
     repository_of,
     tracked,
     tracked_names,
@@ -27,27 +25,18 @@ from swecli.core.git import (
 from swecli.core.permissions.git_facts import (
     credentials_in,
     git_problem,
-    is_git_settings,
     personal_settings,
     settings_of,
 )
+from swecli.core.permissions.listings import MAX_SEARCHED, Covering, Listings, covered
 from swecli.core.permissions.paths import folders_above, inside, is_secret
-from swecli.core.secret_names import SecretNames, is_test_key, secret_names
+from swecli.core.secret_names import SecretNames, secret_names
 from swecli.lazy_pattern import lazy_pattern
 
 PathKind = Literal["file", "directory", "other", "missing"]
 
 MAX_NAMES = 5_000
 MAX_TREE = 5_000
-MAX_SEARCHED = 40_000
-"""Entries of a tree that are searched for secrets: about 0.2 s for the first time, later a tenth."""
-_PACKAGES = frozenset(("node_modules", "site-packages"))
-"""Folders of installed packages: their files came with the packages."""
-_MOST_FOLDERS = 20_000
-"""Folders whose entries are kept."""
-_SETTLED = 2_000_000_000
-"""Nanoseconds; a later change gets another time on every file system."""
-_MOST_REFS = 200
 _OF_HISTORY = ("log", "show", "ls-tree")
 """Commands of git that show nothing of the work tree."""
 _PASSING = lazy_pattern(r"-g|--(?:walk-)?reflog|--(?:until|before|since|after)|.*@\{")
@@ -118,28 +107,6 @@ class GitObject(Struct, frozen=True):
 
     kind: Literal["commit", "tree", "blob", "missing"]
     hash: str = ""
-
-
-class Covering(Protocol):
-    """Rules about reading; equal ones cover the same files."""
-
-    def covering(self, path: str) -> object | None:
-        """A rule that covers an absolute path."""
-        ...
-
-
-class _Listed(Struct):
-    """A folder's entries at the time of this stamp: subfolders, links, and the other files by name. ``secret`` are
-    those whose names suggest secrets, ``settings`` those of git's; ``covered`` are files that rules cover, by rules."""
-
-    stamp: tuple[int, ...]
-    count: int = 0
-    folders: list[str] = field(default_factory=lambda: list[str]())
-    links: list[str] = field(default_factory=lambda: list[str]())
-    files: list[str] = field(default_factory=lambda: list[str]())
-    secret: list[str] = field(default_factory=lambda: list[str]())
-    settings: list[str] = field(default_factory=lambda: list[str]())
-    covered: dict[Covering, list[str]] = field(default_factory=lambda: dict[Covering, list[str]]())
 
 
 class FileFacts:
@@ -328,8 +295,7 @@ class OsFacts(FileFacts):
         self._git_output: dict[tuple[str, ...], tuple[float, tuple[str, ...] | None]] = {}
         """Recent git output: one call may be decided twice."""
         self._starts_programs = True
-        self._folders: dict[tuple[str, str], _Listed] = {}
-        """Folders listed before, with the folder where the search began."""
+        self._listings = Listings(lambda: self.secret_names)
         self._shown: dict[tuple[object, ...], tuple[str, ...] | None] = {}
         """The last names that git listed, by its words and the state of the repository."""
 
@@ -419,7 +385,7 @@ class OsFacts(FileFacts):
     def without_programs(self) -> OsFacts:
         found = OsFacts(self._environment, self._ignoring, self.own_names)
         found._starts_programs = False
-        found._folders, found._shown = self._folders, self._shown
+        found._listings, found._shown = self._listings, self._shown
         return found
 
     def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
@@ -440,7 +406,7 @@ class OsFacts(FileFacts):
         if not has_objects(cwd):
             return ()
         lasting = arguments[0] in _OF_HISTORY and not any(map(_PASSING.match, arguments))
-        key = (cwd, *arguments, *_refs_state(cwd)) if lasting else ()
+        key = (cwd, *arguments, *refs_state(cwd)) if lasting else ()
         if key and key in self._shown:
             return self._shown[key]
         if not self._starts_programs:
@@ -498,7 +464,7 @@ class OsFacts(FileFacts):
         return tuple(found)
 
     def leads_outside(self, path: str, roots: Sequence[str], names: Sequence[str] = ("*",)) -> bool:
-        for folder, listed in self._walk(path):
+        for folder, listed in self._listings.walk(path):
             if listed is None:
                 return True
             for link in listed.links:
@@ -506,23 +472,6 @@ class OsFacts(FileFacts):
                 if chosen and inside(_real(os.path.join(folder, link)), roots) is None:
                     return True
         return False
-
-    def _walk(self, path: str) -> Iterator[tuple[str, _Listed | None]]:
-        """Every folder at and below a path with its entries, links not followed; None ends the walk if there are too
-        many."""
-        top = os.path.normpath(path)
-        pending, seen = [top], 0
-        while pending:
-            folder = pending.pop()
-            listed = self._listed(folder, top)
-            if listed is None:
-                continue
-            seen += listed.count
-            if seen > MAX_SEARCHED:
-                yield folder, None
-                return
-            yield folder, listed
-            pending += [os.path.join(folder, name) for name in listed.folders]
 
     def tracked_links_lead_outside(self, cwd: str, roots: Sequence[str]) -> bool:
         tracked = self.tracked_files(cwd)
@@ -534,7 +483,7 @@ class OsFacts(FileFacts):
 
     def odd_names(self, path: str, *, wildcards: bool = False, names: Sequence[str] = ("*",)) -> bool:
         odd = _ODD_OR_WILD if wildcards else _ODD_NAME
-        for _, listed in self._walk(path):
+        for _, listed in self._listings.walk(path):
             if listed is None or any(map(odd.search, listed.folders)):
                 return True
             suspects = [name for name in (*listed.files, *listed.links) if odd.search(name)]
@@ -551,7 +500,7 @@ class OsFacts(FileFacts):
         pending, walked, seen = [top], {top}, 0
         while pending:
             folder = pending.pop()
-            listed = self._listed(folder, top)
+            listed = self._listings.listed(folder, top)
             if listed is None:
                 continue
             seen += listed.count
@@ -572,7 +521,7 @@ class OsFacts(FileFacts):
                 below = os.path.join(folder, name)
                 if not pruned and (reach.hidden or name[0] != ".") and not ignored(below, True):
                     pending.append(below)
-            for name in dict.fromkeys((*listed.secret, *listed.settings, *_covered(listed, folder, rules))):
+            for name in dict.fromkeys((*listed.secret, *listed.settings, *covered(listed, folder, rules))):
                 place = os.path.join(folder, name)
                 harmless = name in listed.settings and not self.credentials_in(place)
                 if harmless and name not in listed.secret and not (rules and rules.covering(place)):
@@ -580,50 +529,6 @@ class OsFacts(FileFacts):
                 if (reach.hidden or name[0] != ".") and not ignored(place, False):
                     found.append(place)
         return tuple(sorted(found))
-
-    def _listed(self, folder: str, top: str) -> _Listed | None:
-        """A folder's entries, listed again only if its times have moved, one of which can't be forged; None if it is
-        unreadable. Names of secrets count below ``top``."""
-        try:
-            state = os.stat(folder)
-            stamp = (state.st_dev, state.st_ino, state.st_mtime_ns, state.st_ctime_ns)
-            known = self._folders.get((folder, top))
-            if known is not None and known.stamp == stamp:
-                return known
-            settled = 0 < state.st_ctime_ns < time.time_ns() - _SETTLED
-            listed = _Listed(stamp)
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    listed.count += 1
-                    if listed.count > MAX_SEARCHED:
-                        return listed
-                    self._sort(entry, listed, top)
-        except OSError:
-            return None
-        if settled:  # a further change could leave the same times
-            if len(self._folders) >= _MOST_FOLDERS:
-                self._folders.clear()
-            self._folders[folder, top] = listed
-        return listed
-
-    def _sort(self, entry: os.DirEntry[str], listed: _Listed, top: str) -> None:
-        if entry.is_symlink():
-            listed.links.append(entry.name)
-        elif entry.is_dir(follow_symlinks=False):
-            listed.folders.append(entry.name)
-        else:
-            listed.files.append(entry.name)
-            if not entry.is_file(follow_symlinks=False):
-                return
-            below = entry.path[len(top) :] if entry.path.startswith(top) else f"/{entry.name}"
-            if (
-                is_secret(below, self.secret_names)
-                and not is_test_key(below)
-                and _PACKAGES.isdisjoint(below.split("/"))
-            ):
-                listed.secret.append(entry.name)
-            elif is_git_settings(entry.path):
-                listed.settings.append(entry.name)
 
     def tracked_files(self, cwd: str) -> tuple[str, ...] | None:
         names = tracked_names(cwd)
@@ -732,59 +637,6 @@ class OsFacts(FileFacts):
                 if os.path.lexists(os.path.join(folder, file)):
                     return f"{file} in the workspace or above it chooses which {name} runs"
         return None
-
-
-def _refs_state(cwd: str) -> tuple[object, ...]:
-    """Changes with every change of what a repository's revisions mean: HEAD, branches, replaced and grafted objects. A
-    unique one if that is unknown."""
-    try:
-        folder = repository_of(cwd)
-        place = git_directory(Path(folder)) if folder is not None else None
-        if place is None:
-            return (object(),)
-        common = common_directory(place)
-        paths = [
-            place / "HEAD",
-            common / "packed-refs",
-            common / "shallow",
-            common / "info" / "grafts",
-            common / "config",
-        ]
-        paths += [common / "objects" / "info" / "alternates"]
-        paths += [place / name for name in os.listdir(place) if name.endswith("_HEAD")]
-        pending = [common / "refs", place / "refs", common / "reftable"]
-        while pending:
-            paths.append(path := pending.pop())
-            if path.is_dir():
-                pending += [path / name for name in os.listdir(path)]
-            if len(paths) > _MOST_REFS:
-                return (object(),)
-        return tuple(
-            (state.st_ino, state.st_mtime_ns, state.st_ctime_ns, state.st_size)
-            if (state := _stat(path)) is not None
-            else None
-            for path in paths
-        )
-    except OSError:
-        return (object(),)
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
-
-
-def _covered(listed: _Listed, folder: str, rules: Covering | None) -> list[str]:
-    """The files of a folder that rules cover."""
-    if rules is None:
-        return []
-    known = listed.covered.get(rules)
-    if known is None:
-        known = [name for name in listed.files if rules.covering(os.path.join(folder, name)) is not None]
-        listed.covered = {rules: known}
-    return known
 
 
 def _git_object(line: str) -> GitObject | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.permissions import facts as facts_module
+from swecli.core.permissions import listings
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import MAX_NAMES, FileFacts, OsFacts, Reach
 from swecli.core.permissions.types import Call, Effects, Rule
@@ -417,7 +417,7 @@ def test_names_that_xargs_would_take_apart_ask(workspace: ShellWorkspace) -> Non
 
 
 def test_trees_that_are_too_large_to_tell_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts_module, "MAX_SEARCHED", MAX_NAMES)
+    monkeypatch.setattr(listings, "MAX_SEARCHED", MAX_NAMES)
     facts = OsFacts({})
     (tmp_path / "0").touch()
     for number in range(1, MAX_NAMES + 1):
@@ -643,7 +643,7 @@ def test_a_repository_that_only_objects_may_name_as_a_submodule_asks(
 def test_what_changes_below_a_folder_counts_at_once_though_listings_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(facts_module, "_SETTLED", -(10**18))  # folders count as settled at once
+    monkeypatch.setattr(listings, "_SETTLED", -(10**18))  # folders count as settled at once
     facts, top = OsFacts({}), tmp_path / "work"
     (top / "a" / "b").mkdir(parents=True)
     (top / "a" / "b" / "plan.md").write_text("x")
@@ -666,7 +666,7 @@ def test_what_changes_below_a_folder_counts_at_once_though_listings_are_kept(
     assert secrets() == []
     assert facts.leads_outside(str(top), (str(top),))
     assert not facts.leads_outside(str(top), (str(top),), ("*.py",))
-    assert len(facts._folders) > 2
+    assert len(facts._listings._folders) > 2
 
 
 @pytest.mark.parametrize(
