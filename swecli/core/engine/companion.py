@@ -96,7 +96,7 @@ class Companion:
 
 
 class CallCompanion(Companion):
-    """A companion that also takes part in tool calls."""
+    """A companion that also takes part in tool calls, and in the subagents that they start."""
 
     async def before_call(self, call: PreparedCall) -> PreparedCall:
         """A call is about to be decided. May change it, or raise ``Rejected``."""
@@ -113,6 +113,17 @@ class CallCompanion(Companion):
         belong to the call and are undone with it."""
         del call
         return outcome
+
+    async def agent_begins(self, agent: str, profile: str) -> str:
+        """A subagent is about to begin. Returns text for it in addition to its task."""
+        del agent, profile
+        return ""
+
+    async def agent_ends(self, agent: str, profile: str, answer: str, continued: int) -> str:
+        """A subagent is done, after ``continued`` continuations. Returns why it has to continue; empty if it may
+        end."""
+        del agent, profile, answer, continued
+        return ""
 
     def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:
         """A result with an error is about to be recorded. Returns text to append to it."""
@@ -152,6 +163,8 @@ class Companions:
         self._before_call = at_calls("before_call")
         self._before_asking = at_calls("before_asking")
         self._after_call = at_calls("after_call")
+        self._agent_begins = at_calls("agent_begins")
+        self._agent_ends = at_calls("agent_ends")
         self._on_failure = at_calls("on_failure")
 
     def start(self, *, resumed: bool) -> None:
@@ -211,6 +224,18 @@ class Companions:
         for companion in self._after_call:
             outcome = await companion.after_call(call, outcome)
         return outcome
+
+    async def agent_begins(self, agent: str, profile: str) -> str:
+        """The texts for the subagent."""
+        texts = [await companion.agent_begins(agent, profile) for companion in self._agent_begins]
+        return "\n".join(filter(None, texts))
+
+    async def agent_ends(self, agent: str, profile: str, answer: str, continued: int) -> str:
+        """The first reason why the subagent has to continue."""
+        for companion in self._agent_ends:
+            if reason := await companion.agent_ends(agent, profile, answer, continued):
+                return reason
+        return ""
 
     def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:
         """The text of a failed call's result with what is appended to it."""

@@ -357,25 +357,22 @@ class SessionHooks(CallCompanion):
 
     # --- subagents ----------------------------------------------------------------------------------------
 
-    async def subagent_started(self, agent_id: str, agent_type: str) -> str:
-        """Run SubagentStart hooks. Returns text for the subagent in addition to its task, or an empty text."""
+    async def agent_begins(self, agent: str, profile: str) -> str:
+        """Run SubagentStart hooks."""
         if not self.listens("SubagentStart"):
             return ""
-        return (await self._fire("SubagentStart", {"agent_id": agent_id, "agent_type": agent_type})).context
+        return (await self._fire("SubagentStart", {"agent_id": agent, "agent_type": profile})).context
 
-    async def subagent_stopped(
-        self, agent_id: str, agent_type: str, last_message: str, *, continued: int = 0, transcript: str = ""
-    ) -> str:
-        """Run SubagentStop hooks after ``continued`` continuations. Returns why the subagent has to continue, or an
-        empty text if it may end."""
+    async def agent_ends(self, agent: str, profile: str, answer: str, continued: int) -> str:
+        """Run SubagentStop hooks."""
         if not self.listens("SubagentStop"):
             return ""
         payload = {
-            "agent_id": agent_id,
-            "agent_type": agent_type,
-            "agent_transcript_path": transcript,
+            "agent_id": agent,
+            "agent_type": profile,
+            "agent_transcript_path": "",
             "stop_hook_active": continued > 0,
-            "last_assistant_message": last_message,
+            "last_assistant_message": answer,
         }
         verdict = await self._fire("SubagentStop", payload)
         goes_on = verdict.wish == "block" and not verdict.stop and continued < CONTINUATIONS

@@ -155,6 +155,7 @@ class Session:
         if parent is not None:
             recorder.turn = parent.relay.turn - 1  # its work belongs to the turn that started it
         self.hooks = SessionHooks(services, recorder, inner=parent is not None)
+        self._companions = Companions()
         self._agents = agents = None if parent is not None else self._subagents(services, recorder)
         self._parent = parent
         self._environment = ""
@@ -186,7 +187,6 @@ class Session:
         self._counting: asyncio.Task[None] | None = None
         self._spending = SpendingGate(services, recorder, self._requests, self._connection)
         self.playbook = SessionPlaybook(services, recorder, self.questions.ask)
-        self._companions = Companions()
         self._calls = self._tool_calls(services, recorder)
         self._scheduler = Scheduler(self._calls)
         self.command_tools = CommandTools(services, recorder, self._work, self._scheduler)
@@ -268,7 +268,7 @@ class Session:
 
     def _subagents(self, services: Services, recorder: Recorder) -> Subagents:
         return Subagents(
-            services, recorder, self.hooks, self._begin_inner, self.tell_model, lambda: self._spending.reached()
+            services, recorder, self._companions, self._begin_inner, self.tell_model, lambda: self._spending.reached()
         )
 
     def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:

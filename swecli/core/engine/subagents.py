@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.engine.companion import Companion, TurnStopped
-from swecli.core.engine.hooks import SessionHooks
+from swecli.core.engine.companion import Companion, Companions, TurnStopped
 from swecli.core.engine.model_call import cap_reached, has_content, tokens_left
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
@@ -304,7 +303,7 @@ class Subagents(Companion):
         self,
         services: Services,
         recorder: Recorder,
-        hooks: SessionHooks,
+        companions: Companions,
         begin: Callable[[InnerParts, str], Inner],
         tell: Callable[[str, str], None],
         budget: Callable[[], Awaitable[str]],
@@ -313,7 +312,7 @@ class Subagents(Companion):
         self._budget = budget
         self._services = services
         self._recorder = recorder
-        self._hooks = hooks
+        self._companions = companions
         self._begin = begin
         self._tell = tell
         self._at_work = 0
@@ -380,7 +379,7 @@ class Subagents(Companion):
             async with self._slot():
                 try:
                     await uninterrupted(self._make_tree(run))
-                    told = await self._hooks.subagent_started(run.agent, run.profile.name)
+                    told = await self._companions.agent_begins(run.agent, run.profile.name)
                     inner = run.inner = self._begin(self._parts(run), run.model)
                     try:
                         await self._converse(run, inner, told)
@@ -439,7 +438,7 @@ class Subagents(Companion):
             ended = run.relay.ended
             if ended is None or ended.outcome != "done":
                 return
-            message = await self._hooks.subagent_stopped(run.agent, run.profile.name, inner.answer, continued=continued)
+            message = await self._companions.agent_ends(run.agent, run.profile.name, inner.answer, continued)
             continued += 1
 
     def _end(self, run: _Run, problem: str, duration: float, folder: str) -> None:

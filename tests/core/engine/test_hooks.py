@@ -567,10 +567,10 @@ async def test_subagents_fire_their_events(tmp_path: Path) -> None:
     )
     async with bench(ANSWER, tmp_path, **given) as it:
         fired = it.session.hooks
-        assert await fired.subagent_started("a1", "explore") == "be brief"
-        assert await fired.subagent_started("a1", "review") == ""
-        assert await fired.subagent_stopped("a1", "explore", "done") == "look again"
-        assert await fired.subagent_stopped("a1", "explore", "done", continued=CONTINUATIONS) == ""
+        assert await fired.agent_begins("a1", "explore") == "be brief"
+        assert await fired.agent_begins("a1", "review") == ""
+        assert await fired.agent_ends("a1", "explore", "done", 0) == "look again"
+        assert await fired.agent_ends("a1", "explore", "done", CONTINUATIONS) == ""
 
 
 async def test_the_transcript_is_there_while_the_session_runs(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from swecli.commands.context import agents_text, tokens_by_agent
-from swecli.core.engine.hooks import SessionHooks
+from swecli.core.engine.companion import Companions
 from swecli.core.engine.services import AgentProfile, ModelUnavailable, SubagentOptions
 from swecli.core.engine.subagents import tools_of
 from swecli.core.llm.scripted import ScriptedModel, parse_script
@@ -494,7 +494,7 @@ async def test_a_defect_of_one_in_the_background_is_told_to_the_model_and_report
     async def broken(*_: object) -> str:
         raise KeyError("a defect")
 
-    monkeypatch.setattr(SessionHooks, "subagent_started", broken)
+    monkeypatch.setattr(Companions, "agent_begins", broken)
     reported: list[BaseException] = []
     child = child_answers("never")
     async with with_agents(parent(task(background=True)), tmp_path, child, report_defect=reported.append) as made:
