@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
@@ -22,7 +23,7 @@ from swecli.core.context_management.edit_effects import price_words
 from swecli.core.context_management.past import difference
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.budget import Budget, window_words
-from swecli.core.protocol.commands import ChangeContext, Command, Compact, RedoCompaction, UndoCompaction
+from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command, Compact, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import ContextChange
 from swecli.core.protocol.messages import Usage
 from swecli.core.protocol.provider_reports import dropped_words
@@ -146,6 +147,8 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
             return _nothing_to_gain(plan, session) or _sent(session, command)
         case "history" if not item:
             return CommandResult.text(history_text(session))
+        case "fold":
+            return _fold(session, item)
         case word if word in _PLANNING and not item:
             return replace(_plan(session), screen="compact") if not session.view.busy else _plan(session)
         case _:
@@ -163,6 +166,45 @@ async def _run_compact(session: Session, arguments: str) -> CommandResult:
         return CommandResult(screen="compact", instead=(_table(plan),), offer=offer)
     by = (TextBlock(BY_PROVIDER.rstrip(), "dim"),) if plan.by_provider else ()
     return CommandResult((_table(plan), *by), offer=offer)
+
+
+_RANGE: Final = lazy_pattern(r"(\d{1,7})(?:\s*(?:-|–|to|\.\.)\s*(\d{1,7}))?(?:\s+(.+))?", re.DOTALL)
+LIKELY = "word " * 90
+"""Stands for the few lines that the model would write."""
+
+
+def _fold(session: Session, words: str) -> CommandResult:
+    """Offer to fold the messages of some turns into a few lines."""
+    match, picture = _RANGE.fullmatch(words), session.inspection.picture()
+    if match is None:
+        return CommandResult.text(
+            "Name the turns: /compact fold 3-7 [your own lines]. /context shows turns.", "warning"
+        )
+    if picture is None:
+        return CommandResult.text("No model is connected, so swecli cannot measure the context.", "warning")
+    if session.view.busy:
+        return CommandResult.text("A turn is running; fold turns when it ends.", "warning")
+    first, last, text = int(match[1]), int(match[2] or match[1]), (match[3] or "").strip()
+    inside = [item for item in picture.items if first <= item.turn <= last and item.state in ("live", "offloaded")]
+    names = tuple(item.id for item in inside if not item.pinned and item.kind != "summary")
+    if not names:
+        return CommandResult.text(
+            f"No message of turns {first} to {last} is in the context. {_turns(session)}", "warning"
+        )
+    effect = session.prices.fold(names, text or LIKELY)
+    if isinstance(effect, str):
+        return CommandResult.text(f"Nothing was changed: {effect}", "warning")
+    if effect is None or effect.after >= effect.before:
+        return CommandResult.text(
+            "Nothing to gain: these messages are as short as the lines in their place.", "warning"
+        )
+    turns = f"turn {first}" if first == last else f"turns {first} to {last}"
+    command = ApplyPlan(names, (), text or None, fold=True)
+    by = "your lines" if text else "a few lines by the model"
+    offer = Offer(f"Fold {turns}?", command, ("Apply", "/compact undo restores them"), ("Cancel", "nothing changes"))
+    about = "" if text else "about "
+    size = f"{number(effect.before)} to {about}{number(effect.after)} tokens"
+    return CommandResult((TextBlock(f"Fold {turns} into {by}: {size}. {price_words(effect)}"),), offer=offer)
 
 
 def priced(
@@ -268,10 +310,11 @@ COMPACT = SlashCommand(
     "Free space in the context; also undo, redo and plan",
     _run_compact,
     aliases=("compress", "summarize"),
-    arguments="[focus | now | free | plan | history | undo [ID] | redo [ID]]",
+    arguments="[focus | now | free | fold TURNS | plan | history | undo [ID] | redo [ID]]",
     words=fixed_words(
         now="compact without showing the plan",
         free="move old output to disk, without a summary",
+        fold="TURNS: fold the messages of turns 3-7 into a few lines",
         plan="show what a compaction would do",
         history="list all compactions",
         undo="restore what the last compaction replaced",

@@ -213,11 +213,13 @@ class Compactions:
         recorder.emit(ItemStarted(item, "compaction"))
         recorder.emit(CompactionStarted(item, "manual", "plan", draft.before.used, draft.before.effective))
         try:
-            summary = (await self.draft_summary(client, "")).text if wish.summary is None else wish.summary
+            summary = wish.summary
+            if summary is None:
+                summary = (await self.draft_summary(client, draft.fold_wish() if wish.fold else "")).text
         except asyncio.CancelledError:
             self._end(item, "interrupted", "interrupted; nothing was changed")
             raise
-        arranged = draft.arranged(summary, item)
+        arranged = draft.arranged(summary, item, fold=wish.fold)
         if not arranged.view or arranged.after >= arranged.before:
             left = f"the plan would leave {arranged.after:,} of {arranged.before:,} tokens"
             self._end(item, "error", f"nothing was changed: {left}")
@@ -226,7 +228,7 @@ class Compactions:
         steps = ("summary",) if summary else ("record",) if wish.summarise else ("clearing",)
         result = CompactResult(arranged.before, arranged.after, *messages, steps, summary)
         made = Compacted(arranged.view, result, (), Summary(summary), arranged.quality)
-        self._commit(item, made, client, draft.before.effective, draft.attached)
+        self._commit(item, made, client, draft.before.effective, () if wish.fold else draft.attached)
 
     def retention(self, client: ModelClient) -> tuple[RuleReport, ...]:
         sizes = EntrySizes(self._services.context.monitor, client.info)

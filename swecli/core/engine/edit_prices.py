@@ -60,6 +60,14 @@ class EditPrices:
         ledger = self._recorder.ledger
         return self._of(ledger.view_with(item or ledger.redoable or ""))
 
+    def fold(self, names: Sequence[str], summary: str) -> Effect | str | None:
+        """Of folding these items into a few lines; a sentence if they can't be."""
+        client = self._connection.client
+        if client is None:
+            return None
+        draft = self._compactions.draft(client)
+        return draft.place(names, ()) or self._of(draft.arranged(summary, fold=True).view)
+
     def clearing(self) -> Effect | None:
         """Of freeing space without a model."""
         client = self._connection.client

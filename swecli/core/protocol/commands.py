@@ -167,6 +167,9 @@ class ApplyPlan(Tagged, frozen=True, tag="apply_plan"):
     summarise: tuple[str, ...]
     offload: tuple[str, ...] = ()
     summary: str | None = None
+    fold: bool = False
+    """Only these entries are meant, a stretch of the conversation: a few lines replace them, without the record of the
+    whole."""
 
 
 class ChangeContext(Tagged, frozen=True, tag="change_context"):

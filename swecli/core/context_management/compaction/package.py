@@ -94,6 +94,35 @@ def build_package(
     return Package("\n\n".join(part for part in parts if part), kept, shortened)
 
 
+FOLDED = "These messages were folded into a few lines; IDs in brackets name the source of a line; `recall` shows it."
+FOLDED_QUOTE = 160
+"""Characters of a folded message of the user that are quoted."""
+
+
+def folded(ledger: Ledger, removed: Sequence[str], summary: str, when: str = "") -> str:
+    """What replaces a stretch of the conversation: the beginnings of the user's messages in it, the rules among them
+    word for word, and the few lines."""
+    gone = set(removed)
+    quotes = [
+        f"[{source}] {harmless(line if len(line) <= FOLDED_QUOTE else f'{line[:FOLDED_QUOTE]}… (cut)')}"
+        for source, text in user_texts(ledger)
+        if source in gone and (line := " ".join(text.split()))
+    ]
+    told = "\n".join((*quotes, summary))
+    rules = [
+        f"- {anchor.text} [{anchor.source}]" for anchor in missing(constraints(ledger), told) if anchor.source in gone
+    ]
+    parts = [
+        f"<compacted entries={len(removed)}{f' at={when!r}' if when else ''}>",
+        FOLDED,
+        "\n".join(quotes),
+        harmless("\n".join(rules)),
+        harmless(summary),
+        "</compacted>",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
 def _findings(
     ledger: Ledger, removed: set[str], facts: SessionFacts, told: str, sizes: EntrySizes, allowance: int
 ) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from swecli.core.context_management.budget import roomy_part
 from swecli.core.context_management.compaction.clearing import LEAST, arguments_stub, kept_whole, result_stub
 from swecli.core.context_management.compaction.options import EntrySizes
-from swecli.core.context_management.compaction.package import build_package
+from swecli.core.context_management.compaction.package import build_package, folded
 from swecli.core.context_management.compaction.policy import wants_summary
 from swecli.core.context_management.compaction.quality import Quality, anchors_of, graded, sources_of_lines
 from swecli.core.context_management.compaction.selection import covered, current_request, message_starts
@@ -290,8 +290,9 @@ class PlanDraft:
             return None
         return arguments_stub(entry, tokens) if entry.kind == "call" else result_stub(entry, tokens, "offloaded")
 
-    def arranged(self, summary: str, item: str = "plan") -> Arranged:
-        """Result of the plan with this summary; ``item`` is the id of its text in the view."""
+    def arranged(self, summary: str, item: str = "plan", *, fold: bool = False) -> Arranged:
+        """Result of the plan with this summary; ``item`` is the id of its text in the view. ``fold``: a few lines
+        replace a stretch, without the record."""
         compaction, ledger = self._compaction, self._ledger
         gone = [entry for entry in self._view if self._columns.get(entry.id) == "summarised"]
         sources = covered(gone)
@@ -300,8 +301,11 @@ class PlanDraft:
             allowances = compaction.options.allowances(roomy_part(self.before))
             removed = [one for one in sources if one not in ledger.dropped]
             job, sizes = compaction.job, compaction.sizes
-            package = build_package(ledger, removed, summary, job.facts, sizes, allowances, self.attached, job.when)
-            text = package.text
+            text = (
+                folded(ledger, removed, summary, job.when)
+                if fold
+                else build_package(ledger, removed, summary, job.facts, sizes, allowances, self.attached, job.when).text
+            )
         view: list[ViewEntry] = []
         placed = False
         for entry in self._view:
@@ -322,6 +326,14 @@ class PlanDraft:
         quality = graded(anchors_of(ledger, sources, compaction.job.facts), text, summary) if gone else Quality(0, 0, 0)
         lost, _ = thoughts_changed(ledger, made, info)
         return Arranged(made, self.before.used, after, rewritten, cost, saved, quality, lost)
+
+    def fold_wish(self) -> str:
+        """What to ask the model for where only these items are folded."""
+        first, last = self.summarised[0], self.summarised[-1]
+        return (
+            f"Write only about the stretch from [{first}] to [{last}], in at most six lines without headings: what was "
+            "tried in it, what came of it, and what the rest of the work needs to know of it."
+        )
 
     def lines(self, summary: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Each line of a summary with the ids of its sources."""
