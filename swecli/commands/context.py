@@ -293,7 +293,7 @@ def _costs(plan: CompactionPlan) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-BY_PROVIDER = "The provider writes the summary: you can read and undo it, not edit it. "
+BY_PROVIDER = "The provider writes the summary: you can undo it, not edit it, and Anthropic's you can read. "
 
 
 def _words(plan: CompactionPlan) -> str:

@@ -11,7 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from swecli.core.llm.scripted import Piece
+from msgspec.structs import replace
+
+from swecli.core.llm.scripted import Piece, RequestFacts
 from swecli.core.protocol.messages import StopKind, Usage
 from tests.support.loopback import ProtocolName, Received
 from tests.support.prompt_caches import BlockCache, Charged, canonical, size
@@ -45,6 +47,8 @@ class ResponsesRules:
     """By id."""
     prompts: dict[str, Body] = field(default_factory=dict)
     """Requests by the id of their response."""
+    compacted: list[dict[str, Any]] = field(default_factory=list)
+    """The summaries that the server wrote."""
 
     def wire(self) -> StrictResponses:
         return StrictResponses(self)
@@ -59,6 +63,12 @@ class ResponsesRules:
             return "Unknown parameter: 'prompt_cache_options.comparison_response_id'."
         if options.get("ttl", "30m") not in ("30m", "12h"):
             return "Invalid value for 'prompt_cache_options.ttl'. Supported values are: '30m' and '12h'."
+        triggers = [at for at, item in enumerate(items) if item.get("type") == "compaction_trigger"]
+        if triggers and triggers != [len(items) - 1]:
+            return "compaction_trigger must be the final input item."
+        for item in items:
+            if item.get("type") == "compaction" and item not in self.compacted:
+                return "The encrypted content of the compaction item could not be verified."
         for at, item in enumerate(items):
             if item.get("type") == "configuration_update" and "configuration_update" not in self.fields:
                 return f"Invalid value: 'configuration_update'. Supported values for input[{at}].type are: ..."
@@ -110,7 +120,8 @@ class StrictResponses(OpenAIResponses):
         self._charged = Charged(0, 0, 0)
 
     def objection(self, body: Body) -> str:
-        plain = [item for item in body.get("input", []) if item.get("type") != "configuration_update"]
+        other = ("configuration_update", "compaction_trigger", "compaction")
+        plain = [item for item in body.get("input", []) if item.get("type") not in other]
         return super().objection({**body, "input": plain})
 
     def opening(self, answering: Answering) -> list[bytes]:
@@ -118,18 +129,34 @@ class StrictResponses(OpenAIResponses):
         self._rules.prompts[f"resp_{answering.number}"] = json.loads(json.dumps(answering.body))
         return super().opening(answering)
 
+    def facts(self, body: Body) -> RequestFacts:
+        facts = super().facts(body)
+        return replace(facts, tools=facts.tools and not _compacts(body))
+
     def piece(self, piece: Piece, answering: Answering) -> list[bytes]:
+        if _compacts(answering.body):
+            return []
         if piece.kind == "reasoning":
             made = _Made(answering.model, prefix_of(answering.body))
             self._rules.made.setdefault(f"rs_{answering.number}", made)
         return super().piece(piece, answering)
 
     def closing(self, stop: StopKind, answering: Answering) -> list[bytes]:
+        made: list[bytes] = []
+        if _compacts(answering.body):
+            name = f"cmp_{answering.number}"
+            item = {"id": name, "type": "compaction", "encrypted_content": f"sealed-{name}"}
+            self._rules.compacted.append(item)
+            self._output.append(item)
+            made = [
+                self._event(f"response.output_item.{when}", {"output_index": 0, "item": item})
+                for when in ("added", "done")
+            ]
         charged = self._charged
         output = answering.usage.output_total if answering.usage else 1
         usage = Usage(input_total=charged.total, cache_read=charged.read, output_total=output)
         told = Answering(answering.body, answering.model, answering.number, usage, answering.headers)
-        return super().closing(stop, told)
+        return [*made, *super().closing(stop, told)]
 
     def _response(self, answering: Answering, status: str) -> dict[str, Any]:
         response = super()._response(answering, status)
@@ -139,3 +166,8 @@ class StrictResponses(OpenAIResponses):
         if diagnosed is not None:
             response["prompt_cache_diagnostics"] = diagnosed
         return response
+
+
+def _compacts(body: Body) -> bool:
+    items = body.get("input", [])
+    return bool(items) and items[-1].get("type") == "compaction_trigger"

@@ -199,8 +199,8 @@ class ContextSettings(Section):
     server_clearing: ServerClearingSettings = ServerClearingSettings()
     """Anthropic's own clearing of old tool results, on its servers."""
     provider_summary: bool = False
-    """Whether the provider writes the summaries of compactions (Anthropic). Kept turns then keep their thoughts. You
-    can read and undo such a summary, but not edit it."""
+    """Whether the provider writes the summaries of compactions: Anthropic's you can read and undo, but not edit, and
+    kept turns keep their thoughts; OpenAI's you can only undo."""
 
 
 Protocol = Literal["openai-chat", "openai-responses", "anthropic-messages", "gemini-generate", "ollama-chat"]

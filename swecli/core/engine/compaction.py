@@ -50,6 +50,7 @@ from swecli.core.engine.snapshots import SessionSnapshots, known_size
 from swecli.core.engine.state import SessionState
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.protocols.anthropic import NAME as ANTHROPIC
+from swecli.core.llm.protocols.openai_responses import NAME as OPENAI
 from swecli.core.llm.types import ModelClient, ModelInfo, ModelRequest
 from swecli.core.ports import Asker
 from swecli.core.protocol.budget import Budget
@@ -175,6 +176,7 @@ class Compactions:
             when=self._now(),
             without_model=without_model,
             by_provider=by_provider,
+            sealed=writes_sealed(client),
             attachments=attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached),
         )
         return Compaction(services.context, ledger, job, services.compaction)
@@ -444,6 +446,7 @@ class Compactions:
             forced=forced,
             without_model=without_model,
             by_provider=self._by_provider(client),
+            sealed=writes_sealed(client),
             cover=self._services.cover,
             attachments=await asyncio.to_thread(
                 attachments,
@@ -742,6 +745,11 @@ class Compactions:
         self._recorder.emit(Notice(text, level, "context"))
 
 
+def writes_sealed(client: ModelClient) -> bool:
+    """Whether only the provider can read its summaries."""
+    return isinstance(client, HttpModelClient) and client.config.target.origin.protocol == OPENAI
+
+
 def _lost(thoughts: int) -> str:
     """The thoughts that an option costs, to follow what it does."""
     return f"; {plural(thoughts, 'thought')} {'is' if thoughts == 1 else 'are'} lost" if thoughts else ""
@@ -754,8 +762,8 @@ def why_not_by_provider(client: ModelClient, side_models: Mapping[str, str]) -> 
     """Why the provider of this model writes no summary, as a clause; empty if it can."""
     if (other := side_models.get("summary")) is not None:
         return f"{other} writes the summaries (model.summary)"
-    if not isinstance(client, HttpModelClient) or client.config.target.origin.protocol != ANTHROPIC:
-        return f"swecli reads such summaries from Anthropic only, not from {client.info.provider}"
+    if not isinstance(client, HttpModelClient) or client.config.target.origin.protocol not in (ANTHROPIC, OPENAI):
+        return f"only Anthropic and OpenAI's Responses have such summaries, not {client.info.provider}"
     return "" if client.info.capabilities.server_compaction else f"{client.info.ref} has no such summaries"
 
 

@@ -260,8 +260,9 @@ class SessionView:
     def _by_provider(self) -> Iterator[str]:
         """Clauses on the summaries and the clearing of the provider, as far as the user asked for them."""
         client, services, view = self._connection.client, self._services, self._recorder.ledger.view
-        if view and view[0].provider is not None:
-            yield "the provider wrote the summary at the beginning: you can read and undo it, not edit it"
+        if view and (written := view[0].provider) is not None:
+            can = "undo it, but neither read nor edit it" if written.sealed else "read and undo it, not edit it"
+            yield f"the provider wrote the summary at the beginning: you can {can}"
         if services.compaction.provider_summary and client is not None:
             why = why_not_by_provider(client, services.side_models)
             yield f"{NO_EFFECT}: {why}" if why else "the provider writes the summaries (context.provider_summary)"

@@ -53,6 +53,8 @@ class ProviderSummary(Struct, frozen=True):
 
     opaque: Opaque
     stands_for: tuple[int, ...] = ()
+    sealed: bool = False
+    """Whether only the provider can read it."""
 
 
 class ViewEntry(Struct, frozen=True):

@@ -296,7 +296,7 @@ async def test_the_plan_and_the_status_show_a_summary_by_the_provider_for_what_i
             shown = await run_command(COMPACT, b.session, "")
             assert shown.screen is None, "there is nothing to edit"
             assert shown.offer is not None
-            assert "you can read and undo it" in "\n".join(
+            assert "you can undo it, not edit it" in "\n".join(
                 line for block in shown.blocks for line in block_lines(block)
             )
             await done(b, Compact())
@@ -316,19 +316,38 @@ async def blocks_of(b: Bench, line: str) -> Sequence[Any]:
     return (*result.blocks, *result.instead)
 
 
-@pytest.mark.parametrize(("changes", "why"), [({}, "from Anthropic only, not from openai")])
-async def test_where_the_provider_writes_no_summary_swecli_does_and_says_so(
-    changes: dict[str, Any], why: str, tmp_path: Path
-) -> None:
-    with strict(steps(5, SUMMARY), ResponsesRules()) as server:
+async def test_where_the_provider_writes_no_summary_swecli_does_and_says_so(tmp_path: Path) -> None:
+    with strict(steps(5, SUMMARY)) as server:
         options = CompactionOptions(provider_summary=True)
-        async with session(server, tmp_path, compaction=options, **changes) as b:
+        async with session(server, tmp_path, compaction=options, side_models={"summary": CLAUDE}) as b:
             await grown(b)
             await done(b, Compact())
             assert b.bodies(CompactionCompleted)[-1].strategies == ("summary",)
-            told = [body for body in b.bodies(Notice) if "provider_summary" in body.text]
-            assert [why in body.text for body in told] == [True]
+            why = "has no effect: anthropic/claude-opus-5-5 writes the summaries (model.summary)"
+            assert [body.text for body in b.bodies(Notice) if why in body.text] == [f"context.provider_summary {why}."]
             assert why in "".join(b.session.view.conversation.by_provider)
+
+
+async def test_a_sealed_summary_goes_back_as_it_came_and_says_that_nobody_else_reads_it(tmp_path: Path) -> None:
+    with strict(steps(6, SUMMARY), ResponsesRules()) as server, strict(steps(3)) as claude:
+        options = CompactionOptions(provider_summary=True)
+        async with bench("", tmp_path, name=GPT, make_client=Houses(server, claude), compaction=options) as b:
+            await grown(b)
+            plan, had = b.session.plan_compaction(), alive(b.session)
+            assert plan is not None
+            assert plan.by_provider
+            await done(b, Compact())
+            assert b.bodies(CompactionCompleted)[-1].strategies == ("provider",), b.bodies(Notice)
+            assert (await b.say("proceed now")).outcome == "done"
+            body = next(r.body for r in server.asked if "proceed now" in str(r.body))
+            assert body["input"][0] in server.rules.compacted
+            assert len(had - thoughts(body)) == plan.thoughts
+            assert "you can undo it, but neither read nor edit it" in "".join(b.session.view.conversation.by_provider)
+            await done(b, SetModel(CLAUDE))
+            assert (await b.say("and you?")).outcome == "done"
+            assert "A summary that only gpt-6-sol can read" in str(claude.asked[-1].body)
+        assert server.refused == claude.refused == []
+        assert all(lost.reason == "left out" for lost in server.rules.lost)
 
 
 async def test_a_pinned_item_in_the_older_part_stays_and_swecli_writes_the_summary(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Anthropic: the block goes back first, as it came, in place of the summarised messages; the kept turns follow unchanged
 and keep their thoughts (platform.claude.com, compaction-on-demand, compaction-keep-recent-turns,
-compaction-thinking-blocks).
+compaction-thinking-blocks). OpenAI: the item that answers a ``compaction_trigger`` is encrypted (types of openai 3.57);
+whether thoughts behind it stay valid is not documented, so they count as lost.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from swecli.core.context_management.ledger import RECORD, Ledger
 from swecli.core.context_management.prompts import harmless, read_prompt
 from swecli.core.context_management.view_stack import View
 from swecli.core.llm.json_values import as_object, as_text
-from swecli.core.llm.protocols.anthropic import SUMMARY
+from swecli.core.llm.protocols.base import SUMMARY
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest
 from swecli.core.protocol.events import ProviderSummary, ViewEntry
 from swecli.core.protocol.messages import Message, Opaque, OpaquePart, Origin, Usage
@@ -27,6 +28,8 @@ ROOM = 8_000
 """Tokens for the summary's answer, which has thoughts too."""
 
 
+SEALED = "(A summary that only {model} can read. /compact undo brings the messages back that it replaced.)"
+"""In place of an encrypted summary, for the user and for other models."""
 EXPECTED = Opaque(Origin("", "", ""), {})
 """In place of the original of a summary that is still to be written."""
 
@@ -38,6 +41,8 @@ class Written(Struct, frozen=True):
     opaque: Opaque | None = None
     usage: Usage | None = None
     trouble: str = ""
+    sealed: bool = False
+    """Whether only the provider can read it; thoughts behind it are then not known to stay valid."""
 
 
 def cut_points(ledger: Ledger, view: View, starts: Sequence[int]) -> list[int]:
@@ -63,7 +68,8 @@ def with_summary(view: View, start: int, item: str, written: Written, stands_for
     """The view with the summary in place of everything before ``start``, and the record behind the kept turns: nothing
     may stand between the summary and them."""
     sources = tuple(dict.fromkeys(name for entry in view[:start] for name in (entry.sources or (entry.id,))))
-    provider = ProviderSummary(written.opaque, stands_for) if written.opaque is not None else None
+    stands_for = () if written.sealed else stands_for
+    provider = ProviderSummary(written.opaque, stands_for, written.sealed) if written.opaque is not None else None
     text = f"<compacted by='the provider'>\n\n# Summary\n\n{harmless(written.text)}\n\n</compacted>"
     return (
         ViewEntry("summary", item, text, sources, provider=provider),
@@ -101,9 +107,11 @@ def _read(message: Message) -> Written:
     for part in message.parts:
         if not isinstance(part, OpaquePart):
             continue
-        block = as_object(as_object(part.opaque.data).get("block"))
-        text = as_text(block.get("content"))
+        data = as_object(part.opaque.data)
+        block = as_object(data.get("block") or data.get("item"))
+        sealed = as_text(block.get("encrypted_content")) and "content" not in block
+        text = SEALED.format(model=part.opaque.origin.model) if sealed else as_text(block.get("content"))
         if block.get("type") == SUMMARY and text.strip():
-            return Written(text, Opaque(part.opaque.origin, {SUMMARY: block}), usage)
+            return Written(text, Opaque(part.opaque.origin, {SUMMARY: block}), usage, sealed=bool(sealed))
     reason = message.response.stop.raw if message.response is not None else ""
     return Written(usage=usage, trouble=f"the provider wrote none{f' ({reason})' if reason else ''}")

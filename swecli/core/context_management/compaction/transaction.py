@@ -83,6 +83,8 @@ class Job(Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
     by_provider: bool = False
     """Whether the provider writes the summary."""
+    sealed: bool = False
+    """Whether only the provider can read the summaries that it writes."""
     cover: Callable[[str], str] = str
     """Covers keys and passwords in what the model wrote."""
 
@@ -304,6 +306,7 @@ class Compaction:
         if written.trouble:
             attempt.notes.append(f"no summary by the provider: {written.trouble}; swecli's own is used")
             return None, Summary("", usage=usages)
+        written = replace(written, text=self.job.cover(written.text))  # the block goes back as it came
         view = self._summarised(start, written)
         if not self._accepts(self._measured(view).budget):
             attempt.notes.append("the provider's summary is too long to free enough space, so swecli's own is used")
@@ -314,7 +317,7 @@ class Compaction:
     def _expected_by_provider(self, likely: Written) -> tuple[int, View] | None:
         """Where the kept turns begin, and the view with this summary before them; None if it frees too little."""
         for start in self._provider_cuts():
-            view = self._summarised(start, replace(likely, opaque=EXPECTED))
+            view = self._summarised(start, replace(likely, opaque=EXPECTED, sealed=self.job.sealed))
             if self._accepts(self._measured(view).budget):
                 return start, view
         return None

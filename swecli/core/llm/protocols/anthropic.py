@@ -11,6 +11,7 @@ from swecli.core.llm.json_values import JsonObject, as_int, as_list, as_object, 
 from swecli.core.llm.protocols.arguments import arguments_object, rewrite_id
 from swecli.core.llm.protocols.base import (
     OTHER_ANSWER,
+    SUMMARY,
     USUAL_OUTPUT,
     CallDraft,
     Decoder,
@@ -28,6 +29,7 @@ from swecli.core.llm.protocols.base import (
     newest_answer,
     plain,
     read_cost,
+    written_summary,
 )
 from swecli.core.llm.types import WEB_SEARCH, ModelRequest, ServerClearing, ToolSchema
 from swecli.core.llm.web_searches import anthropic_result, anthropic_tool, possible_search, sources_of
@@ -259,15 +261,6 @@ def _messages(
     return [message for message in out if message["content"] or message["role"] == "system"], ends
 
 
-def _summary(message: Message, target: Target) -> JsonObject | None:
-    """The block of a summary that this server wrote, as it came: alone in the first message, in place of all before
-    the kept turns (platform.claude.com, compaction-on-demand)."""
-    if message.role != "user":
-        return None
-    written = (target.echo(part.opaque) for part in message.parts if isinstance(part, TextPart) and part.opaque)
-    return next((as_object(data[SUMMARY]) for data in written if data is not None and SUMMARY in data), None)
-
-
 def _is_summary(message: JsonObject) -> bool:
     content = as_list(message["content"])
     return bool(content) and as_object(content[0]).get("type") == SUMMARY
@@ -313,7 +306,7 @@ def _tool_changes(note: Message, request: ModelRequest) -> Iterator[JsonObject]:
 
 def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:
     """Blocks of a message. An interrupted message has no signatures yet, so its thinking is not sent."""
-    if (summary := _summary(message, target)) is not None:
+    if (summary := written_summary(message, target)) is not None:
         return [dict(summary)]
     whole = message.response is None or message.response.complete
     unsigned = whole and target.dialect.unsigned_thinking
@@ -452,8 +445,6 @@ def _document(document: DocumentPart) -> JsonObject:
 
 
 NAME = "anthropic-messages"
-SUMMARY = "compaction"
-"""Type of the server's summary, and key of its block in the data of a summary."""
 CLEARED = "swecli_cleared_tokens"
 """Key of the figure for server-side clearing, stored with the usage."""
 

@@ -505,6 +505,19 @@ class WireRequest(Struct, frozen=True):
     optional: tuple[str, ...] = ()
 
 
+SUMMARY = "compaction"
+"""Type of a block or item with a summary that the server wrote, and its key in the data of such a summary."""
+
+
+def written_summary(message: Message, target: Target) -> JsonObject | None:
+    """The original of a summary that this server wrote: it goes back as it came, alone, in place of all before the
+    kept turns (platform.claude.com, compaction-on-demand; types of openai 3.57, ResponseCompactionItemParam)."""
+    if message.role != "user":
+        return None
+    written = (target.echo(part.opaque) for part in message.parts if isinstance(part, TextPart) and part.opaque)
+    return next((as_object(data[SUMMARY]) for data in written if data is not None and SUMMARY in data), None)
+
+
 class Translations:
     """What a protocol made of each message of a conversation for one target. Nobody changes these values: the next
     request has them again."""

@@ -31,6 +31,7 @@ from swecli.core.llm.protocols.base import (
     newest_answer,
     plain,
     read_cost,
+    written_summary,
 )
 from swecli.core.llm.types import ModelRequest, ToolSchema, WebSearch
 from swecli.core.llm.web_searches import is_billed, openai_action, openai_tool, possible_search, sources_of
@@ -98,6 +99,8 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
         optional += ["prompt_cache_options", *(f"prompt_cache_options.{name}" for name in options)]
     alone = (known or Translations()).of(request.messages, target, _alone)
     body["input"] = _input(request, target, alone, found, changes)
+    if request.summarise is not None:  # takes no instructions
+        body["input"] = [*as_list(body["input"]), {"type": "compaction_trigger"}]
     return WireRequest("/responses", body, optional=tuple(optional))
 
 
@@ -165,6 +168,8 @@ def _alone(message: Message, target: Target) -> list[JsonObject]:
         return _assistant(message, target)
     if message.role == "tool":
         return [_result(result, target) for result in message.tool_results]
+    if (summary := written_summary(message, target)) is not None:
+        return [summary]
     content = _content(message)
     return [{"role": "user", "content": content}] if content else []
 
