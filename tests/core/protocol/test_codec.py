@@ -119,7 +119,9 @@ STORED = Path(__file__).parents[2] / "data" / "stored-protocol.tsv"
 LATER = {
     "item_checkpointed": {"begins"},
     "item_completed": {"title"},
-    "compaction_completed": {"anchors", "anchors_kept", "anchors_written"},
+    "compaction_completed": {"anchors", "anchors_kept", "anchors_written", "undo"},
+    "compaction_undone": {"view"},
+    "apply_plan": {"fold"},
     "context_restored": {"view"},
     "model_changed": {"replaces"},
     "notice": {"about"},
@@ -132,7 +134,7 @@ LATER = {
     "session_started": {"commands"},
     "retry_scheduled": {"unreached"},
     "turn_ended": {"waited", "estimated"},
-    "tools_changed": {"note"},
+    "tools_changed": {"note", "redefined", "withdrawn"},
     "change_context": {"later"},
     "turn_started": {"allowed"},
     "cache_break": {"kind", "component", "part"},
@@ -146,6 +148,7 @@ def without_later(value: Any) -> Any:
     if isinstance(value, dict):
         later = LATER_INSIDE | ({"effort"} if "origin" in value else set()) | ({"note"} if "role" in value else set())
         later |= {"added", "removed"} if "how" in value else set()
+        later |= {"provider"} if value.keys() >= {"kind", "sources", "rule"} else set()
         assert all(value.get(name) in (None, "", 0) for name in later)
         return {name: without_later(entry) for name, entry in value.items() if name not in later}
     return [without_later(entry) for entry in value] if isinstance(value, list) else value
