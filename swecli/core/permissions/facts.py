@@ -296,8 +296,8 @@ class OsFacts(FileFacts):
         """Recent git output: one call may be decided twice."""
         self._starts_programs = True
         self._listings = Listings(lambda: self.secret_names)
-        self._shown: dict[tuple[object, ...], tuple[str, ...] | None] = {}
-        """The last names that git listed, by its words and the state of the repository."""
+        self._shown: dict[tuple[object, ...], tuple[float, tuple[str, ...] | None]] = {}
+        """The last names that git listed, by its words and the state of the repository, and when; None if it failed."""
 
     def resolve(self, path: str) -> str:
         return _real(path)
@@ -407,15 +407,16 @@ class OsFacts(FileFacts):
             return ()
         lasting = arguments[0] in _OF_HISTORY and not any(map(_PASSING.match, arguments))
         key = (cwd, *arguments, *refs_state(cwd)) if lasting else ()
-        if key and key in self._shown:
-            return self._shown[key]
+        known = self._shown.get(key)
+        if known is not None and (known[1] is not None or time.monotonic() - known[0] < OUTPUT_SECONDS):
+            return known[1]
         if not self._starts_programs:
             return None
         output = self._git(cwd, arguments)
         names = tuple(os.fsdecode(name) for name in output.split(b"\0") if name) if output is not None else None
-        if key and names is not None:
+        if key:
             self._shown.clear()
-            self._shown[key] = names
+            self._shown[key] = (time.monotonic(), names)
         return names
 
     def objects(self, cwd: str, revisions: Sequence[str]) -> tuple[GitObject, ...] | None:

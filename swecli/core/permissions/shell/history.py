@@ -223,11 +223,14 @@ def _check_names(name: str, arguments: Sequence[str], situation: Situation, belo
     if names is None:
         raise _unknown(name, situation)
     top = _top(situation)
-    paths = [posixpath.join(top, folder, each.lstrip("\n")) for each in dict.fromkeys(names) for folder in ("", *below)]
+    paths = [
+        posixpath.normpath(posixpath.join(top, folder, each.lstrip("\n")))
+        for each in dict.fromkeys(names)
+        for folder in ("", *below)
+    ]
     # A rule comes first: consent to showing a secret must not include what it covers.
-    for path in (*(path for path in paths if situation.covered(posixpath.normpath(path))), *paths):
-        if not is_test_key(path) or situation.covered(posixpath.normpath(path)):
-            _object_to(name, path, situation)
+    for path in (*filter(situation.covered, paths), *(path for path in paths if _may_object(path, situation))):
+        _object_to(name, path, situation)
 
 
 def _object_to(name: str, path: str, situation: Situation) -> None:
