@@ -169,6 +169,8 @@ class Actions:
             self.flash("This folder can't be trusted from here; `swecli permissions trust` does it")
         elif trouble := await asyncio.to_thread(gate.answer, "trust"):
             self.flash(trouble)
+        elif self._session.spoke and (self._backend.sessions() is None or not self._session.continuable):
+            self.flash("This folder is now trusted; it counts from the next session (/clear starts one)")
         else:
             self._switch.reopen("This folder is now trusted")
 

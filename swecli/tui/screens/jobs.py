@@ -360,7 +360,7 @@ class JobsPage(ListPage):
         command, keymap = self._commands[entry.name], self.view.keymap
         stop = f"{keymap.shown('remove')} stops it · " if command.running else ""
         away = "" if command.job else f"{keymap.shown('background')} moves it to the background · "
-        return f"enter shows its output · {stop}{away}↑↓ choose"
+        return f"enter shows its output · {stop}{away}↑↓ move"
 
     # --- actions ---
 

@@ -130,7 +130,7 @@ class ListPage:
 
     def key_note(self, entry: Entry | None) -> str:
         """Keys and their effects, except for the one that leaves, separated by " · "."""
-        return "↑↓ choose"
+        return "↑↓ move"
 
     # --- actions ---
 

@@ -67,7 +67,7 @@ class RewindPage(ListPage):
         return await self._source.preview(self._points[name])
 
     def key_note(self, entry: Entry | None) -> str:
-        return "enter asks what to restore · ↑↓ choose" if entry is not None else ""
+        return "enter asks what to restore · ↑↓ move" if entry is not None else ""
 
     def choose(self, entry: Entry) -> None:
         self._chosen(self._points[entry.name])

@@ -131,7 +131,7 @@ class SessionsPage(ListPage):
             return folders
         enter = "enter says how to continue it" if self._sessions[entry.name].away else "enter continues it here"
         delete = f"{self.view.keymap.shown('remove')} deletes it"
-        return " · ".join(filter(None, (enter, delete, folders, "↑↓ choose")))
+        return " · ".join(filter(None, (enter, delete, folders, "↑↓ move")))
 
     def choose(self, entry: Entry) -> None:
         session = self._sessions[entry.name]
