@@ -13,6 +13,7 @@ from swecli.export.transcript import Entry, Transcript, Turn
 from swecli.figures import dollars, duration, percent, plural
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line, sanitise, without_sequences
+from swecli.tool_words import call_title
 
 LONGEST = 20_000
 """Characters of one output. The JSON export has all of it."""
@@ -75,11 +76,10 @@ def ended_words(turn: Turn) -> str:
 
 
 def call_words(entry: Entry) -> str:
-    """Tool and target of a call, on one line."""
+    """Verb and target of a call on one line, as on the screen."""
     target = " ".join(entry.title.split())
     target = target if len(target) <= _TARGET else f"{target[: _TARGET - 1]}…"
-    name = entry.name.replace("_", " ")
-    return f"{name[:1].upper()}{name[1:]} {target}".strip()
+    return call_title(entry.name, target)
 
 
 def _head(transcript: Transcript) -> Iterator[str]:

@@ -21,8 +21,8 @@ from textual.widget import Widget
 
 from swecli.figures import BAR, bar, dollars, duration, percent, plural, tokens
 from swecli.safe_text import safe_line
+from swecli.tool_words import OWN_COMMAND, words_for
 from swecli.tui.keymap import keymap_of, shown
-from swecli.tui.tool_words import OWN_COMMAND, words_for
 
 if TYPE_CHECKING:
     from swecli.core.context_management.forecast import Forecast

@@ -42,10 +42,10 @@ def test_a_session_reads_from_top_to_bottom() -> None:
             "- Model: openai/m",
             "## Turn 1",
             "> Fix add.",
-            "**Edit file calc.py** (+1 -1; always allowed)",
+            "**Edit calc.py** (+1 -1; always allowed)",
             "```diff",
             "+return a + b",
-            "**Run command pytest -q** (exit 1)",
+            "**Run pytest -q** (exit 1)",
             "Context compacted",
             "# Done",
             "_Turn done, 12 s, 12,000 tokens in, 150 out, $0.03, context 40%_",
@@ -65,7 +65,7 @@ def test_an_error_is_told_once() -> None:
     ]
     text = markdown(in_order(bodies))
     assert text.count("a.py is not there") == 1
-    assert "**Read file a.py**, error\n" in text
+    assert "**Read a.py**, error\n" in text
 
 
 def test_no_output_closes_its_fence() -> None:
@@ -99,7 +99,7 @@ def test_what_never_ended_what_was_rewound_and_what_came_between_turns_is_told()
     assert text.index("_Turn done") < text.index("Session continued, swecli 1.1") < text.index("## Turn 2")
     assert "Rewound to before “first”" in text
     assert text.count("Session continued") == 1
-    assert "**Run command sleep 9**, interrupted (no result)" in text
+    assert "**Run sleep 9**, interrupted (no result)" in text
     assert "Half an ans\n\n_not complete_" in text
     assert "_Turn did not end_" in text
 

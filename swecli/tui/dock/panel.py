@@ -20,8 +20,8 @@ from textual.widgets import Static
 
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line, sanitise, visible_part
+from swecli.tool_words import words_for
 from swecli.tui.compat import ShrinkingTextArea
-from swecli.tui.tool_words import words_for
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Command

@@ -12,7 +12,7 @@ from swecli.core.protocol.blocks import (
     TextBlock,
 )
 from swecli.safe_text import sanitise
-from swecli.tui.tool_words import call_title
+from swecli.tool_words import call_title
 from swecli.tui.transcript.blocks import (
     AnswerBlock,
     Block,

@@ -54,7 +54,7 @@ from swecli.core.protocol.hook_words import hook_line
 from swecli.core.protocol.messages import ImagePart, ToolCallPart
 from swecli.event_lines import CLEARING, completed_line, edited_line, retry_line, started_words
 from swecli.figures import plural
-from swecli.tui.tool_words import OWN_COMMAND, call_title
+from swecli.tool_words import OWN_COMMAND, call_title
 from swecli.tui.transcript.blocks import (
     AgentFigures,
     AnswerBlock,

@@ -27,7 +27,7 @@ from swecli.core.protocol.messages import target_of
 from swecli.core.workspace.command_output import COLOURS, last_states
 from swecli.figures import BAR, duration, narrowed_bars, plural
 from swecli.safe_text import TAB_SIZE, SafeText, safe_line, sanitise
-from swecli.tui.tool_words import words_for
+from swecli.tool_words import words_for
 from swecli.tui.transcript.blocks import AgentFigures, ToolBlock
 from swecli.tui.transcript.diff import render_diff
 from swecli.tui.transcript.markdown import render_markdown, render_table

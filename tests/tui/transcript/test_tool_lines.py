@@ -28,7 +28,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.base import Tool
 from swecli.core.tools.registry import builtin_tools
-from swecli.tui.tool_words import TOOL_WORDS, words_for
+from swecli.tool_words import TOOL_WORDS, words_for
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.palette import DARK, LIGHT, Palette

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.protocol.messages import target_of
-from swecli.tui.tool_words import call_title, words_for
+from swecli.tool_words import call_title, words_for
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import ToolBlock
 from swecli.tui.transcript.palette import DARK
