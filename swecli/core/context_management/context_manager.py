@@ -185,7 +185,8 @@ class ContextManager:
     async def settle(self, ledger: Ledger, info: ModelInfo | None = None) -> None:
         """Count new entries of the ledger, long texts in a thread, so that measuring never blocks the event loop.
 
-        With ``info``, counts the conversation exactly if it may be close to a limit.
+        With ``info``, counts the conversation exactly if it may be close to a limit and the provider has not reported
+        the size of most of it: the vocabulary takes 50 MB.
         """
         new = tuple(islice(reversed(ledger.entries.values()), max(0, len(ledger.entries) - self._settled)))
         texts = [text for entry in new for part in entry.body.parts for text in texts_of(part)]
@@ -196,7 +197,7 @@ class ContextManager:
         if info is not None and self._may_be_near(new, texts, info):
             messages = project(ledger)
             budget = self.measure(messages, info)
-            if budget.upper >= NEAR * min(budget.warn_at, budget.compact_at):
+            if budget.upper >= NEAR * min(budget.warn_at, budget.compact_at) and is_vague(budget):
                 await self.count_exactly(messages, info)
 
     def _may_be_near(self, new: Sequence[Entry], texts: Iterable[str], info: ModelInfo) -> bool:

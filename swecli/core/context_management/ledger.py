@@ -358,8 +358,9 @@ class Ledger:
         self.projected: Projected | None = None
         """The messages of the view; a cache of ``project``."""
         self._shown = _Shown(-1)
-        self._left: tuple[int, frozenset[str]] = (-1, frozenset())
-        """Items outside the conversation at a revision; a cache of ``left``."""
+        self._left: tuple[int, int, frozenset[str]] = (-1, 0, frozenset())
+        """Items outside the conversation, as of the first entries of the view as of ``rewrites``; a cache of
+        ``left``."""
         self._undo = ViewStack()
         self._redo = ViewStack()
         self._rewinds: dict[str, Views] = {}
@@ -402,14 +403,16 @@ class Ledger:
     @property
     def left(self) -> frozenset[str]:
         """Items that a rewind removed from the conversation: neither in the view nor behind a summary."""
-        revision, left = self._left
-        if revision != (now := self.revision):
-            left = frozenset[str]()
+        rewrites, known, left = self._left
+        if rewrites != self.rewrites:
+            known, left = len(self._view), frozenset[str]()
             # A summary without sources, from an old snapshot, may stand for any item.
             if all(entry.sources for entry in self._view if entry.kind == "summary"):
                 told = {self.entries[name].item for name in _covered(self._view) if name in self.entries}
                 left = frozenset(entry.item for entry in self.entries.values()) - told
-            self._left = (now, left)
+        elif left and known < len(self._view):  # what was said since then is in the view
+            left -= {self.entries[shown.id].item for shown in self._view[known:] if shown.id in self.entries}
+        self._left = (self.rewrites, len(self._view), left)
         return left
 
     @property

@@ -114,6 +114,8 @@ def closing_bodies(ledger: Ledger, state: SessionState, detail: str, *, turn: bo
     questions = [request for request, asked in state.questions.items() if not turn or asked.item in ledger.open]
     bodies: list[Body] = [PermissionResolved(request, "cancelled", "engine") for request in permissions]
     bodies += [QuestionAnswered(request, (), "engine") for request in questions]
+    if not ledger.open and not state.step_open:  # as at the end of nearly every turn: no answer has to be looked at
+        return bodies
     answered = {item for response in ledger.responses.values() for item in response.items}
     agents = {agent.started.item: agent.id for agent in state.agents.values()}
     kept: list[str] = []

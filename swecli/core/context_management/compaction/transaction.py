@@ -51,6 +51,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.items import items_of
 from swecli.core.context_management.ledger import APART, Ledger
+from swecli.core.context_management.monitor import is_vague
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.work_log import user_texts
 from swecli.core.llm.types import ModelClient, ModelRequest
@@ -213,8 +214,8 @@ class Compaction:
     async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Compacted | NotCompacted:
         """Find a small enough view. Cancelling leaves everything unchanged."""
         info = self.job.client.info
-        if await self._context.count_exactly(self._messages, info):  # no decision rests on an estimate
-            self._start()
+        if is_vague(self.before) and await self._context.count_exactly(self._messages, info):
+            self._start()  # no decision rests on estimates alone
         wishes = await self._hook_outcome()
         if wishes.declined:
             return NotCompacted(wishes.declined, cancelled=True)
@@ -242,7 +243,8 @@ class Compaction:
             attempt.notes.append("the model's summary is too long to free enough space, so the record replaces it")
             summary, text = replace(summary, text=""), ""
             view = self._last_resort(attempt, text)
-        if view is not None and await self._context.count_exactly(self._measured(view).messages, info):
+        doubtful = view is not None and is_vague(self._measured(view).budget)
+        if view is not None and doubtful and await self._context.count_exactly(self._measured(view).messages, info):
             self._measures.clear()
             if not self._accepts(self._measured(view).budget, loose=attempt.loose):
                 view = self._last_resort(attempt, text)  # the long new text is counted by now
