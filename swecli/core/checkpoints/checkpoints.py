@@ -12,6 +12,7 @@ import stat
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
+from swecli.core.checkpoints.built import BUILT
 from swecli.core.checkpoints.history import (
     UNFINISHED,
     ChangedSince,
@@ -77,7 +78,14 @@ class UntrackedPaths:
         return named_outside(command, self._cwd, self._roots, self._home)[0]
 
     def notice(self, unusual: Sequence[LeftFile]) -> str:
-        """The notice about paths that are not covered, as a sentence."""
+        """The notice about paths that are not covered, in a sentence or two."""
+        built = [one for one in unusual if one.why == BUILT]
+        unusual = [one for one in unusual if one.why != BUILT]
+        if built:
+            more = f" and {len(built) - _NAMED} more" if len(built) > _NAMED else ""
+            folders = ", ".join(f"{self._shown(one.path)}/" for one in built[:_NAMED])
+            told = f"Not tracked (generated): {folders}{more}. /undo can't revert changes by commands there."
+            return f"{told} {self.notice(unusual)}" if unusual else told
         named = ", ".join(self._named(one) for one in unusual[:_NAMED])
         more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
         return f"/undo can't revert changes by commands to: {named}{more}."

@@ -9,12 +9,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from swecli.core.checkpoints.built import BUILT
+from swecli.core.checkpoints.shadow import is_below
 from swecli.core.git import repository_of, tracked_names
 from swecli.core.workspace.walk import GENERATED, IgnoreRules, ignore_root
 from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
-LEFT_OUT = frozenset(("generated folder", "ignored folder"))
+LEFT_OUT = frozenset(("generated folder", "ignored folder", BUILT))
 """Reasons why folders of built or downloaded files are not tracked."""
 USUAL = LEFT_OUT | {"git's own data", "swecli's own data"}
 """Expected reasons for an untracked path, which need no notice."""
@@ -34,10 +36,6 @@ _ENDINGS: Final = lazy_pattern(r".*(?:\.egg-info|\.dist-info|[._-]cache)")
 """Folder names for build results, with any prefix."""
 _MAX_NAMED: Final = 4
 """Folders that a line names."""
-
-
-def is_below(path: str, place: str) -> bool:
-    return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
 
 
 class GeneratedFiles(Struct, frozen=True):

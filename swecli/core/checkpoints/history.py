@@ -16,7 +16,8 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from swecli.core.checkpoints import journal
-from swecli.core.checkpoints.generated import LEFT_OUT, USUAL, GeneratedFiles, GeneratedFolders, is_below
+from swecli.core.checkpoints.built import BUILT
+from swecli.core.checkpoints.generated import LEFT_OUT, USUAL, GeneratedFiles, GeneratedFolders
 from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
 from swecli.core.checkpoints.restore import (
     Plan,
@@ -30,7 +31,7 @@ from swecli.core.checkpoints.restore import (
     restore,
     take_back,
 )
-from swecli.core.checkpoints.shadow import Shadow, Sizes
+from swecli.core.checkpoints.shadow import Shadow, Sizes, is_below
 from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored, too_large
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile
@@ -200,6 +201,7 @@ def _text(connection: sqlite3.Connection, image: Image) -> tuple[str | None, str
 
 _MAX_EDITED = 16_000_000
 """Bytes of a file stored for a tool's edit: more than any tool edits."""
+FORGOTTEN = "The oldest changes of this session were forgotten, because the checkpoint store was full."
 UNFINISHED = "the first copy of the workspace was incomplete when it ran"
 
 
@@ -245,7 +247,7 @@ class FileHistory:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._rows = rows
-        self.problems = rows.problems
+        self.problems: tuple[str, ...] = rows.problems
         """What went wrong on opening the store, for the user."""
         self._session = session
         self._roots = tuple(roots)
@@ -281,6 +283,9 @@ class FileHistory:
     def first_copy(self) -> None:
         """Bring the copy of the trees up to date, and drop what exceeds age or size. Temporary files left in the trees
         by killed writers are removed."""
+        with self._rows.write() as connection:
+            journal.prune(connection, self._clock(), self._options.days)
+            self._blobs.sweep(connection)
         self._make_room()
         self._shadow.scan(again=True)
         for folder in self._shadow.temporary:
@@ -303,7 +308,7 @@ class FileHistory:
 
     def newly_left_out(self) -> list[LeftFile]:
         """Unexpected uncovered paths that no session has reported yet; marks them as reported."""
-        unusual = {os.fsencode(one.path): one for one in self.not_covered if one.why not in USUAL}
+        unusual = {os.fsencode(one.path): one for one in self.not_covered if one.why == BUILT or one.why not in USUAL}
         if not unusual:
             return []
         with self._rows.write() as connection:
@@ -323,6 +328,7 @@ class FileHistory:
         """Record the state of ``paths``, and with ``watch`` of the trees, before an operation changes them."""
         started = self._clock()
         if watch:
+            self._make_room()
             self._shadow.scan(again=True)
         with self._rows.write() as connection:
             operation = journal.begin(connection, origin, started, note)
@@ -333,6 +339,8 @@ class FileHistory:
         return Running(operation, origin.kind, before, watch)
 
     def end(self, running: Running) -> tuple[Change, ...]:
+        if running.watched:
+            self._make_room()
         found = self._shadow.scan() if running.watched else []
         with self._rows.write() as connection:
             changes = [Change(running.id, one.path, one.before, one.after) for one in found]
@@ -526,12 +534,19 @@ class FileHistory:
     # --- pruning ---------------------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
+        """Forget the oldest changes if the store is nearly full. Not during a scan: what it replaces in the tree's copy
+        is not part of a recorded change yet."""
+        with self._rows.read() as connection:
+            if self._blobs.total(connection) <= self._options.total * 9 // 10:
+                return
         with self._rows.write() as connection:
-            journal.prune(connection, self._clock(), self._options.days)
             self._blobs.sweep(connection)
             while self._blobs.total(connection) > self._options.total * 9 // 10:
-                if not journal.forget_oldest(connection, self._session):
+                own = not journal.forget_oldest(connection, self._session)
+                if own and not journal.forget_oldest_of(connection, self._session, self._running):
                     return
+                if own and FORGOTTEN not in self.problems:
+                    self.problems = (*self.problems, FORGOTTEN)
                 self._blobs.sweep(connection)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -329,6 +329,20 @@ def forget_oldest(connection: sqlite3.Connection, but: str) -> bool:
     if row is None:
         return False
     connection.execute("DELETE FROM operations WHERE session = ?", (row[0],))
+    return True
+
+
+_LEAST_KEPT = 5
+"""Changes of a session that are never forgotten to make room."""
+
+
+def forget_oldest_of(connection: sqlite3.Connection, session: str, but: Collection[int]) -> bool:
+    """Forget the oldest change of a session, except those in ``but``. False if only its newest ones are left."""
+    rows = connection.execute("SELECT id FROM operations WHERE session = ? ORDER BY id", (session,)).fetchall()
+    oldest = next((int(name) for (name,) in rows[:-_LEAST_KEPT] if name not in but), None)
+    if oldest is None:
+        return False
+    connection.execute("DELETE FROM operations WHERE id = ?", (oldest,))
     return True
 
 

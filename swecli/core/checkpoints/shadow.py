@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import sqlite3
 import stat
@@ -12,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.checkpoints.built import BUILT, ChangedFolders
 from swecli.core.checkpoints.journal import digest_of
 from swecli.core.checkpoints.store import ABSENT, Blobs, Image, Rows, capture, decoded
 from swecli.core.permissions.paths import is_secret_in
@@ -68,6 +71,10 @@ _COARSE_NS = 2_000_000_000
 """Nanoseconds for file systems with a resolution of one or two seconds."""
 _BATCH = 200
 _UNSURE = (-1, -1)
+MOST_BYTES, MOST_SECONDS = 128_000_000, 10.0
+"""What one scan reads at most once there is a copy of the tree; changes beyond are noted without their content."""
+TOO_MUCH = "too much changed at once"
+"""Why such a change is not stored."""
 
 Stamp = tuple[int, int]
 """Change detection: times and size in one number, and the inode; for a folder, 0 and its mode."""
@@ -130,6 +137,10 @@ class Shadow:
         self.temporary: set[str] = set()
         """Folders with temporary files of edits, by this process or a killed one."""
         self._stale_rules = False
+        self._built: set[str] = set()
+        """Folders of build results that this scan has recognised."""
+        self._left_bytes, self._deadline = math.inf, math.inf
+        """What this scan may still read, and until when."""
         self._names: dict[str, set[str]] = {}
         """By device and inode, the paths of one file."""
 
@@ -164,6 +175,10 @@ class Shadow:
         found: list[PathChange] = []
         pending: list[_Seen] = []
         self._leaving = {}
+        self._built.clear()
+        first = not self._images
+        self._left_bytes = math.inf if first else MOST_BYTES
+        self._deadline = math.inf if first else time.monotonic() + MOST_SECONDS
         for rules in self._trees:
             for one in self._walk(rules):
                 pending.append(one)
@@ -171,6 +186,8 @@ class Shadow:
                     found += self._take(pending)
                     pending.clear()
         found += self._take(pending)
+        if self._built:
+            found = self._without_built(found)
         self._note_left_out()
         named = (
             PathChange(one.path, _with_names(one.before, names), _with_names(one.after, self._names)) for one in found
@@ -183,6 +200,7 @@ class Shadow:
         beyond = f"beyond the first {self._sizes.entries:,} entries, which swecli scans"
         waiting: list[tuple[str, os.stat_result | None, bool]] = [(rules.root, None, self._is_beyond(rules.root))]
         entries, limit = 0, self._sizes.entries
+        changed = ChangedFolders(rules.root)
         while waiting:
             if self._stop():
                 raise Stopped
@@ -192,7 +210,7 @@ class Shadow:
                 continue
             before = self._stamps.get(folder, {})
             stamps: dict[str, Stamp] = {}
-            whole = True
+            whole, built = True, ""
             try:
                 with os.scandir(folder) as listed:
                     for entry in listed:
@@ -208,11 +226,22 @@ class Shadow:
                         except OSError:
                             continue  # removed between listing and reading
                         entries += 1
-                        yield from self._entry(entry, is_folder, status, rules, before, stamps, now, quiet=quiet)
+                        for seen in self._entry(entry, is_folder, status, rules, before, stamps, now, quiet=quiet):
+                            yield seen
+                            small = 0 < status.st_size <= self._sizes.file
+                            if seen.path == entry.path and small and not is_folder and not built:
+                                built = changed.add(entry.path, status.st_size)
+                        if built:
+                            break
                         if is_folder and entry.path not in self._leaving:
                             waiting.append((entry.path, status, quiet or self._is_beyond(entry.path)))
             except OSError:
                 self._leaving[folder] = "can't be read"
+                continue
+            if built:
+                self._stamps[folder] = {**before, **stamps}
+                waiting = [one for one in waiting if not is_below(one[0], built)]
+                yield from self._leave_built(built, rules)
                 continue
             for name in before.keys() - stamps.keys():
                 path = f"{folder}/{name}"
@@ -222,6 +251,33 @@ class Shadow:
                 self._leaving[folder] = beyond
             if quiet or not whole:
                 yield self._partial(folder, rules)
+
+    def _leave_built(self, folder: str, rules: TrackedPaths) -> Iterator[_Seen]:
+        """A folder recognised as one of build results, and what was stored of it."""
+        self._built.add(folder)
+        self._leaving[folder] = BUILT
+        yield from self._inside_gone(folder, rules, quiet=True)
+        with contextlib.suppress(OSError):
+            status = os.lstat(folder)
+            yield _Seen(folder, (0, status.st_mode), status, rules)
+
+    def _without_built(self, found: Sequence[PathChange]) -> list[PathChange]:
+        """The changes without those in folders recognised meanwhile; a folder that is new is one change."""
+        before: dict[str, Image] = {}
+        kept: list[PathChange] = []
+        for one in found:
+            folder = next((folder for folder in self._built if is_below(one.path, folder)), "")
+            if not folder:
+                kept.append(one)
+            elif one.path == folder:
+                before.setdefault(folder, one.before)
+        new = (folder for folder, image in before.items() if image.kind == "absent")
+        return [*kept, *(PathChange(folder, ABSENT, self._known(folder)) for folder in new)]
+
+    def _is_built(self, path: str) -> bool:
+        """Whether an earlier scan recognised the folder as one of build results."""
+        image = self._images.get(path, ABSENT)
+        return isinstance(image, Image) and image.note == BUILT
 
     def _entry(
         self,
@@ -238,6 +294,8 @@ class Shadow:
         name = entry.name
         asks = is_folder or name in rules.names
         why = rules.why_not(entry.path.rpartition("/")[0], name, is_folder) if asks else ""
+        if is_folder and not why and self._is_built(entry.path):
+            why = BUILT
         if (why or not is_folder) and entry.path in self._stamps:
             yield from self._inside_gone(entry.path, rules, quiet=quiet)
         seen_stamp = (0, status.st_mode) if is_folder else (stamp(status), status.st_ino)
@@ -285,6 +343,8 @@ class Shadow:
             return found
         with self._rows.write() as connection:
             for seen in batch:
+                if self._built and any(seen.path.startswith(f"{folder}/") for folder in self._built):
+                    seen = replace(seen, status=None, quiet=True)
                 before = self._known(seen.path)
                 after = self._image(connection, seen.path, seen.status, seen.rules) if seen.status else ABSENT
                 self._remember(connection, seen.path, seen.seen_stamp, after)
@@ -300,8 +360,11 @@ class Shadow:
             return Image("folder" if in_part else "other", stat.S_IMODE(status.st_mode), note=why)
 
         def keep(data: bytes, digest: str) -> bool:
+            self._left_bytes -= len(data)
             return self._blobs.keep(connection, data, digest)
 
+        if stat.S_ISREG(status.st_mode) and (self._left_bytes <= 0 or time.monotonic() > self._deadline):
+            return replace(capture(path, keep, -1, status), note=TOO_MUCH)
         return capture(path, keep, self._sizes.file, status, secret=rules.is_secret(path))
 
     def _remember(self, connection: sqlite3.Connection, path: str, seen_stamp: Stamp, image: Image) -> None:
@@ -329,6 +392,10 @@ class Shadow:
         named = {path: image.note for path, image in self._images.items() if isinstance(image, Image) and image.note}
         # Replaced as a whole: another thread may be reading it.
         self.left_out = {**named, **self._leaving}
+
+
+def is_below(path: str, place: str) -> bool:
+    return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
 
 
 def stamp(status: os.stat_result) -> int:

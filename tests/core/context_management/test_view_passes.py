@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest.mock import patch
 
 import pytest
 
+from swecli.core.context_management import ledger as ledger_module
 from swecli.core.context_management.cache import first_difference
 from swecli.core.context_management.ledger import GROWN, PASSED, Ledger, Passes
 from swecli.core.protocol.events import CompactionUndone, ContextEdited, ViewEntry
@@ -31,7 +33,15 @@ def newest(ledger: Ledger) -> tuple[dict[str, ToolCallPart | None], ViewEntry | 
     return {name: parts.get(name) for name in (*parts, "none")}, made[-1] if made else None
 
 
+def outside(ledger: Ledger) -> set[str]:
+    """Items neither in the view nor behind a summary, derived from the whole view."""
+    shown = {name for one in ledger.view for name in (one.id, *one.sources)}
+    told = {entry.item for name, entry in ledger.entries.items() if name in shown}
+    return {entry.item for entry in ledger.entries.values()} - told
+
+
 def is_as_counted(ledger: Ledger) -> bool:
+    assert ledger.left == outside(ledger)
     calls, made = newest(ledger)
     assert {name: ledger.newest_call(name) for name in calls} == calls
     assert ledger.newest_made == made
@@ -45,6 +55,19 @@ def test_items_of_the_view_are_the_same_after_each_event(name: str) -> None:
     for event in make().events:
         ledger.apply(event)
         assert is_as_counted(ledger)
+
+
+def test_items_outside_the_conversation_are_not_searched_for_again_while_it_grows() -> None:
+    talk = Talk()
+    for number in range(20):
+        talk.user(f"Message {number}.")
+        talk.read(f"{number}.py")
+        assert talk.ledger.left == frozenset()
+    with patch.object(ledger_module, "_covered", wraps=ledger_module._covered) as walked:
+        for number in range(20):
+            talk.user(f"More {number}.")
+            assert talk.ledger.left == frozenset()
+    assert walked.call_count == 0
 
 
 def test_items_follow_compactions_and_choices() -> None:

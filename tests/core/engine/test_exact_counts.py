@@ -68,6 +68,22 @@ async def test_a_small_context_does_without_the_vocabulary(tmp_path: Path) -> No
     assert not counter.exact
 
 
+async def test_a_compacted_session_with_reported_usage_does_without_the_vocabulary(tmp_path: Path) -> None:
+    counter = HybridCounter(o200k, delay=3_600)
+    manager = ContextManager((), monitor=TokenMonitor(counter))
+    answer = "The file was read, and nothing in it has to change. " * 60
+    summary = "## Goal\\nRead all. ## Findings\\n" + "what was found in file_7.py:12 is said here; " * 20
+    texts = (*[answer] * 20, summary, *["Fine."] * 3)
+    script = "window = 32000\n" + "".join(f'[[step]]\ntext = "{text}"\n' for text in texts)
+    async with bench(script, tmp_path, context=manager) as b:
+        for number in range(20):
+            await b.say(f"{number}: " + "Read the next file and say what is in it. " * 40)
+        b.send(Compact())
+        await until(lambda: bool(b.bodies(CompactionCompleted)), "compaction")
+        assert (await b.say("Go on.")).outcome == "done"
+    assert not counter.exact
+
+
 async def test_instructions_in_another_script_are_no_false_alarm(tmp_path: Path) -> None:
     _, counter = context()
     texts = PromptTexts(base="Short.", instructions=PROSE["russian"] * 60)

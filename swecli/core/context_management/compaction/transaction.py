@@ -243,7 +243,7 @@ class Compaction:
             attempt.notes.append("the model's summary is too long to free enough space, so the record replaces it")
             summary, text = replace(summary, text=""), ""
             view = self._last_resort(attempt, text)
-        doubtful = view is not None and is_vague(self._measured(view).budget)
+        doubtful = view is not None and self._is_doubtful(self._measured(view).budget, loose=attempt.loose)
         if view is not None and doubtful and await self._context.count_exactly(self._measured(view).messages, info):
             self._measures.clear()
             if not self._accepts(self._measured(view).budget, loose=attempt.loose):
@@ -494,6 +494,10 @@ class Compaction:
         if loose:
             return after.level in ("ok", "warn") and acceptable(self.before, after, manual=True)
         return acceptable(self.before, after, manual=self.job.trigger in ("manual", "model"))
+
+    def _is_doubtful(self, after: Budget, *, loose: bool) -> bool:
+        """Whether exact counts could show a view to be too large. The vocabulary for them takes 50 MB."""
+        return is_vague(after) and not self._accepts(replace(after, used=after.upper), loose=loose)
 
     def _measured(self, view: View) -> _Measured:
         known = self._measures.get(id(view))
