@@ -93,7 +93,7 @@ def test_a_session_exported_deleted_and_imported_is_the_same(program: Program) -
 
 def test_commands_write_files_and_replace_none(program: Program) -> None:
     (program.folder / "taken.html").write_text("mine")
-    assert "there is no message yet" in program.run("-p", "/export empty.md").stdout
+    assert "no message was sent" in program.run("-p", "/export empty.md").stdout
     assert not (program.folder / "empty.md").exists()
     exported = program.run("-p", "/export html", "-c").stdout
     (page,) = (program.home / "data" / "exports").glob("swecli-*.html")

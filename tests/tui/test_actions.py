@@ -73,7 +73,7 @@ async def test_usage_says_how_to_set_a_price_and_asks_only_on_request() -> None:
 @pytest.mark.parametrize(
     ("typed", "kept", "shown"),
     [
-        ("and now the tests", "and now the tests", "back in your prompt and was not sent"),
+        ("and now the tests", "and now the tests", "Not a price, so it was not sent"),
         ("3", "", "Unknown command /usage"),
         ("/other", "", "Unknown command /other"),
     ],
