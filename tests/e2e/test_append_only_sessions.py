@@ -18,7 +18,7 @@ from swecli.core.llm.scripted import Script
 from tests.support.append_only import answered, beginnings, unread
 from tests.support.conversations import FRONT_ENDS, FrontEnd
 from tests.support.program import Program
-from tests.support.session_kinds import KINDS, Kind, do, end, read
+from tests.support.session_kinds import KINDS, Kind, call, do, end, read, talk
 from tests.support.strict_anthropic import PREFIX, AnthropicRules
 from tests.support.strict_gemini import GeminiRules
 from tests.support.strict_llama import LlamaRules
@@ -83,6 +83,23 @@ def tried() -> Sequence[Any]:
 @pytest.mark.parametrize(("name", "front_end", "protocol"), tried())
 def test_a_session_is_append_only(name: str, front_end: FrontEnd, protocol: str, tmp_path: Path) -> None:
     run(KINDS[name], front_end, protocol, tmp_path, "--yolo")
+
+
+MODES = ("default", "accept-edits", "plan", "auto")
+EDIT = call("edit_file", path="a.txt", old_string="alpha one", new_string="alpha 1")
+PLAIN = (do(read("a.txt"), call("run_command", command="ls")), do(call("update_todos", todos=[{"text": "look"}])))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_session_is_append_only_in_each_mode(mode: str, tmp_path: Path) -> None:
+    """The front end is another one for each mode; the soak tries all."""
+    edits = (do(EDIT),) if mode in ("accept-edits", "auto") else ()
+    kind = Kind((*PLAIN, *edits, end("one"), do(read("b.txt")), end("two")), talk(turns=2))
+    front_ends: tuple[FrontEnd, ...] = ("screen", "runs", "screen", "runs")
+    for front_end in ("screen", "runs", "pipes") if THOROUGH else (front_ends[MODES.index(mode)],):
+        (folder := tmp_path / front_end).mkdir()
+        run(kind, front_end, "anthropic", folder, "--permission-mode", mode)
+        assert ("alpha 1" in (folder / "project" / "a.txt").read_text()) == bool(edits)
 
 
 def test_an_older_account_keeps_its_thoughts(tmp_path: Path) -> None:

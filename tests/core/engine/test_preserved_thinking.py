@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.prompt import PromptTexts
@@ -17,6 +18,7 @@ from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.providers import Overrides, resolve
 from swecli.core.llm.scripted import parse_script
 from swecli.core.llm.types import ToolSchema
+from swecli.core.protocol.budget import TAIL, Component
 from swecli.core.protocol.commands import (
     ChangeContext,
     Compact,
@@ -33,6 +35,7 @@ from swecli.core.protocol.events import (
     Event,
     ItemStarted,
     ModeChanged,
+    StepStarted,
     ToolsChanged,
 )
 from tests.core.context_management.test_tool_index import TOOLS
@@ -259,3 +262,33 @@ async def planned(b: Bench, item: str) -> None:
     before = len(b.bodies(ContextEditPlanned))
     b.send(ChangeContext((ContextChange("pin", item),), later=True))
     await until(lambda: len(b.bodies(ContextEditPlanned)) > before)
+
+
+def with_vanished_notes(event: Event) -> Event:
+    """The event as a version recorded it whose requests ended with notes that later ones did not repeat."""
+    body = event.body
+    if not isinstance(body, StepStarted):
+        return event
+    budget = replace(body.budget, components=(*body.budget.components, Component(TAIL, 50)))
+    return replace(event, body=replace(body, budget=budget))
+
+
+async def test_thoughts_behind_notes_that_vanished_are_left_out_of_a_resumed_session(tmp_path: Path) -> None:
+    def noted(body: dict[str, Any]) -> dict[str, Any]:
+        newest = body["messages"][-1]
+        newest["content"] = [*newest["content"], {"type": "text", "text": "Your todo list: []"}]
+        return body
+
+    rules = AnthropicRules(enforced=False, rewrite=noted)
+    with strict(steps(4), rules) as server:
+        async with session(server, tmp_path) as b:
+            assert (await b.say("one")).outcome == "done"
+            facts = list(map(with_vanished_notes, b.facts))
+        rules.rewrite, rules.enforced = None, True
+        rules.lost.clear()
+        async with session(server, tmp_path, history=facts) as b:
+            for word in ("two", "three"):
+                assert (await b.say(word)).outcome == "done"
+        assert server.refused == []
+        assert {lost.reason for lost in rules.lost} == {"left out"}  # those that nobody can bring back
+        assert thoughts_in(server.asked[-1]) == 5
