@@ -201,7 +201,7 @@ def _text(connection: sqlite3.Connection, image: Image) -> tuple[str | None, str
 
 _MAX_EDITED = 16_000_000
 """Bytes of a file stored for a tool's edit: more than any tool edits."""
-FORGOTTEN = "The oldest changes of this session were forgotten, because the checkpoint store was full."
+FORGOTTEN: str = "The oldest changes of this session were forgotten, because the checkpoint store was full."
 UNFINISHED = "the first copy of the workspace was incomplete when it ran"
 
 
@@ -268,7 +268,7 @@ class FileHistory:
         with self._rows.read() as connection:
             broken = journal.broken(connection, frozenset(self._running))
         taken_back = [take_back(one, self._content) for one in reversed(broken) if one.kind in ("undo", "redo")]
-        self.problems = (*self.problems, *filter(None, taken_back))
+        self.problems += tuple(filter(None, taken_back))
         commands = [one for one in broken if one.kind == "command"]
         found = self._shadow.scan() if commands else []
         with self._rows.write() as connection:
@@ -546,7 +546,7 @@ class FileHistory:
                 if own and not journal.forget_oldest_of(connection, self._session, self._running):
                     return
                 if own and FORGOTTEN not in self.problems:
-                    self.problems = (*self.problems, FORGOTTEN)
+                    self.problems += (FORGOTTEN,)
                 self._blobs.sweep(connection)
 
 
