@@ -28,6 +28,7 @@ from swecli.core.llm.refused_parts import (
 )
 from swecli.core.llm.sent_images import (
     REJECTED,
+    RequestImages,
     images_of,
     is_about_images,
     named,
@@ -64,6 +65,7 @@ class Quarantine:
         """Ids of messages whose thoughts the server refused in this run."""
         self._read_arguments = False
         """Whether the server has already complained about arguments."""
+        self._images_of = RequestImages()
         self._reported = PerMessage(lambda message: _refused_before(message, host))
 
     def take(self, error: WireError, request: ModelRequest, build: Build) -> str:
@@ -164,10 +166,10 @@ class Quarantine:
         accepted before."""
         recorded = self._recorded(request)
         new = self._thoughtless - recorded
-        refused = [refusal_name(image) for image in _images_in(request) if image.data in self._images]
+        given, there = self._images_of.of(request), {image.data for image in self._images_of.of(sent)}
+        refused = [refusal_name(image) for image in given if image.data in self._images]
         refused += [f"{PART}{_digest(part)}" for part in self._parts]
-        there = {image.data for image in _images_in(sent)}
-        gone = [image for image in _images_in(request) if image.data in self._accepted and image.data not in there]
+        gone = [image for image in given if image.data in self._accepted and image.data not in there]
         self._accepted.difference_update(image.data for image in gone)
         return ProviderReport(
             thoughtless=tuple(message.id for message in request.messages if message.id in new) if new else (),
@@ -189,10 +191,6 @@ class Quarantine:
         )
         kept = tuple(part for part in made if part is not None)
         return structs.replace(message, parts=kept) if kept != message.parts else message
-
-
-def _images_in(request: ModelRequest) -> list[ImagePart]:
-    return images_of(part for message in request.messages for part in message.parts)
 
 
 def _digest(part: Part) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swecli.core.llm import sent_documents, sent_images
+from swecli.core.llm import quarantine, sent_documents, sent_images
 from swecli.core.llm.json_values import compact, encoded
 from swecli.core.llm.per_message import PerMessage
 from swecli.core.llm.protocols.base import Target, Translations
@@ -96,6 +96,7 @@ async def test_a_client_looks_at_each_message_once() -> None:
     with (
         LoopbackServer(parse_script(steps(count))) as server,
         patch.object(sent_images, "images_of", wraps=sent_images.images_of) as images,
+        patch.object(quarantine, "images_of", wraps=sent_images.images_of) as refused,
         patch.object(sent_documents, "documents_in", wraps=sent_documents.documents_in) as documents,
     ):
         talk = Talk(server, "openai/m")
@@ -103,7 +104,8 @@ async def test_a_client_looks_at_each_message_once() -> None:
             await talk.go_on()
         await talk.client.close()
     sent = len(talk.messages) - 1
-    assert images.call_count <= sent
+    assert images.call_count <= 2 * sent  # for the requests, and for what a server refused of them
+    assert refused.call_count == 0
     assert documents.call_count <= sent
 
 
