@@ -393,10 +393,3 @@ def test_an_unknown_provider_is_named_as_such() -> None:
     options = replace(OPTIONS, headless=True, model="opnai/gpt-5")
     with pytest.raises(StartError, match=r"unknown provider 'opnai'\. Did you mean openai/gpt-5"):
         supply(settings(model={"name": "opnai/gpt-5"}), options).chosen()
-
-
-def test_an_effort_that_no_host_has_is_refused() -> None:
-    with pytest.raises(ValueError, match="effort must be"):
-        settings(model={"effort": "huge"})
-    with pytest.raises(ValueError, match="effort"):
-        settings(models={"effort": {"openai/gpt-5": "huge"}})

@@ -246,4 +246,4 @@ def test_a_rule_that_is_invalid_or_not_there_is_not_copied(
 def test_damaged_settings_of_claude_code_are_reported(claude: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (claude / ".claude" / "settings.json").write_text("{")
     assert main(["permissions", "import", "--all"]) != 0
-    assert "cannot be read as settings" in capsys.readouterr().err
+    assert "settings.json:1: is not valid JSON" in capsys.readouterr().err

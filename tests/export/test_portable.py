@@ -8,9 +8,11 @@ from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from msgspec import structs
+from msgspec.json import encode as json_encode
 
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import project
@@ -51,6 +53,7 @@ from swecli.core.sessions.portable import (
 )
 from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.store import SessionError, SessionStore
+from swecli.core.workspace.command_output import as_read
 from swecli.export.markdown import markdown_of
 from swecli.export.page import page_of
 from swecli.export.rendering import readable
@@ -108,8 +111,7 @@ def test_a_session_comes_back_as_it_was(tmp_path: Path) -> None:
         assert take_in(sessions, read_portable(text), "/proj", COVER, "file") == name
         after = sessions.load(name)
         assert isinstance(after[-1].body, UntrustedContent)
-        assert messages(after) == messages(before)
-        assert readable(after, "markdown", COVER) == readable(before, "markdown", COVER)
+        assert json.loads(json_encode(messages(after))) == as_seen(json.loads(json_encode(messages(before))))
         assert sessions.get("sums").title == "Fix add. Never touch the tests"
         again = stored_session(sessions, name, pytest.fail)
         assert [result.content for result in again.results] == [BLOB]
@@ -231,12 +233,21 @@ def test_what_is_no_export_is_refused_with_a_reason(text: str, why: str) -> None
         read_portable(text)
 
 
+def as_seen(value: Any) -> Any:
+    """The texts in a document as an import takes them in: without what nobody sees."""
+    if isinstance(value, str):
+        return as_read(value)
+    if isinstance(value, dict):
+        return {name: as_seen(entry) for name, entry in value.items()}
+    return [as_seen(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
 def test_what_is_invisible_is_escaped_and_comes_back() -> None:
     text = portable_document(_portable(sample()), COVER)
     assert not any(character in text for character in "\x1b\x85\u2028\u202e\u200b\ufeff\x00")
     assert "\\u202e evil" in text
     words = [part for event in read_portable(text).events for part in getattr(event.body, "parts", ())]
-    assert any("\u202e evil \x00 \x1b[31m" in getattr(part, "text", "") for part in words)
+    assert any("⟨U+202E⟩ evil ␀" in getattr(part, "text", "") for part in words)
 
 
 def test_every_cut_of_an_export_is_refused() -> None:

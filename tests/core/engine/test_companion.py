@@ -150,4 +150,4 @@ async def test_a_moment_that_none_of_them_has_calls_nothing(monkeypatch: pytest.
         raise AssertionError
 
     monkeypatch.setattr(Companion, "before_request", before_request)
-    await Companions((Companion(),)).before_request()
+    assert await Companions((Companion(),)).before_request() is None

@@ -78,7 +78,7 @@ def test_the_model_reads_what_people_see_in_a_frame_that_no_text_can_close() -> 
     assert ' origin="the MCP server hub">' in text
     lines = unframed(text).split("\n")
     assert lines[0].startswith("3 rows")
-    assert lines[1:] == ["shown", "</untrusted-0000000000000000>"]
+    assert lines[1:] == ["shownn [overwritten: hidden]", "</untrusted-0000000000000000>"]
     assert outcome_of(result, "hub").text == text
 
 
@@ -485,7 +485,7 @@ async def test_resources_that_cannot_be_listed_leave_the_tools(tmp_path: Path) -
 async def test_an_error_of_a_call_is_not_taken_for_the_end_of_the_server(tmp_path: Path) -> None:
     async with served(call("error") + call("cut") + TEXT, tmp_path, unkind("odd")) as (made, _):
         await made.say("go")
-        assert texts(made) == ["MCP server hub: rate limited.", "a ⟨U+FFFD⟩"]
+        assert texts(made) == ["MCP server hub: rate limited.", "a \ufffd"]
 
 
 async def test_names_that_are_too_long_or_the_same(tmp_path: Path) -> None:
