@@ -35,7 +35,7 @@ LISTS: Mapping[str, Any] = {
     [
         ("none", ("lists no models", "Add an API key")),
         ("garbage", ("lists no models", "Add an API key")),
-        ("many", ("openai (3,000 models)", "openai/model-")),
+        ("many", ("3,000 models at OPENAI_BASE_URL", "openai/model-")),
     ],
 )
 async def test_the_first_screen_and_the_list_of_models(listing: str, shown: tuple[str, ...], tmp_path: Path) -> None:
