@@ -14,7 +14,7 @@ from swecli.core.protocol.events import CompactionCompleted, Event, TurnEnded
 from swecli.launch import LaunchOptions
 from tests.support.held import Held, held_by
 
-TURNS = 70
+TURNS = 120
 PROMPT = "Do it just like this, and then go on. " * 50
 """What the user says at length each time."""
 TEXT_PER_TURN = 600
@@ -65,9 +65,10 @@ async def test_turns_leave_no_texts_and_few_objects_behind(tmp_path: Path, monke
             held.append(held_by(session))
     finally:
         await session.close()
-    # What is put away leaves in batches every few compactions: three of them on each side even that out.
+    # What is put away leaves in batches every few compactions: three of them on each side even that out. A snapshot
+    # that is just being written holds texts for a moment: of texts, the least of the three counts.
     more = sum(turns[3:]) - sum(turns[:3])
     most = (held[-1].objects - held[0].objects).most_common(8)
     texts, counts = ([getattr(one, name) for one in held] for name in ("long_texts", "count"))
-    assert (sum(texts[3:]) - sum(texts[:3])) / more < TEXT_PER_TURN, most
+    assert 3 * (min(texts[3:]) - min(texts[:3])) / more < TEXT_PER_TURN, most
     assert (sum(counts[3:]) - sum(counts[:3])) / more < OBJECTS_PER_TURN, most

@@ -129,8 +129,8 @@ def test_an_export_has_each_search_where_it_was(tmp_path: Path) -> None:
         session = made.run("-p", "Is it so?", "--output-format", "json").result["session"]
         exported = made.run("sessions", "export", session)
     assert exported.code == 0, exported.stderr
-    words = ["I look.", "Web search what is so", "A page", "it is so."]
-    words.append("Cited sources of the answer")
+    words = ["I look.", "Search the web what is so", "A page", "it is so."]
+    words.append("Sources of the answer")
     places = [exported.stdout.index(word) for word in words]
     assert places == sorted(places)
 

@@ -10,7 +10,6 @@ from typing import Final
 from msgspec import Struct
 
 from swecli.core.checkpoints.built import BUILT
-from swecli.core.checkpoints.shadow import is_below
 from swecli.core.git import repository_of, tracked_names
 from swecli.core.workspace.walk import GENERATED, IgnoreRules, ignore_root
 from swecli.figures import plural
@@ -20,6 +19,10 @@ LEFT_OUT = frozenset(("generated folder", "ignored folder", BUILT))
 """Reasons why folders of built or downloaded files are not tracked."""
 USUAL = LEFT_OUT | {"git's own data", "swecli's own data"}
 """Expected reasons for an untracked path, which need no notice."""
+
+
+def is_below(path: str, place: str) -> bool:
+    return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
 
 
 def is_usual(why: str) -> bool:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.built import BUILT
-from swecli.core.checkpoints.generated import LEFT_OUT, USUAL, GeneratedFiles, GeneratedFolders
+from swecli.core.checkpoints.generated import LEFT_OUT, USUAL, GeneratedFiles, GeneratedFolders, is_below
 from swecli.core.checkpoints.journal import Change, Operation, OperationKind, Origin
 from swecli.core.checkpoints.restore import (
     Plan,
@@ -31,7 +31,7 @@ from swecli.core.checkpoints.restore import (
     restore,
     take_back,
 )
-from swecli.core.checkpoints.shadow import Shadow, Sizes, is_below
+from swecli.core.checkpoints.shadow import Shadow, Sizes
 from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored, too_large
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.events import FilesRestored, LeftFile

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.checkpoints.built import BUILT, ChangedFolders
+from swecli.core.checkpoints.generated import is_below
 from swecli.core.checkpoints.journal import digest_of
 from swecli.core.checkpoints.store import ABSENT, Blobs, Image, Rows, capture, decoded
 from swecli.core.permissions.paths import is_secret_in
@@ -392,10 +393,6 @@ class Shadow:
         named = {path: image.note for path, image in self._images.items() if isinstance(image, Image) and image.note}
         # Replaced as a whole: another thread may be reading it.
         self.left_out = {**named, **self._leaving}
-
-
-def is_below(path: str, place: str) -> bool:
-    return path == place or path.startswith(place.rstrip(os.sep) + os.sep)
 
 
 def stamp(status: os.stat_result) -> int:
