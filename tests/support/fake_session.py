@@ -173,7 +173,7 @@ class FakePrices:
     def of(self, *which: object) -> Effect | None:
         return self.effect
 
-    changes = rewind = rewind_undo = undo = redo = clearing = switch = of
+    changes = rewind = rewind_undo = undo = redo = clearing = switch = view = of
 
 
 class FakeSession:

@@ -12,17 +12,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import (
-    KEPT_TOOLS,
     LEAST,
-    arguments_stub,
     kept_whole,
-    result_stub,
+    reference_to,
     with_pairs,
 )
 from swecli.core.context_management.compaction.options import Allowances, CompactionOptions, EntrySizes
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edits import Edited
-from swecli.core.context_management.ledger import Entry, Ledger, with_entries
+from swecli.core.context_management.ledger import Ledger, with_entries
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.view_stack import View
 from swecli.core.llm.types import ModelInfo
@@ -56,18 +54,19 @@ class Fitted(Struct, frozen=True):
     @property
     def clause(self) -> str:
         """What an undo brings back, after "/compact undo"."""
-        shortened = f"{plural(self.references, 'old result')} as references" if self.references else ""
-        if self.since:
-            turns = f"turn {self.since}" if self.since == self.turns else f"turns {self.since} to {self.turns}"
-            return f"restores {turns}" + (f", {shortened}" if shortened else "")
-        return f"restores it, {shortened}" if shortened else "restores it"
+        turns = f"turn {self.since}" if self.since == self.turns else f"turns {self.since} to {self.turns}"
+        return ", ".join(filter(None, (f"restores {turns if self.since else 'it'}", self._shortened)))
 
     @property
     def extent(self) -> str:
         """How far a compaction was undone, after "Compaction undone"."""
-        back = f"back to turn {self.since} of {self.turns}" if self.since else ""
-        shortened = f"{plural(self.references, 'old result')} as references" if self.references else ""
-        return ", ".join(part for part in (back, shortened) if part) if back else f"with {shortened}"
+        if not self.since:
+            return f"with {self._shortened}"
+        return ", ".join(filter(None, (f"back to turn {self.since} of {self.turns}", self._shortened)))
+
+    @property
+    def _shortened(self) -> str:
+        return f"{plural(self.references, 'old result')} as references" if self.references else ""
 
 
 class Room:
@@ -157,7 +156,7 @@ class Room:
             old, after = after >= protected, after + size
             if entry is None or shown.kind != "live" or not old or size < LEAST or shown.id in kept:
                 continue
-            text = _reference(entry, ledger, size)
+            text = reference_to(entry, ledger, size)
             if text and (freed := size - sizes.stub(text)) > 0:
                 yield place, freed, ViewEntry("stub", shown.id, text)
 
@@ -234,14 +233,6 @@ def with_references(done: Edited, fitted: Fitted) -> Edited:
 def _limit(budget: Budget) -> int:
     """Tokens up to which a view that had to be shortened may fill the window."""
     return min(int(FILLED * budget.effective), budget.compact_at - 1)
-
-
-def _reference(entry: Entry, ledger: Ledger, size: int) -> str:
-    if entry.source in KEPT_TOOLS:
-        return ""
-    if entry.kind in ("result", "attachment"):
-        return result_stub(entry, size)
-    return arguments_stub(entry, size) if entry.kind == "call" and entry.item in ledger.items else ""
 
 
 def _first_that_fits(starts: Sequence[int], missing: Sequence[int], room: int) -> int | None:

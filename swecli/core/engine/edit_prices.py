@@ -44,21 +44,21 @@ class EditPrices:
 
     def rewind(self, item: str) -> Effect | None:
         """Of a rewind of the conversation to before a message."""
-        return self._of(self._recorder.ledger.view_rewound(item))
+        return self.view(self._recorder.ledger.view_rewound(item))
 
     def rewind_undo(self) -> Effect | None:
         """Of the undo of the newest rewind."""
         newest = next(reversed(self._recorder.state.rewinds), None)
-        return self._of(self._recorder.ledger.view_unwound(newest.name)) if newest is not None else None
+        return self.view(self._recorder.ledger.view_unwound(newest.name)) if newest is not None else None
 
     def undo(self, item: str = "") -> Effect | None:
         """Of the undo of the compaction with this item (empty: the newest) and of all later ones."""
         fitted = self._compactions.undone(self._connection.client, item or self._recorder.ledger.undoable or "")
-        return self._of(fitted.view) if fitted is not None else None
+        return self.view(fitted.view) if fitted is not None else None
 
     def redo(self, item: str = "") -> Effect | None:
         ledger = self._recorder.ledger
-        return self._of(ledger.view_with(item or ledger.redoable or ""))
+        return self.view(ledger.view_with(item or ledger.redoable or ""))
 
     def fold(self, names: Sequence[str], summary: str) -> Effect | str | None:
         """Of folding these items into a few lines; a sentence if they can't be."""
@@ -66,12 +66,12 @@ class EditPrices:
         if client is None:
             return None
         draft = self._compactions.draft(client)
-        return draft.place(names, ()) or self._of(draft.arranged(summary, fold=True).view)
+        return draft.place(names, ()) or self.view(draft.arranged(summary, fold=True).view)
 
     def clearing(self) -> Effect | None:
         """Of freeing space without a model."""
         client = self._connection.client
-        return self._of(self._compactions.freed(client)) if client is not None else None
+        return self.view(self._compactions.freed(client)) if client is not None else None
 
     def switch(self, model: str) -> Effect | None:
         """Of a switch to another model, by the user's name for it."""
@@ -80,7 +80,8 @@ class EditPrices:
             return None
         return switch_effect(self._services, self._recorder, client.info, other)
 
-    def _of(self, view: View | None) -> Effect | None:
+    def view(self, view: View | None) -> Effect | None:
+        """Of this view in place of the present one."""
         client = self._connection.client
         if client is None or view is None:
             return None

@@ -531,10 +531,10 @@ class PlanBoard(Board):
         """What undoing or redoing up to this compaction makes of the context."""
         key = (item, self._session.inspection.revision)
         if self._moved is None or self._moved[0] != key:
-            prices = self._session.prices
-            effect = prices.undo(item) or prices.redo(item)
+            moved = self._session.inspection.moved(item)
+            effect = self._session.prices.view(moved[1].view) if moved is not None else None
             price = "".join(f" · {words}" for words in cost_words(effect)) if effect is not None else ""
-            self._moved = (key, self._session.inspection.moved(item), price)
+            self._moved = (key, moved, price)
         if (moved := self._moved[1]) is None:
             return text_line(("  The window has no room for what this removed.", palette.warning))
         now, fitted = moved

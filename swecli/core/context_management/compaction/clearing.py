@@ -118,7 +118,7 @@ def clear(
             if entry.id in duplicates:
                 text = result_stub(known, size, f"the same as {duplicates[entry.id]}")
             elif old and size >= LEAST:
-                text = _stub(known, ledger, size, failing)
+                text = reference_to(known, ledger, size, failing)
         left = sizes.stub(text) if text is not None else size
         if text is None or left > size * (1 - SAVED):
             result.append(entry)
@@ -131,7 +131,9 @@ def clear(
     return Clearing(tuple(result), tuple(cleared), max(0, freed), max(0, first_stub_after - freed))
 
 
-def _stub(entry: Entry, ledger: Ledger, size: int, failing: frozenset[str]) -> str | None:
+def reference_to(entry: Entry, ledger: Ledger, size: int, failing: frozenset[str] = frozenset()) -> str | None:
+    """The stub in place of an old result or of a finished call's arguments; None for what stays, as do the results of
+    the last ``failing`` commands."""
     if entry.source in KEPT_TOOLS or entry.item + RESULT in failing:
         return None
     if entry.kind in ("result", "attachment"):
