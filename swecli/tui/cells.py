@@ -82,7 +82,7 @@ class Cells:
         self._of_style: dict[Style | None, tuple[str, str]] = {None: (PLAIN, PLAIN)}
         self._changes: dict[tuple[str, str], str] = {}
         self._stand_ins: dict[str, str] = {}
-        self._texts: dict[int, str] = {}
+        self._texts: dict[int, str] = {ord(_REST): ""}
         """What each stand-in stands for, and what the second cell of a wide character adds: nothing."""
         self._spread: dict[str, str] = {}
 
@@ -112,7 +112,7 @@ class Cells:
 
     def written(self, text: str) -> str:
         """The characters that show these texts."""
-        return text if text.isascii() and _REST not in text else text.translate(self._texts | {0: ""})
+        return text if text.isascii() and _REST not in text else text.translate(self._texts)
 
     def change(self, before: str, after: str) -> str:
         """The shortest sequence from one look to another."""
