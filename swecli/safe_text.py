@@ -25,14 +25,14 @@ class SafeText(str):
     __slots__ = ()
 
 
-_INVISIBLE = (
+INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
 """Characters without a glyph of their own: fillers, joiners, selectors, marks of direction, tags."""
 
-_UNSAFE = lazy_pattern(f"[\x80-\x9f\ud800-\udfff{_INVISIBLE}]")
+_UNSAFE = lazy_pattern(f"[\x80-\x9f\ud800-\udfff{INVISIBLE}]")
 _UNSAFE_ASCII = re.compile("[\x00-\x09\x0b-\x1f\x7f]")
 _PICTURES = (*((chr(code), chr(0x2400 + code)) for code in range(0x20)), ("\x7f", "␡"))
 _NOT_WORDS = lazy_pattern(rf"[^\w\s\x00-\x7f]{{{MAX_MARKS + 1},}}")

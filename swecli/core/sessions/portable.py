@@ -77,6 +77,7 @@ from swecli.core.sessions.store import LATEST, UNREADABLE, SessionError, Session
 from swecli.core.sessions.titles import storable
 from swecli.core.workspace.command_output import as_read
 from swecli.lazy_pattern import lazy_pattern
+from swecli.safe_text import INVISIBLE
 
 FORMAT: Final = "swecli-session"
 VERSION: Final = 1
@@ -365,10 +366,7 @@ def without_power(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[str
     return tuple(harmless), tuple(sentences)
 
 
-_HIDING: Final = lazy_pattern(
-    r"\\u00(?:0[0-9a-f]|1[0-9a-f]|7f|[89][0-9a-f])|\\[bf]|[\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f]"
-    r"|[\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\U000e0000-\U000e0fff]|\\r(?!\\n)"
-)
+_HIDING: Final = lazy_pattern(rf"\\u00(?:0[0-9a-f]|1[0-9a-f]|7f|[89][0-9a-f])|\\[bf]|[\x7f-\x9f{INVISIBLE}]|\\r(?!\\n)")
 """JSON text with characters that act on a terminal or that nobody sees."""
 
 
