@@ -1,4 +1,4 @@
-"""What the files of a folder ask for, in plain words, before the user trusts it: nothing of it has effect yet."""
+"""What the files of a folder ask for, in plain words, before the user trusts it. Until then it has no effect."""
 
 from __future__ import annotations
 
