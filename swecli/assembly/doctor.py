@@ -26,8 +26,9 @@ from swecli.core.llm.addresses import without_password
 from swecli.core.llm.catalog import load_catalog, utc_now
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.offers import Account
+from swecli.core.llm.servers import endpoint_of, find_local_servers, list_models
 from swecli.core.llm.types import ModelInfo
-from swecli.core.llm.windows import LOCAL_PROVIDERS, endpoint_of, find_local_servers, list_models
+from swecli.core.llm.windows import LOCAL_PROVIDERS
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.budget import window_words
 from swecli.core.sessions.database import has_locks

@@ -63,23 +63,25 @@ from swecli.core.llm.providers import (
 )
 from swecli.core.llm.refused_fields import RefusedFields, refusal_place
 from swecli.core.llm.remedies import ADDRESS_LOGIN
+from swecli.core.llm.servers import (
+    PATIENT_SECONDS,
+    Endpoint,
+    LocalServer,
+    ModelList,
+    ask_model,
+    endpoint_of,
+    find_local_servers,
+    list_models,
+    listening,
+)
 from swecli.core.llm.transport import SECONDS as LIST_SECONDS
 from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, SystemBlock
 from swecli.core.llm.windows import (
     LOCAL_PROVIDERS,
-    PATIENT_SECONDS,
-    Endpoint,
     LearnedWindow,
     LearnedWindows,
-    LocalServer,
-    ModelList,
     WindowTable,
-    ask_model,
-    endpoint_of,
-    find_local_servers,
     host_key,
-    list_models,
-    listening,
     load_windows,
     lookup_with,
     model_info,

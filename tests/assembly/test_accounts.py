@@ -19,7 +19,7 @@ from swecli.core.llm.catalog import load_catalog
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.offers import offers
-from swecli.core.llm.windows import LocalServer
+from swecli.core.llm.servers import LocalServer
 from swecli.core.validation import validated
 from swecli.launch import LaunchOptions
 from tests.support.json_server import Reply, serve_json

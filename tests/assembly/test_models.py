@@ -21,7 +21,13 @@ from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.offers import Account, KeyState
 from swecli.core.llm.providers import known_providers
-from swecli.core.llm.windows import PATIENT_SECONDS, SECONDS, Endpoint, LocalServer, ModelList
+from swecli.core.llm.servers import (
+    PATIENT_SECONDS,
+    Endpoint,
+    LocalServer,
+    ModelList,
+)
+from swecli.core.llm.windows import SECONDS
 from swecli.core.protocol.messages import Usage
 from swecli.core.validation import validated
 from swecli.launch import LaunchOptions, StartError

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.llm.windows import HOST, USUAL_PORTS, find_local_servers, listening
+from swecli.core.llm.servers import (
+    HOST,
+    USUAL_PORTS,
+    find_local_servers,
+    listening,
+)
 from tests.support import usual_ports
 from tests.support.preloaded import Preloaded
 from tests.support.program import Program

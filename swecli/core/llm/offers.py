@@ -19,8 +19,9 @@ from swecli.core.llm.providers import (
     known_providers,
     needs_key,
 )
+from swecli.core.llm.servers import LocalServer
 from swecli.core.llm.types import ModelInfo
-from swecli.core.llm.windows import LocalServer, host_key
+from swecli.core.llm.windows import host_key
 
 KeyState = Literal["environment", "stored", "not needed", "missing"]
 

@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swecli.core.llm import windows
+from swecli.core.llm import servers
 from swecli.core.llm.addresses import normalise
 from swecli.core.llm.errors import EndpointModel, merge, pick, read_model, read_models, read_ollama, read_props
 from swecli.core.llm.providers import Overrides, resolve
+from swecli.core.llm.servers import (
+    Endpoint,
+    ask_model,
+    endpoint_of,
+    list_models,
+)
 from swecli.core.llm.transport import MAX_BYTES
-from swecli.core.llm.windows import Endpoint, ask_model, endpoint_of, list_models, lookup_with
+from swecli.core.llm.windows import lookup_with
 from tests.support.json_server import JsonServer, Reply, serve_json
 from tests.support.thorough import examples
 from tests.support.waiting import PATIENCE
@@ -340,7 +346,7 @@ async def test_each_protocol_lists_its_models(protocol: str, base: str, path: st
 
 
 async def test_a_host_is_asked_for_one_model_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swecli.core.llm.windows.is_local", lambda url: False)
+    monkeypatch.setattr("swecli.core.llm.servers.is_local", lambda url: False)
     routes = {
         "/v1/models/claude-x": {"id": "claude-x", "max_input_tokens": 200000, "max_tokens": 64000},
         "/v1beta/models/gemini-x": {"name": "models/gemini-x", "inputTokenLimit": 1048576},
@@ -515,7 +521,7 @@ def test_an_address_with_an_impossible_port_is_refused_before_anybody_is_asked()
 
 async def test_one_way_that_stays_silent_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server nearby is given much time to answer, but not by all of the ways to ask it."""
-    monkeypatch.setattr(windows, "OTHERS_SECONDS", 0.0)
+    monkeypatch.setattr(servers, "OTHERS_SECONDS", 0.0)
     models = {"object": "list", "data": [{"id": "m", "object": "model", "max_model_len": 9_000}]}
     async with serve_json({"/props": Reply(stall=True), "/v1/models": models}) as server:
         asked = await asyncio.wait_for(ask_model(Endpoint("openai-chat", server.url + "/v1"), "m", 3_600.0), PATIENCE)

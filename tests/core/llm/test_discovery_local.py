@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from swecli.core.llm.providers import known_providers
-from swecli.core.llm.windows import HOST, LOCAL_PROVIDERS, USUAL_PORTS, find_local_servers
+from swecli.core.llm.servers import HOST, USUAL_PORTS, find_local_servers
+from swecli.core.llm.windows import LOCAL_PROVIDERS
 from tests.support.json_server import Reply, serve_json
 from tests.support.waiting import PATIENCE
 

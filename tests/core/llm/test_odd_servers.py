@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from swecli.core.llm.windows import Endpoint, list_models
+from swecli.core.llm.servers import Endpoint, list_models
 
 MANY = json.dumps({"object": "list", "data": [{"id": f"m-{n}", "object": "model"} for n in range(3_000)]}).encode()
 
