@@ -61,7 +61,7 @@ from swecli.core.llm.providers import (
     resolve,
     signs_in_by_address,
 )
-from swecli.core.llm.refused_fields import RefusedFields, refusal_place
+from swecli.core.llm.refused_fields import PATH_ABSENCE, RefusedFields, refusal_place
 from swecli.core.llm.remedies import ADDRESS_LOGIN
 from swecli.core.llm.servers import (
     PATIENT_SECONDS,
@@ -145,7 +145,7 @@ REFUSED_NAME = "refused_fields.json"
 
 Resolve = Callable[[EndpointModel | None, LearnedWindow | None], ClientConfig]
 """Builds a client's configuration from answers and learned facts."""
-Ask = Callable[[Endpoint, str], Awaitable[EndpointModel | None]]
+Ask = Callable[[Endpoint, str, set[str]], Awaitable[EndpointModel | None]]
 
 
 class _Known(Struct):
@@ -185,14 +185,15 @@ class Windows:
         learned = self._store.find(host_key(plain.base_url), plain.target.origin.model)
         config = resolve(None, learned) if learned is not None else plain
         client = HttpModelClient(config, self._dump, self._remember(config))
-        # A window set by the user needs no query, unless the server has refused it.
-        settled = config.info.window_source == "user"
+        # A window set by the user needs no query, unless the server has refused it or has more to say than its window.
+        settled = config.info.window_source == "user" and not is_local(config.base_url)
         self._known[client] = _Known(resolve, learned=learned, settled=settled, setting=setting)
         return client
 
     def refused(self, place: str) -> tuple[str, ...]:
         """Fields that the server at this ``refusal_place`` has refused."""
-        return self._refusals.find(place, self._today())
+        names = self._refusals.find(place, self._today())
+        return tuple(name for name in names if not name.startswith(PATH_ABSENCE))
 
     def _remember(self, config: ClientConfig) -> Callable[[str], str]:
         place = refusal_place(config.base_url, config.target.origin.model)
@@ -206,13 +207,24 @@ class Windows:
         known = self._known.get(client)
         if known is None or known.settled or not isinstance(client, HttpModelClient):
             return False
-        asked = await self._ask(endpoint_of(client.config), client.config.target.origin.model)
+        asked = await self._asked(client.config)
         # A server nearby may not run yet, or may load its model with the first request.
         known.settled = asked is not None or not is_local(client.config.base_url)
         if asked is None:
             return False
         known.asked = asked
         return self._update(client, known)
+
+    async def _asked(self, config: ClientConfig) -> EndpointModel | None:
+        """Ask the server, but not at paths that it did not have lately."""
+        place, today = refusal_place(config.base_url, config.target.origin.model), self._today()
+        names = self._refusals.find(place, today) if is_local(config.base_url) else ()
+        known = {name.removeprefix(PATH_ABSENCE) for name in names if name.startswith(PATH_ABSENCE)}
+        absent = set(known)
+        asked = await self._ask(endpoint_of(config), config.target.origin.model, absent)
+        for path in sorted(absent - known) if asked is not None else ():
+            self._refusals.learn(place, PATH_ABSENCE + path, today)
+        return asked
 
     def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
         """Adopt the window reported by the server of ``origin`` in an earlier run, in place of an assumed one or, at

@@ -27,7 +27,7 @@ from swecli.core.llm.servers import (
     LocalServer,
     ModelList,
 )
-from swecli.core.llm.windows import SECONDS
+from swecli.core.llm.transport import SECONDS
 from swecli.core.protocol.messages import Usage
 from swecli.core.validation import validated
 from swecli.launch import LaunchOptions, StartError

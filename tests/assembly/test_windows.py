@@ -56,13 +56,26 @@ async def test_the_server_knows_best(tmp_path: Path) -> None:
         assert len(server.asked) == asked
 
 
-async def test_a_window_of_the_settings_is_not_asked_for(tmp_path: Path) -> None:
-    async with serve_json({"/v1/models": MODELS}) as server:
+async def test_a_window_of_the_settings_stays_whatever_a_server_nearby_says(tmp_path: Path) -> None:
+    """It is asked all the same: whether it has tools, no setting knows."""
+    listed = {"object": "list", "data": [{**MODELS["data"][0], "supports_tools": False}]}
+    async with serve_json({"/v1/models": listed}) as server:
         models = supply(tmp_path, server, models={"window": {"vllm/qwen": 9_000}})
         client = models.make("vllm/qwen")
-        assert not await models.windows.ask(client)
+        assert client.info.tools
+        assert await models.windows.ask(client)
         assert window(client) == (9_000, "user")
-        assert server.asked == []
+        assert not client.info.tools
+
+
+async def test_a_path_that_a_server_does_not_have_is_not_asked_again(tmp_path: Path) -> None:
+    async with serve_json({"/v1/models": MODELS}) as server:  # an unknown program: its list names no owner
+        assert await (models := supply(tmp_path, server)).windows.ask(models.make("vllm/qwen"))
+        first = len(server.asked)
+        assert await (again := supply(tmp_path, server)).windows.ask(again.make("vllm/qwen"))
+        assert first > 1
+        assert server.paths[first:] == ["/v1/models"]
+        assert not again.windows.refused(f"127.0.0.1:{server.port}")
 
 
 async def test_a_server_that_does_not_run_yet_is_asked_again(tmp_path: Path) -> None:

@@ -319,7 +319,8 @@ def read_model(value: object, where: str) -> EndpointModel | None:
 
 
 def read_props(value: object, where: str) -> EndpointModel | None:
-    """llama.cpp's description of its loaded model: the window of one slot, which limits a request."""
+    """llama.cpp's description of its loaded model: the window of one slot, which limits a request, and whether its chat
+    template has a place for tools; without one they are dropped before the model sees them."""
     props = as_object(value)
     settings = as_object(props.get("default_generation_settings"))
     window = tokens(settings.get("n_ctx")) or tokens(as_object(settings.get("params")).get("n_ctx"))
@@ -327,7 +328,12 @@ def read_props(value: object, where: str) -> EndpointModel | None:
         return None
     name = as_text(props.get("model_alias")) or as_text(props.get("model_path")).rpartition("/")[2]
     vision = as_object(props.get("modalities")).get("vision")
-    return EndpointModel(name, window, images=vision if isinstance(vision, bool) else None, where=where)
+    tools = as_object(props.get("chat_template_caps")).get("supports_tools")
+    return EndpointModel(name, window, images=_flag(vision), tools=_flag(tools), where=where)
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def read_ollama(shown: object, running: object, model: str, settable: int = 0) -> EndpointModel | None:

@@ -52,6 +52,8 @@ _MARKS: Mapping[str, tuple[str, ...]] = {
 FIELDS = tuple(_NAMES)
 IMAGE_REFUSAL = "image:"
 """Beginning of the name of an image that a server refused."""
+PATH_ABSENCE = "path:"
+"""Beginning of the name of a path that a server does not have."""
 
 
 def refused_field(error: WireError, wire: WireRequest) -> str:
@@ -103,8 +105,8 @@ class RefusedFields:
     def find(self, host: str, today: date) -> tuple[str, ...]:
         fields = as_object(self._read().get(host))
         oldest = (today - timedelta(days=KEPT_DAYS)).isoformat()
-        images = (name for name in fields if name.startswith(IMAGE_REFUSAL))
-        return tuple(name for name in (*FIELDS, *images) if as_text(fields.get(name)) >= oldest)
+        others = (name for name in fields if name.startswith((IMAGE_REFUSAL, PATH_ABSENCE)))
+        return tuple(name for name in (*FIELDS, *others) if as_text(fields.get(name)) >= oldest)
 
     def learn(self, host: str, field: str, today: date) -> str:
         """Store a field. Returns a sentence for the user if that failed, else the empty string."""

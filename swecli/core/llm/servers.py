@@ -12,7 +12,7 @@ from swecli.core.llm.addresses import host_of, is_local, without_password
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.errors import EndpointModel, merge, pick, read_model, read_models, read_ollama, read_props
 from swecli.core.llm.json_values import as_object, as_text, is_list
-from swecli.core.llm.transport import SECONDS, Fetcher
+from swecli.core.llm.transport import SECONDS, Fetched, Fetcher
 from swecli.core.llm.types import ASSUMED_WINDOW
 
 PATIENT_SECONDS = 10.0
@@ -65,9 +65,12 @@ async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList
     return ModelList(models, reply.problem, reply.status)
 
 
-async def ask_model(endpoint: Endpoint, model: str, seconds: float | None = None) -> EndpointModel | None:
-    """A server's description of one model; None if there is none. ``seconds`` limits the wait; None = longer for a
-    local server. Raises only cancellation."""
+async def ask_model(
+    endpoint: Endpoint, model: str, absent: set[str] | None = None, *, seconds: float | None = None
+) -> EndpointModel | None:
+    """A server's description of one model; None if there is none. ``absent`` are paths that a local server is known not
+    to have: they are not asked, and those that turn out to be missing are added. ``seconds`` limits the wait; None =
+    longer for a local server. Raises only cancellation."""
     if seconds is None:
         seconds = PATIENT_SECONDS if is_local(endpoint.base_url) else SECONDS
     if host_of(endpoint.base_url) in _NO_WINDOW_IN_LISTS:
@@ -75,9 +78,10 @@ async def ask_model(endpoint: Endpoint, model: str, seconds: float | None = None
     fetcher = Fetcher(endpoint.base_url, _headers(endpoint), seconds)
     try:
         if endpoint.protocol == "ollama-chat":
-            return await _ask_ollama(fetcher, model, ASSUMED_WINDOW)
+            shown, running = await asyncio.gather(fetcher.post(_SHOW, {"model": model}), fetcher.get(_RUNNING))
+            return read_ollama(shown.value, running.value, model, ASSUMED_WINDOW)
         if is_local(endpoint.base_url):
-            return await _ask_local(endpoint, model, seconds)
+            return await _ask_local(endpoint, model, seconds, set[str]() if absent is None else absent)
         if endpoint.protocol == "anthropic-messages":
             return await _ask_by_name(fetcher, f"/v1/models/{quote(model, safe='')}")
         if endpoint.protocol == "gemini-generate":
@@ -105,32 +109,62 @@ async def _ask_by_name(fetcher: Fetcher, path: str) -> EndpointModel | None:
     return read_model((await fetcher.get(path)).value, path)
 
 
-async def _ask_list(fetcher: Fetcher, path: str, model: str, only_one: bool = False) -> EndpointModel | None:
-    return pick(read_models((await fetcher.get(path)).value, path), model, only_one)
+async def _ask_list(fetcher: Fetcher, path: str, model: str) -> EndpointModel | None:
+    return pick(read_models((await fetcher.get(path)).value, path), model)
 
 
-async def _ask_ollama(fetcher: Fetcher, model: str, settable: int = 0) -> EndpointModel | None:
-    shown, running = await asyncio.gather(fetcher.post("/api/show", {"model": model}), fetcher.get("/api/ps"))
-    return read_ollama(shown.value, running.value, model, settable)
+_PROPS, _SHOW, _RUNNING = "/props", "/api/show", "/api/ps"
+_WAYS = (_PROPS, "/api/v1/models", "/api/v0/models", _SHOW, "/v1/model/info")
+"""Where llama.cpp, LM Studio (two versions), Ollama and LiteLLM describe a model beyond OpenAI's list."""
+_WAYS_OF = {
+    "llamacpp": (_PROPS,),
+    "organization_owner": ("/api/v0/models",),
+    "library": (_SHOW,),
+    "vllm": (),
+    "sglang": (),
+}
+"""The same by the owner that OpenAI's list names: LM Studio says ``organization_owner``, Ollama ``library``."""
+_MISSING = (400, 404, 405, 501)
+"""Statuses of a path that a server does not have."""
+_NOT_READY = (429, 503)
 
 
-async def _ask_local(endpoint: Endpoint, model: str, seconds: float) -> EndpointModel | None:
-    """Ask a local server in the ways of several programs, each with its own report of the loaded window. All requests
-    run at once, and the most informative answer counts."""
+async def _ask_local(endpoint: Endpoint, model: str, seconds: float, absent: set[str]) -> EndpointModel | None:
+    """Ask a local server for its list, which names most programs, and then in the way of that program. An unknown one
+    is asked in all ways at once, and the most informative answer counts."""
     fetcher = Fetcher(endpoint.root, endpoint.headers, seconds)
+    listing = asyncio.create_task(fetcher.get("/v1/models"))
     try:
-        return merge(
-            await _asked_at_once(
-                _ask_props(fetcher),
-                _ask_list(fetcher, "/api/v1/models", model),
-                _ask_list(fetcher, "/api/v0/models", model),
-                _ask_ollama(fetcher, model),
-                _ask_list(fetcher, "/v1/models", model, only_one=True),
-                _ask_list(fetcher, "/v1/model/info", model),  # LiteLLM
-            )
-        )
+        await asyncio.wait({listing}, timeout=OTHERS_SECONDS)
+        reply = listing.result() if listing.done() else None
+        if reply is not None and reply.status in _NOT_READY:
+            return None  # its model is loading
+        models = read_models(reply.value, "/v1/models") if reply is not None else ()
+        owner = next((listed.server for listed in models if listed.server in _WAYS_OF), "")
+        ways = [way for way in _WAYS_OF.get(owner, _WAYS) if way not in absent]
+        asked = (_ask_in_way(fetcher, way, model, absent) for way in ways)
+        return merge(await _asked_at_once(*asked, _picked(listing, model)))
     finally:
+        listing.cancel()
         await fetcher.close()
+
+
+async def _ask_in_way(fetcher: Fetcher, way: str, model: str, absent: set[str]) -> EndpointModel | None:
+    if way == _SHOW:
+        reply = await fetcher.post(way, {"model": model})
+        running = await fetcher.get(_RUNNING) if reply.status == 200 else None
+        described = read_ollama(reply.value, running.value if running is not None else None, model)
+    else:
+        reply = await fetcher.get(way)
+        described = read_props(reply.value, way) if way == _PROPS else pick(read_models(reply.value, way), model)
+    if reply.status in _MISSING:
+        absent.add(way)
+    return described
+
+
+async def _picked(listing: asyncio.Task[Fetched], model: str) -> EndpointModel | None:
+    """The model of OpenAI's list. A single one answers to any name: such a server ignores it."""
+    return pick(read_models((await listing).value, "/v1/models"), model, only_one=True)
 
 
 async def _asked_at_once(*ways: Coroutine[object, object, EndpointModel | None]) -> list[EndpointModel | None]:
@@ -150,10 +184,6 @@ async def _asked_at_once(*ways: Coroutine[object, object, EndpointModel | None])
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def _ask_props(fetcher: Fetcher) -> EndpointModel | None:
-    return read_props((await fetcher.get("/props")).value, "/props")
 
 
 HOST = "127.0.0.1"

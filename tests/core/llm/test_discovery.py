@@ -122,6 +122,49 @@ async def test_vllm_and_sglang_tell_it_in_their_list(owner: str) -> None:
     assert (by_name.window, by_end.window, by_name.server) == (40960, 40960, owner)
 
 
+@pytest.mark.parametrize(
+    ("routes", "paths"),
+    [
+        (LLAMA_CPP, {"/v1/models", "/props"}),
+        (vllm("vllm", 40960), {"/v1/models"}),
+        (vllm("sglang", 40960), {"/v1/models"}),
+        (LM_STUDIO_0, {"/v1/models", "/api/v0/models"}),
+        (
+            {**OLLAMA, "/v1/models": {"object": "list", "data": [{"id": "qwen3:latest", "owned_by": "library"}]}},
+            {"/v1/models", "/api/show", "/api/ps"},
+        ),
+    ],
+)
+async def test_a_known_program_is_asked_only_at_paths_that_it_has(routes: dict[str, Any], paths: set[str]) -> None:
+    async with serve_json(routes) as server:
+        name = routes["/v1/models"]["data"][0]["id"]
+        asked = await ask_model(chat(server), name, seconds=PATIENCE)
+    assert asked is not None
+    assert asked.window is not None
+    assert sorted(server.paths) == sorted(paths)
+
+
+async def test_a_server_that_loads_its_model_is_asked_once_and_later_again() -> None:
+    loading = Reply(b'{"error": {"code": 503, "message": "Loading model"}}', status=503)
+    async with serve_json({"/v1/models": (loading, LLAMA_CPP["/v1/models"]), "/props": LLAMA_CPP["/props"]}) as server:
+        first = await ask_model(chat(server), "m", seconds=PATIENCE)
+        asked = list(server.paths)
+        second = await ask_model(chat(server), "m", seconds=PATIENCE)
+    assert (first, asked) == (None, ["/v1/models"])
+    assert second is not None
+    assert second.window == 8192
+
+
+@pytest.mark.parametrize("has_place", [True, False])
+async def test_llama_cpp_says_whether_its_template_has_a_place_for_tools(has_place: bool) -> None:
+    caps = {"supports_tools": has_place, "supports_system_role": True, "supports_tool_calls": has_place}
+    props = {**LLAMA_CPP["/props"], "chat_template_caps": caps}
+    async with serve_json({**LLAMA_CPP, "/props": props}) as server:
+        asked = await ask_model(chat(server), "m", seconds=PATIENCE)
+    assert asked is not None
+    assert asked.tools is has_place
+
+
 async def test_litellm_tells_it_apart_from_its_list() -> None:
     paths = {
         "/v1/models": {"object": "list", "data": [{"id": name, "object": "model"} for name in ("a", "b")]},
@@ -142,7 +185,7 @@ async def test_litellm_tells_it_apart_from_its_list() -> None:
         },
     }
     async with serve_json(paths) as server:
-        found = await ask_model(Endpoint("openai-chat", server.url + "/v1"), "b", PATIENCE)
+        found = await ask_model(Endpoint("openai-chat", server.url + "/v1"), "b", seconds=PATIENCE)
     assert found is not None
     assert (found.id, found.window, found.max_output, found.tools, found.images) == ("b", 200000, 64000, True, True)
 
@@ -524,6 +567,8 @@ async def test_one_way_that_stays_silent_does_not_hold_up_the_others(monkeypatch
     monkeypatch.setattr(servers, "OTHERS_SECONDS", 0.0)
     models = {"object": "list", "data": [{"id": "m", "object": "model", "max_model_len": 9_000}]}
     async with serve_json({"/props": Reply(stall=True), "/v1/models": models}) as server:
-        asked = await asyncio.wait_for(ask_model(Endpoint("openai-chat", server.url + "/v1"), "m", 3_600.0), PATIENCE)
+        asked = await asyncio.wait_for(
+            ask_model(Endpoint("openai-chat", server.url + "/v1"), "m", seconds=3_600.0), PATIENCE
+        )
     assert asked is not None
     assert asked.window == 9_000
