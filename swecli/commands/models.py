@@ -120,7 +120,7 @@ def price(offer: ModelOffer) -> str:
 
 def abilities(offer: ModelOffer) -> str:
     flags = (("images", offer.images), ("reasoning", offer.reasoning))
-    words = [name for name, flag in flags if flag] + (["no tools"] if offer.tools is False else [])
+    words = [name for name, flag in flags if flag] + (["tools as text"] if offer.tools is False else [])
     return ", ".join([*words, *(["retiring"] if offer.deprecated else [])])
 
 

@@ -109,7 +109,8 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
     size, source = (model.window, model.window_source) if model else (0, "")
     if budget:  # the limit for requests
         size, source = budget.window, budget.window_source
-    window = f", window {window_words(size, source)}" if size else ""
+    facts = f", window {window_words(size, source)}" if size else ""
+    facts += ", tools as text" if model is not None and not model.tools else ""
 
     def near(path: str) -> str:
         return str(Path(path).relative_to(view.cwd)) if Path(path).is_relative_to(view.cwd) else path
@@ -121,7 +122,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
             ("Session", view.session_id),
             ("Folder", str(view.cwd)),
             ("Also", ", ".join(str(root) for root in view.roots if root != view.cwd)),
-            ("Model", f"{model.ref}{window}" if model else "none; choose one with /model provider/name"),
+            ("Model", f"{model.ref}{facts}" if model else "none; choose one with /model provider/name"),
             ("Address", model.address if model else ""),
             ("Sandbox", sandbox_text(view.sandbox)),
             (

@@ -49,7 +49,7 @@ async def test_models_are_listed_with_what_is_known_of_them() -> None:
     (table,) = made.blocks
     assert isinstance(table, TableBlock)
     assert table.rows == (
-        ("ollama/qwen", "4.1K · free · no tools"),
+        ("ollama/qwen", "4.1K · free · tools as text"),
         ("a/big", "1.05M · 1.25 / 10 · images, reasoning · A_KEY"),
         ("b/locked", "200K · ? · needs B_KEY"),
     )

@@ -13,7 +13,7 @@ from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from swecli.core.images import REDUCER, reduces
-from swecli.core.llm.addresses import without_password
+from swecli.core.llm.addresses import is_local, without_password
 from swecli.core.llm.adjustments import Adjustment, adjust, find_adjustment
 from swecli.core.llm.answer_formats import REFUSED as FORMAT_REFUSED
 from swecli.core.llm.answer_formats import refuses_format
@@ -26,7 +26,7 @@ from swecli.core.llm.json_values import JsonObject, as_object, encoded
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, Translations, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.quarantine import Quarantine
-from swecli.core.llm.refused_fields import refused_field, without_field
+from swecli.core.llm.refused_fields import TOOLS_REFUSAL, refused_field, without_field
 from swecli.core.llm.remedies import ErrorContext, KeySource
 from swecli.core.llm.role_complaints import suitable_dialect
 from swecli.core.llm.secrets import Masker, key_values
@@ -52,7 +52,7 @@ from swecli.core.llm.types import (
 )
 from swecli.core.llm.web_searches import REFUSED as SEARCH_REFUSED
 from swecli.core.llm.web_searches import obstacle, refuses_search
-from swecli.core.protocol.messages import ImagePart, ProviderReport
+from swecli.core.protocol.messages import ImagePart, Message, ProviderReport
 from swecli.lazy_pattern import lazy_pattern
 
 _NO_TOOLS = lazy_pattern(
@@ -78,6 +78,8 @@ CLEARS = "anthropic-messages"
 """The protocol with servers that can clear old tool results themselves."""
 NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol supports it."
 _LETS_DROP = "swecli lets the provider drop only that reasoning."
+REFUSES_TOOLS = "The model does not support tools"
+DROPS_TOOLS = "The server left the tools out of the prompt"
 CHANGED = "The server refused a request like one before it; swecli repeats it as it now sends that one."
 _OF_FORM = ("bad_request", "not_found", "server", "unknown")
 _MAX_CHANGES = 6
@@ -196,7 +198,7 @@ class HttpModelClient:
         )
         for refused in target.refused:  # in this session, whatever the tables say
             target = without_field(target, refused)
-        info = replace(info, capabilities=target.capabilities)
+        info = replace(info, capabilities=target.capabilities, tools=info.tools and not self._no_tools)
         self._config = replace(self._config, info=info, target=target)
         self._documents.reads = _reads_documents(info, target)
 
@@ -238,6 +240,14 @@ class HttpModelClient:
     @property
     def _tools_as_text(self) -> bool:
         return self._no_tools or not self._config.info.tools or self._config.target.dialect.tool_calls == "text"
+
+    def _drops_tools(self, body: JsonObject, answer: Message) -> bool:
+        """Whether the first answer of a local server shows that it drops tools; Ollama names models without them."""
+        from swecli.core.llm.text_tools import tools_dropped
+
+        config = self._config
+        is_first = self._accepted is None and config.target.origin.protocol == "openai-chat"
+        return is_first and is_local(config.base_url) and tools_dropped(body, answer)
 
     @property
     def _is_blind(self) -> bool:
@@ -283,6 +293,8 @@ class HttpModelClient:
                         news = self._quarantine.to_record(request, sent) if whole else _NO_NEWS
                         event = _marked(event, wire, request.effort, news)
                         if isinstance(event, Finished):
+                            if self._drops_tools(wire.body, event.message):
+                                yield StreamNotice(self._describe_tools(DROPS_TOOLS))
                             self._accepted = wire.body
                             self._documents.settle(sent)
                     for made in calls.feed(event) if calls is not None else (event,):
@@ -333,10 +345,7 @@ class HttpModelClient:
             if self.wire_request(request).body != wire.body:
                 return FORMAT_REFUSED.format(error.message[:200])
         if request.tools and not self._tools_as_text and refuses_tools(error):
-            self._no_tools = True
-            return (
-                "The model does not support tools; the prompt describes them, and swecli reads its calls from the text."
-            )
+            return self._describe_tools(REFUSES_TOOLS)
         if not self._is_blind and self._images.of(request) and refuses_images(error):
             self._no_images = self._told_blind = True
             return NOTICE
@@ -362,6 +371,13 @@ class HttpModelClient:
         self._config = replace(self._config, target=target, info=info)
         trouble = self._learn(field)
         return f"{target.origin.host} does not know {field}; swecli no longer sends it. {trouble}".rstrip()
+
+    def _describe_tools(self, why: str) -> str:
+        """Send tools as text, in this session and in later ones."""
+        self._no_tools = True
+        self._config = replace(self._config, info=replace(self._config.info, tools=False))
+        trouble = self._learn(TOOLS_REFUSAL + self._config.target.origin.model)
+        return f"{why}; the prompt describes them from now on, and swecli reads calls from the text. {trouble}".rstrip()
 
     def _let_drop(self, error: WireError, wire: WireRequest, request: ModelRequest) -> str:
         """Let the provider drop the thoughts that no longer fit, instead of refusing the request for them."""

@@ -19,7 +19,7 @@ from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.dialects import Dialect, find_dialect, offered
 from swecli.core.llm.protocols.base import USUAL_OUTPUT, Target
 from swecli.core.llm.protocols.registry import PROTOCOLS
-from swecli.core.llm.refused_fields import refusal_place
+from swecli.core.llm.refused_fields import TOOLS_REFUSAL, refusal_place
 from swecli.core.llm.remedies import KeySource
 from swecli.core.llm.transport import Timeouts
 from swecli.core.llm.types import SHORTEST_CACHE, ModelInfo
@@ -159,6 +159,8 @@ def resolve(
     dialect = replace(dialect, **provider.quirks)
     elsewhere = "" if _is_own(provider, address, protocol) else without_password(address)
     refused = chosen.refused(refusal_place(address, model))
+    if TOOLS_REFUSAL + model in refused:
+        info = replace(info, tools=False)
     usual_output = dialect.default_max_tokens or USUAL_OUTPUT.get(protocol)
     info = replace(
         info,

@@ -52,6 +52,8 @@ _MARKS: Mapping[str, tuple[str, ...]] = {
 FIELDS = tuple(_NAMES)
 IMAGE_REFUSAL = "image:"
 """Beginning of the name of an image that a server refused."""
+TOOLS_REFUSAL = "tools:"
+"""Beginning of the name of a model that gets no tools at a server."""
 PATH_ABSENCE = "path:"
 """Beginning of the name of a path that a server does not have."""
 
@@ -105,7 +107,7 @@ class RefusedFields:
     def find(self, host: str, today: date) -> tuple[str, ...]:
         fields = as_object(self._read().get(host))
         oldest = (today - timedelta(days=KEPT_DAYS)).isoformat()
-        others = (name for name in fields if name.startswith((IMAGE_REFUSAL, PATH_ABSENCE)))
+        others = (name for name in fields if name.startswith((IMAGE_REFUSAL, TOOLS_REFUSAL, PATH_ABSENCE)))
         return tuple(name for name in (*FIELDS, *others) if as_text(fields.get(name)) >= oldest)
 
     def learn(self, host: str, field: str, today: date) -> str:

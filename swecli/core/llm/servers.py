@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from urllib.parse import quote
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.llm.addresses import host_of, is_local, without_password
 from swecli.core.llm.client import ClientConfig
@@ -243,6 +244,9 @@ async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None
                 loaded_first = sorted(read_models(reply.value, path), key=lambda item: item.window is None)
                 models = tuple(loaded_first)
                 name = next((_BY_OWNER[item.server] for item in models if item.server in _BY_OWNER), provider)
+                if name == "llamacpp" and len(models) == 1:  # its list does not say what the model can do
+                    loaded = read_props((await fetcher.get(_PROPS)).value, _PROPS)
+                    models = tuple(replace(model, id=models[0].id) for model in (merge((loaded, *models)),) if model)
                 return LocalServer(name, root if name == "ollama" else f"{root}/v1", models)
         return None
     finally:

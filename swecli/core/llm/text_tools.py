@@ -220,6 +220,25 @@ yourself. The tools, one JSON object a line:
 """
 
 
+_MOST_CHARACTERS = 5.2
+"""Characters of English and JSON in a token, at most: no tokenizer packs a prompt more tightly."""
+_LEAST_TOKENS = 6.5
+"""Characters in a token where a report says that the prompt was not read as a whole: it counts nothing."""
+
+
+def tools_dropped(body: JsonObject, message: Message) -> bool:
+    """Whether the server left the tools of this request's body out of the prompt, as chat templates without a place for
+    them do: its own count is too small for a prompt with them. Reliable only for a server's first answer, because some
+    servers do not count what they have in their cache."""
+    usage = message.response.usage if message.response is not None else None
+    native = body.get("tools")
+    if usage is None or usage.input_total is None or not native or message.tool_calls:
+        return False
+    tools = len(compact(native))
+    rest = len(compact(body)) - tools
+    return rest / _LEAST_TOKENS < usage.input_total < (rest + tools) / _MOST_CHARACTERS and tools > rest / 3
+
+
 def as_text(request: ModelRequest) -> ModelRequest:
     """The request without native tools: the system prompt describes them, calls and results are text."""
     lines = [

@@ -9,8 +9,17 @@ import pytest
 
 from swecli.core.llm.client import HttpModelClient, refuses_tools
 from swecli.core.llm.errors import read_body
-from swecli.core.llm.providers import ProviderConfig, resolve
-from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent, StreamNotice, TextDelta, ToolSchema
+from swecli.core.llm.providers import Overrides, ProviderConfig, resolve
+from swecli.core.llm.types import (
+    Finished,
+    ModelInfo,
+    ModelRequest,
+    StreamEvent,
+    StreamNotice,
+    SystemBlock,
+    TextDelta,
+    ToolSchema,
+)
 from swecli.core.protocol.messages import Message, ReasoningPart, TextPart, ToolCallPart
 from tests.core.llm.raw_server import Answer, RawServer, head, say, serve
 
@@ -100,6 +109,56 @@ async def test_a_server_that_fails_over_tools_gets_them_as_text() -> None:
         client = client_of(server)
         assert calls(await ask(client)) == [("read_file", '{"path":"a"}')]
         await client.close()
+
+
+PROMPT = "Look before you edit, and say what you did. " * 60
+TOOLS = tuple(
+    ToolSchema(f"tool_{number}", "Reads a file of the project and returns its numbered lines. " * 6, {"type": "object"})
+    for number in range(8)
+)
+
+
+def counted(prompt: int, text: str = "I can't.") -> Answer:
+    chunks: list[dict[str, Any]] = [
+        {"choices": [{"delta": {"content": text}}]},
+        {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+        {"choices": [], "usage": {"prompt_tokens": prompt, "completion_tokens": 3}},
+    ]
+    return say(head(), *(f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks), b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "dropped"),
+    [
+        (650, True),  # the prompt alone, which has 2,700 characters
+        (1700, False),  # with the tools
+        (30, False),  # a server that counts nothing of its cache
+    ],
+)
+async def test_a_server_that_drops_the_tools_is_seen_in_its_count(tokens: int, dropped: bool) -> None:
+    request = ModelRequest((SystemBlock(PROMPT),), TOOLS, REQUEST.messages)
+    learned: list[str] = []
+    async with serve(counted(tokens), counted(tokens), counted(650)) as server:
+        mine = resolve("mine/m", {}, [ProviderConfig("mine", "openai-chat", server.url, local=True)])
+        client = HttpModelClient(mine, learn=lambda name: learned.append(name) or "")
+        told = [event.text for event in await ask(client, request) if isinstance(event, StreamNotice)]
+        assert [("left the tools out" in text) for text in told] == [True] * dropped
+        assert learned == ["tools:m"] * dropped
+        assert client.info.tools is not dropped
+        client.know(ModelInfo("mine", "m", 4096))
+        assert client.info.tools is not dropped
+        for _ in range(2):  # only the first answer counts
+            assert [event for event in await ask(client, request) if isinstance(event, StreamNotice)] == []
+        assert ["tools" in request.body for request in server.requests] == [True, not dropped, not dropped]
+        await client.close()
+    again = resolve(
+        "mine/m", {}, [ProviderConfig("mine", "openai-chat", server.url, local=True)], overrides=_refusing(learned)
+    )
+    assert again.info.tools is not dropped
+
+
+def _refusing(names: list[str]) -> Overrides:
+    return Overrides(refused=lambda place: tuple(names))
 
 
 async def test_a_model_known_to_take_no_tools_is_not_tried_with_them() -> None:
