@@ -733,12 +733,21 @@ class ModelSupply:
             refused=self.windows.refused,
             shows_thoughts=settings.model.reasoning == "shown",
             cache_ttl=self._lifetime,
+            warm=_may_warm(settings, name),
         )
         provider = name.partition("/")[0]
         custom = self.accounts.custom
         local = any(item.local for item in custom if item.name == provider)
         look_up = lookup_with(asked, learned, local)
         return resolve(name, self._environment, custom, overrides, look_up, self.accounts.stored_key)
+
+
+def _may_warm(settings: Settings, model: str) -> bool | None:
+    """None = on this machine only."""
+    if settings.models.warm == "off":
+        return False
+    price = settings.models.price.get(model)
+    return True if price is not None and price.input == price.output == 0 else None
 
 
 async def _none_nearby() -> tuple[LocalServer, ...]:

@@ -124,6 +124,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
             ("Also", ", ".join(str(root) for root in view.roots if root != view.cwd)),
             ("Model", f"{model.ref}{facts}" if model else "none; choose one with /model provider/name"),
             ("Address", model.address if model else ""),
+            ("Warm-up", WARMS if model is not None and model.warms else ""),
             ("Sandbox", sandbox_text(view.sandbox)),
             (
                 "Mode",
@@ -143,6 +144,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
     )
 
 
+WARMS = "the server evaluates the prompt while you read and type (models.warm)"
 TURNS = 20
 """Newest turns to list."""
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from swecli.core.atomic_text import alone_in, make_private, write_whole
 from swecli.core.config.key_actions import BY_NAME
 from swecli.core.config.load import (
+    PLAIN,
     ConfigError,
     ConfigProblem,
     Loaded,
@@ -120,7 +121,7 @@ def _of_section(loaded: Loaded, path: tuple[str, ...], section: Section) -> Iter
     for name, value in fields_of(section):
         key = (*path, name)
         origin = loaded.origins.get(key, Origin("default"))
-        named = cast("dict[str, object]", value) if path == ("models",) else {}
+        named = cast("dict[str, object]", value) if path == ("models",) and key not in PLAIN else {}
         for one, item in named.items():
             yield _described((*key, one), name, type(section), item, origin)
         if not named:

@@ -255,6 +255,8 @@ RuleList = Literal["allow", "ask", "deny"]
 _ENVIRONMENT = {"SWECLI_MODEL": ("model", "name")}
 _NESTED = (*NAMED, "models")
 """Sections with tables as values."""
+PLAIN = (("models", "warm"),)
+"""Settings of these sections that are values themselves."""
 _RULE_LISTS: tuple[RuleList, ...] = get_args(RuleList)
 _SCOPES: dict[str, Scope] = {"flag": "flag", "environment": "flag", "settings": "flag", "user": "user"}
 _USER_OF_ADDRESS = lazy_pattern(r"(?<=://)[^/@\s]+@")
@@ -405,7 +407,7 @@ def _rows(loaded: Loaded, path: Path_, section: Section) -> list[tuple[str, str,
     rows: list[tuple[str, str, str]] = []
     for name, value in fields_of(section):
         key = (*path, name)
-        if path == ("models",):
+        if path == ("models",) and key not in PLAIN:
             named = cast("dict[str, object]", value)
             rows.extend(_row(loaded, (*key, model_name), item) for model_name, item in named.items())
         else:
@@ -507,6 +509,9 @@ def _leaves(data: Mapping[str, Any], path: Path, lines: dict[Path_, int]) -> lis
             tables = [((section, name), table) for name, table in named.items() if _known((section, name))]
             leaves.extend(((section, name), table) for name, table in named.items() if not _known((section, name)))
         for table_path, table in tables:
+            if table_path in PLAIN and not isinstance(table, dict):
+                leaves.append((table_path, table))
+                continue
             if not isinstance(table, dict):
                 line = line_of(lines, table_path)
                 text = f"{'.'.join(table_path)} must be a table: {_form(table_path)}"

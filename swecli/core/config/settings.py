@@ -347,6 +347,8 @@ class ModelsSettings(Section):
     price: dict[Model, PriceSettings] = {}
     """Prices of single models in US dollars per million tokens; override the catalogue, but not costs that a provider
     reports."""
+    warm: Literal["auto", "off"] = "auto"
+    """Evaluating the prompt while you read and type; auto: on servers of this machine, and those with a price of 0."""
     capabilities: dict[Model, CapabilitySettings] = {}
     """What single models can do; overrides swecli's table."""
 

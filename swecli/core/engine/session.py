@@ -48,6 +48,7 @@ from swecli.core.engine.spending import SpendingGate
 from swecli.core.engine.subagents import Inner, InnerParts, Parent, Subagents, close_interrupted, transcript_of
 from swecli.core.engine.tool_calls import CallParts, Scheduler, ToolCalls
 from swecli.core.engine.turn import Begun, Turn
+from swecli.core.engine.warming import Warming
 from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
 from swecli.core.llm.types import AnswerFormat
 from swecli.core.ports import Asker
@@ -236,7 +237,7 @@ class Session:
                 features.append(
                     PromptRetrieval(services.project, services, recorder, core.scheduler, core.connection, ask)
                 )
-            features += [news, self.memory, self.sentinel]
+            features += [news, self.memory, self.sentinel, Warming(core)]
             if services.limits.spending.any:
                 features.append(self._spending)
         if services.hooks is not None:

@@ -8,9 +8,9 @@ from swecli.core.llm.types import ReasoningDelta, StreamEvent, TextDelta, ToolAr
 
 LEAST_ROUNDS = 8
 """Repetitions of a period that are endless, if they are long enough together."""
-LEAST_TEXT, LEAST_ARGUMENTS = 6_000, 24_000
+LEAST_TEXT, LEAST_ARGUMENTS = 3_000, 24_000
 """Characters of the repetitions; more in arguments, because a file may be monotonous on purpose."""
-_STEP = 2_000
+_STEP = 1_000
 """Characters between two searches."""
 
 

@@ -264,6 +264,15 @@ class EndpointModel(Struct, frozen=True):
     """Whether it answers messages."""
 
 
+def is_known_program(model: EndpointModel) -> bool:
+    """Whether the description comes from llama.cpp, Ollama, LM Studio, vLLM or SGLang."""
+    return model.where.startswith(_OWN_PATHS) or model.server in _OWNERS
+
+
+_OWN_PATHS = ("/props", "/api/show", "/api/ps", "/api/v0/", "/api/v1/")
+_OWNERS = ("llamacpp", "vllm", "sglang", "organization_owner", "library")
+"""What these programs write as the owner of their models; LM Studio and Ollama the last two."""
+
 LONGEST_NAME = 256
 """Characters. A longer id, or one with control characters, is no name of a model."""
 

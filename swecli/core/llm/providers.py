@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swecli.core.llm.addresses import host_of, is_local, normalise, origin_of, without_password
+from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, origin_of, without_password
 from swecli.core.llm.cache_lifetime import SECONDS
 from swecli.core.llm.capabilities import find_capabilities
 from swecli.core.llm.client import ClientConfig
@@ -108,6 +108,8 @@ class Overrides(Struct, frozen=True):
     """Fields of ``Capabilities`` that differ from the tables."""
     efforts: tuple[str, ...] | None = None
     """Words for the reasoning effort; None: those of the host and the catalogue."""
+    warm: bool | None = None
+    """Whether the prompt may be evaluated ahead of time; None = on this machine only."""
     refused: Callable[[str], Collection[str]] = lambda _: ()
     """Fields that a server refused in earlier sessions, by its ``refusal_place``."""
     shows_thoughts: bool = True
@@ -159,6 +161,8 @@ def resolve(
     dialect = replace(dialect, **provider.quirks)
     elsewhere = "" if _is_own(provider, address, protocol) else without_password(address)
     refused = chosen.refused(refusal_place(address, model))
+    free = chosen.warm if chosen.warm is not None else is_loopback(address)
+    info = replace(info, warms=info.warms and free)
     if TOOLS_REFUSAL + model in refused:
         info = replace(info, tools=False)
     usual_output = dialect.default_max_tokens or USUAL_OUTPUT.get(protocol)

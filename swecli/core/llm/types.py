@@ -297,6 +297,9 @@ class ModelInfo(Struct, frozen=True, eq=False):
     """Requested answer limit if the longest answer is unknown; None = the provider decides."""
     capabilities: Capabilities = Capabilities()
     """Features of the model that requests may use at this address."""
+    warms: bool = False
+    """Whether requests ahead of time cost nothing and help: a known server program on this machine keeps what it has
+    evaluated."""
     cache_seconds: float = SHORTEST_CACHE
     """How long the provider keeps an unused prompt in its cache, at least."""
 
@@ -316,7 +319,8 @@ class ModelInfo(Struct, frozen=True, eq=False):
 
     @property
     def _identity(self) -> tuple[object, ...]:
-        """All except how it is reached and asked: efforts, address, usual length of an answer, capabilities, cache."""
+        """All except how it is reached and asked: efforts, address, usual length of an answer, capabilities, warming,
+        cache."""
         return (
             *(self.provider, self.name, self.window, self.max_output),
             *(self.window_source, self.images, self.tools),

@@ -23,7 +23,7 @@ from swecli.core.llm.catalog import (
     undated,
     without_variant,
 )
-from swecli.core.llm.errors import EndpointModel
+from swecli.core.llm.errors import EndpointModel, is_known_program
 from swecli.core.llm.json_values import JsonObject, as_int, as_object, as_text, parse_object
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
 
@@ -254,6 +254,7 @@ def model_info(
         next((flag for flag in images if flag is not None), None),
         next((flag for flag in tools if flag is not None), True),
         None if listed is None else () if listed.reasoning is False else listed.efforts or None,
+        warms=asked is not None and is_known_program(asked),
     )
 
 

@@ -1,0 +1,110 @@
+"""Warming: the beginning of the next request is sent ahead while the user reads and types."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.prompt import PromptTexts
+from swecli.core.llm.scripted import ScriptedModel, parse_script
+from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent
+from swecli.core.protocol.commands import Rewind, Submit
+from swecli.core.protocol.events import SideAnswered, StepEnded, TurnEnded
+from swecli.core.protocol.messages import Message, TextPart
+from tests.core.engine.support import bench, until
+
+SCRIPT = "\n".join(f'[[step]]\ntext = "{text}"' for text in ("one", "two", "three"))
+
+
+class Server:
+    """A scripted model whose server keeps what it has evaluated. ``ahead`` are the requests for its cache; it answers
+    them once ``ready`` is set."""
+
+    def __init__(self, *, warms: bool = True) -> None:
+        self.scripted = ScriptedModel(parse_script(SCRIPT))
+        self.info: ModelInfo = replace(self.scripted.info, warms=warms)
+        self.ahead: list[ModelRequest] = []
+        self.aborted = 0
+        self.ready = asyncio.Event()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        if request.max_output_tokens != 1:
+            async for event in self.scripted.stream(request):
+                yield event
+            return
+        self.ahead.append(request)
+        try:
+            await self.ready.wait()
+        except (asyncio.CancelledError, GeneratorExit):
+            self.aborted += 1
+            raise
+        yield Finished(Message("assistant", (TextPart("."),), "warm"))
+
+    async def close(self) -> None:
+        await self.scripted.close()
+
+
+def warm_bench(server: Server, folder: Path, **changes: Any) -> Any:
+    return bench("", folder, make_client=lambda _: server, **changes)
+
+
+def begins(real: ModelRequest, ahead: ModelRequest) -> bool:
+    """Whether a request is one sent ahead, with more behind it."""
+    same = (real.system, real.tools) == (ahead.system, ahead.tools)
+    return same and real.messages[: len(ahead.messages) - 1] == ahead.messages[:-1]
+
+
+async def test_the_beginning_is_sent_ahead_and_aborted_by_a_message(tmp_path: Path) -> None:
+    server = Server()
+    async with warm_bench(server, tmp_path) as b:
+        await until(lambda: len(server.ahead) == 1, "the beginning")
+        b.send(Submit("hi"))
+        await until(lambda: server.aborted == 1, "the end of the warming")
+        await b.idle()
+        assert [body.outcome for body in b.bodies(TurnEnded)] == ["done"]
+        assert begins(server.scripted.requests[0], server.ahead[0])
+        assert len(server.ahead) == 1, "an answer leaves the server's cache as it is"
+
+
+async def test_after_an_edit_the_conversation_is_sent_ahead_again(tmp_path: Path) -> None:
+    server = Server()
+    server.ready.set()
+    async with warm_bench(server, tmp_path) as b:
+        await b.say("first")
+        await b.say("second")
+        before = len(server.ahead)
+        user = [message.id for message in b.session.view.messages if message.role == "user"]
+        b.send(Rewind(user[-1]))
+        await until(lambda: len(server.ahead) > before, "the shorter conversation")
+        await b.say("other")
+        assert begins(server.scripted.requests[-1], server.ahead[-1])
+        assert len(server.ahead[-1].messages) > 1
+        assert len(b.bodies(StepEnded)) == 3
+        assert b.bodies(SideAnswered) == [], "it costs nothing and counts nowhere"
+
+
+async def test_a_server_without_a_cache_of_its_own_gets_no_request_ahead(tmp_path: Path) -> None:
+    server = Server(warms=False)
+    async with warm_bench(server, tmp_path) as b:
+        await b.say("first")
+        assert server.ahead == []
+
+
+async def test_a_run_without_a_user_sends_its_message_at_once(tmp_path: Path) -> None:
+    server = Server()
+    context = ContextManager((), texts=PromptTexts(headless=True))
+    async with warm_bench(server, tmp_path, context=context) as b:
+        await b.say("first")
+        assert server.ahead == []
+
+
+async def test_the_end_of_a_session_leaves_no_request_behind(tmp_path: Path) -> None:
+    server = Server()
+    async with warm_bench(server, tmp_path):
+        await until(lambda: len(server.ahead) == 1, "the beginning")
+    assert server.aborted == 1
