@@ -733,6 +733,7 @@ class ModelSupply:
             refused=self.windows.refused,
             shows_thoughts=settings.model.reasoning == "shown",
             cache_ttl=self._lifetime,
+            profile=None if (profile := settings.models.profile.get(name, "auto")) == "auto" else profile,
             warm=_may_warm(settings, name),
         )
         provider = name.partition("/")[0]

@@ -87,7 +87,7 @@ from swecli.core.sandbox.sandbox import Sandbox, own_code
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
 from swecli.core.sessions.store import spent_in
 from swecli.core.tools.base import AnyTool
-from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
+from swecli.core.tools.registry import ToolRegistry, builtin_tools, small_schemas
 from swecli.core.tools.search import Locate
 from swecli.core.tools.session_tools import AskUser, SkillTool, TaskTool
 from swecli.core.tools.symbols import Symbols
@@ -372,7 +372,7 @@ def _context(
         values.context,
         monitor,
         values.advice,
-        lean_schemas(tools),
+        small_schemas(tools),
         special_tools=tools.special,
     )
     made.web_search = search

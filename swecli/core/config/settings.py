@@ -347,6 +347,9 @@ class ModelsSettings(Section):
     price: dict[Model, PriceSettings] = {}
     """Prices of single models in US dollars per million tokens; override the catalogue, but not costs that a provider
     reports."""
+    profile: dict[Model, Literal["auto", "full", "lean", "minimal"]] = {}
+    """Size of the system prompt and the tools of single models; auto: lean up to a window of 16,384 tokens, minimal up
+    to 4,096."""
     warm: Literal["auto", "off"] = "auto"
     """Evaluating the prompt while you read and type; auto: on servers of this machine, and those with a price of 0."""
     capabilities: dict[Model, CapabilitySettings] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,7 +36,7 @@ from swecli.core.context_management.prompt import (
     room_for_instructions,
 )
 from swecli.core.context_management.thoughts import chains, dead_in, root_of
-from swecli.core.llm.types import Announcement, AnswerFormat, ModelInfo, ModelRequest, ToolSchema, WebSearch
+from swecli.core.llm.types import Announcement, AnswerFormat, ModelInfo, ModelRequest, Profile, ToolSchema, WebSearch
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import PromptPrefix, ViewEntry
 from swecli.core.protocol.messages import ImagePart, Message, ToolResultPart, Usage
@@ -93,15 +94,15 @@ class ContextManager:
         limits: Limits | None = None,
         monitor: TokenMonitor | None = None,
         advice: Sequence[str] = (COMPACT_ADVICE, *BLOCK_ADVICE),
-        lean_tools: Sequence[ToolSchema] | None = None,
+        small_tools: Mapping[Profile, Sequence[ToolSchema]] = MappingProxyType({}),
         *,
         special_tools: Callable[[str], Sequence[ToolSchema]] = lambda model: (),
     ) -> None:
-        """``advice`` is what the user can do about a full context, as clauses. A model with a small window sees
-        ``lean_tools`` in place of ``tools``; ``special_tools`` adds tools by the name of the model."""
+        """``advice`` is what the user can do about a full context, as clauses. A model with a smaller profile
+        sees its ``small_tools`` in place of ``tools``; ``special_tools`` adds tools by the name of the model."""
         texts = texts or PromptTexts()
         self.limits = limits or Limits()
-        self._prompt = SystemPrompt(tools, lean_tools, special_tools, texts, self.limits)
+        self._prompt = SystemPrompt(tools, small_tools, special_tools, texts, self.limits)
         self._fixed: tuple[ModelInfo, Prompt, tuple[ToolSchema, ...]] | None = None
         """What every request to this model has: prompt and tools."""
         self._root: tuple[object, object, int] | None = None
@@ -141,9 +142,9 @@ class ContextManager:
         """Continue a session with the memories of its prompt, byte for byte. Only before its first request."""
         self._prompt_to_change().memory = memory
 
-    def adopt_tools(self, tools: Sequence[ToolSchema], lean_tools: Sequence[ToolSchema]) -> None:
+    def adopt_tools(self, tools: Sequence[ToolSchema], small_tools: Mapping[Profile, Sequence[ToolSchema]]) -> None:
         """Continue a session with its earlier tools. Only before its first request."""
-        self._prompt_to_change().adopt_tools(tools, lean_tools)
+        self._prompt_to_change().adopt_tools(tools, small_tools)
 
     def adjust(self, limits: Limits, advice: Sequence[str]) -> None:
         """Change the limits; ``advice`` as in the constructor."""

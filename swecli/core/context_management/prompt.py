@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from swecli.core.context_management.budget import Limits, Window, clamp_output, window_of
 from swecli.core.context_management.instructions import ESTIMATED, SHARE, Instructions
 from swecli.core.context_management.memory_section import MemoryText
-from swecli.core.context_management.prompts import LEAN_WINDOW, system_prompt
-from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
+from swecli.core.context_management.prompts import profile_for, system_prompt
+from swecli.core.llm.types import ModelInfo, ModelRequest, Profile, SystemBlock, ToolSchema
 from swecli.core.protocol.budget import (
     MEMORY,
     PLAYBOOK,
@@ -98,19 +98,19 @@ class PromptTexts(Struct, frozen=True):
 
 class SystemPrompt:
     """Prompt and tools by model: equal bytes for the whole session, so that providers can cache them. A model with
-    a small window sees ``lean_tools`` in place of ``tools``; a model named in ``special_tools`` sees those in
+    a smaller profile sees its ``small_tools`` in place of ``tools``; a model named in ``special_tools`` sees those in
     addition."""
 
     def __init__(
         self,
         tools: Sequence[ToolSchema],
-        lean_tools: Sequence[ToolSchema] | None,
+        small_tools: Mapping[Profile, Sequence[ToolSchema]],
         special_tools: Callable[[str], Sequence[ToolSchema]],
         texts: PromptTexts,
         limits: Limits,
     ) -> None:
         self._tools = tuple(tools)
-        self._lean_tools = self._tools if lean_tools is None else tuple(lean_tools)
+        self._small_tools = small_tools
         self._special_tools = special_tools
         self._texts = texts
         self.memory = texts.memory
@@ -120,14 +120,15 @@ class SystemPrompt:
         self._fitted: tuple[int, Instructions | None] = (-1, None)
         """The instruction files for a room in tokens."""
 
-    def adopt_tools(self, tools: Sequence[ToolSchema], lean_tools: Sequence[ToolSchema]) -> None:
+    def adopt_tools(self, tools: Sequence[ToolSchema], small_tools: Mapping[Profile, Sequence[ToolSchema]]) -> None:
         """Replace the initial tools. Only before the first request."""
-        self._tools, self._lean_tools = tuple(tools), tuple(lean_tools)
+        self._tools, self._small_tools = tuple(tools), small_tools
 
     def tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
         """The tools, including those for this model only, sorted into place by name."""
-        if window_of(info, self.limits).total <= LEAN_WINDOW:
-            return self._lean_tools
+        profile = profile_of(info, self.limits)
+        if profile != "full":
+            return tuple(self._small_tools.get(profile, self._tools))
         special = self._special_tools(info.name)
         return tuple(sorted((*self._tools, *special), key=lambda tool: tool.name)) if special else self._tools
 
@@ -137,8 +138,8 @@ class SystemPrompt:
         own, project = texts.user_instructions, texts.instructions
         if (files := self._files(info)) is not None:
             own, project = files.render_own(), files.render_project()
-        base = texts.base if texts.base is not None else system_prompt(window.total)
-        is_lean = window.total <= LEAN_WINDOW
+        profile = profile_of(info, self.limits)
+        base = texts.base if texts.base is not None else system_prompt(profile)
         key = (info.ref, base, own, project)
         prompt = self._prompts.get(key)
         if prompt is None:
@@ -147,7 +148,7 @@ class SystemPrompt:
                 PromptSection("appended", texts.append),
                 PromptSection(USER_INSTRUCTIONS, own),
                 PromptSection(PROJECT_INSTRUCTIONS, project),
-                PromptSection(MEMORY, self.memory.lean if is_lean else self.memory.text),
+                PromptSection(MEMORY, self.memory.text if profile == "full" else self.memory.lean),
                 PromptSection(PLAYBOOK, texts.playbook),
                 PromptSection(SKILLS, texts.skills(window.total)),
             ]
@@ -165,6 +166,11 @@ class SystemPrompt:
         """A sentence for the user about each instruction file that is not whole in this model's prompt."""
         files = self._files(info)
         return () if files is None else files.notices
+
+
+def profile_of(info: ModelInfo, limits: Limits) -> Profile:
+    """The size of prompt and tools for a model."""
+    return profile_for(window_of(info, limits).total, info.profile)
 
 
 def room_for_instructions(window: Window) -> int:

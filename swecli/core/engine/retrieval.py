@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.counter import texts_of
-from swecli.core.context_management.prompts import LEAN_WINDOW, POINTERS, read_prompt
+from swecli.core.context_management.prompts import POINTERS, profile_for, read_prompt
 from swecli.core.engine.companion import Companion, EndReason, Joined
 from swecli.core.engine.files import Passage, attach_passages
 from swecli.core.engine.notes import add_note
@@ -87,7 +87,7 @@ class PromptRetrieval(Companion):
         found = without(found, self._hidden(found, project.root))
         if not found.named and not found.pointers:
             return
-        lean = window <= LEAN_WINDOW
+        lean = profile_for(window) != "full"
         known = self._known(project.root)
         passages = [] if lean else passages_of(found.named, project.root, known)
         before = len(self._recorder.ledger.entries)

@@ -101,7 +101,7 @@ from swecli.core.protocol.events import (
     UntrustedContent,
 )
 from swecli.core.protocol.messages import Message
-from swecli.core.tools.registry import ToolRegistry, lean_schemas
+from swecli.core.tools.registry import ToolRegistry, small_schemas
 from swecli.core.workspace.jobs import JobInfo
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ class Session:
         """Offer the model its earlier tools, because they are the beginning of every request."""
         prefix, tools = self._recorder.cache.prefix, self._services.tools
         if prefix is not None and tools.restore([part.name for part in prefix.tools]):
-            self._services.context.adopt_tools(tools.schemas(), lean_schemas(tools))
+            self._services.context.adopt_tools(tools.schemas(), small_schemas(tools))
 
     def extension(self, kind: type[T]) -> T | None:
         """The session's extension of this class, if any."""

@@ -22,7 +22,7 @@ from swecli.core.llm.protocols.registry import PROTOCOLS
 from swecli.core.llm.refused_fields import TOOLS_REFUSAL, refusal_place
 from swecli.core.llm.remedies import KeySource
 from swecli.core.llm.transport import Timeouts
-from swecli.core.llm.types import SHORTEST_CACHE, ModelInfo
+from swecli.core.llm.types import SHORTEST_CACHE, ModelInfo, Profile
 from swecli.core.llm.windows import ModelLookup, look_up_model
 from swecli.core.protocol.messages import Origin
 
@@ -108,6 +108,8 @@ class Overrides(Struct, frozen=True):
     """Fields of ``Capabilities`` that differ from the tables."""
     efforts: tuple[str, ...] | None = None
     """Words for the reasoning effort; None: those of the host and the catalogue."""
+    profile: Profile | None = None
+    """Size of prompt and tools; None = by the window."""
     warm: bool | None = None
     """Whether the prompt may be evaluated ahead of time; None = on this machine only."""
     refused: Callable[[str], Collection[str]] = lambda _: ()
@@ -162,7 +164,7 @@ def resolve(
     elsewhere = "" if _is_own(provider, address, protocol) else without_password(address)
     refused = chosen.refused(refusal_place(address, model))
     free = chosen.warm if chosen.warm is not None else is_loopback(address)
-    info = replace(info, warms=info.warms and free)
+    info = replace(info, warms=info.warms and free, profile=chosen.profile)
     if TOOLS_REFUSAL + model in refused:
         info = replace(info, tools=False)
     usual_output = dialect.default_max_tokens or USUAL_OUTPUT.get(protocol)

@@ -276,6 +276,10 @@ SHORTEST_CACHE = 300.0
 """Seconds for which every provider with a prompt cache keeps an unused prompt."""
 
 
+Profile = Literal["full", "lean", "minimal"]
+"""Size of the system prompt and of the tools."""
+
+
 class ModelInfo(Struct, frozen=True, eq=False):
     """Data of a model. None = unknown; ``window_source`` is the source of the window."""
 
@@ -300,6 +304,8 @@ class ModelInfo(Struct, frozen=True, eq=False):
     warms: bool = False
     """Whether requests ahead of time cost nothing and help: a known server program on this machine keeps what it has
     evaluated."""
+    profile: Profile | None = None
+    """Set by the user; None = by the window."""
     cache_seconds: float = SHORTEST_CACHE
     """How long the provider keeps an unused prompt in its cache, at least."""
 
@@ -322,7 +328,7 @@ class ModelInfo(Struct, frozen=True, eq=False):
         """All except how it is reached and asked: efforts, address, usual length of an answer, capabilities, warming,
         cache."""
         return (
-            *(self.provider, self.name, self.window, self.max_output),
+            *(self.provider, self.name, self.window, self.max_output, self.profile),
             *(self.window_source, self.images, self.tools),
         )
 

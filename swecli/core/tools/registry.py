@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from swecli.core.llm.foreign_calls import advice_for, own_name
-from swecli.core.llm.types import ToolSchema
+from swecli.core.llm.types import Profile, ToolSchema
 from swecli.core.tools.apply_patch import ApplyPatch
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.edit_file import EditFile, WriteFile
@@ -205,6 +205,16 @@ class ToolRegistry:
 
 
 LEAN_TOOLS = ("compact_context", "edit_file", "read_file", "read_result", "run_command", "search", "write_file")
+MINIMAL_TOOLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "edit_file": ("path", "old_string", "new_string"),
+        "read_file": ("path", "offset", "limit"),
+        "run_command": ("command",),
+        "write_file": ("path", "content"),
+    }
+)
+"""The tools of the minimal profile with their parameters. A reference to a stored result names the tool that reads it,
+which a model may call all the same."""
 LEFT_OUT = (
     *("apply_patch", "ask_user", "job", "list_files", "locate", "memory", "recall"),
     *("scratchpad", "symbols", "task", "update_todos", "web_fetch", "web_search"),
@@ -218,19 +228,34 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType({"edit_file": ("path"
 """Parameters that become required without the alternative forms."""
 
 
-def lean_schemas(registry: ToolRegistry) -> tuple[ToolSchema, ...]:
-    """Schemas for a model with a small window. Tools from other sources stay as they are."""
-    return tuple(
-        replace(schema, description=_text(schema.name), parameters=_parameters(schema))
+def small_schemas(registry: ToolRegistry) -> Mapping[Profile, tuple[ToolSchema, ...]]:
+    """Schemas for the smaller profiles. Tools from other sources stay as they are."""
+    lean = tuple(
+        replace(schema, description=_text("lean", schema.name), parameters=_parameters(schema))
         if schema.name in LEAN_TOOLS
         else schema
         for schema in registry.schemas()
         if schema.name not in LEFT_OUT
     )
+    minimal = (
+        replace(schema, description=_text("minimal", schema.name), parameters=_named_only(schema, MINIMAL_TOOLS))
+        if schema.name in MINIMAL_TOOLS
+        else schema
+        for schema in lean
+        if schema.name in MINIMAL_TOOLS or schema.name not in LEAN_TOOLS
+    )
+    return {"lean": lean, "minimal": tuple(minimal)}
 
 
-def _text(name: str) -> str:
-    return (Path(__file__).parent / "descriptions" / "lean" / f"{name}.md").read_text(encoding="utf-8").strip()
+def _text(profile: Profile, name: str) -> str:
+    return (Path(__file__).parent / "descriptions" / profile / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def _named_only(schema: ToolSchema, names: Mapping[str, tuple[str, ...]]) -> Mapping[str, Any]:
+    """The parameters with these names, by their types alone."""
+    known: Mapping[str, Any] = schema.parameters["properties"]
+    properties = {name: {"type": known[name]["type"]} for name in names[schema.name]}
+    return {**schema.parameters, "properties": properties}
 
 
 def _parameters(schema: ToolSchema) -> Mapping[str, Any]:

@@ -1,11 +1,14 @@
 """Small windows: a short prompt and seven tools, so that at least half of the window is left for the conversation."""
 
+import json
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.counter import PieceEstimator
+from swecli.core.llm.text_tools import as_text
 from swecli.core.llm.types import ModelInfo
 from swecli.core.memory.places import MemoryPlaces
 from swecli.core.ports import BlobRef
@@ -13,7 +16,7 @@ from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sessions.results import reference_text, usual_excerpt
 from swecli.core.tools.memory import MemoryTool
-from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, ToolRegistry, builtin_tools, lean_schemas
+from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, MINIMAL_TOOLS, ToolRegistry, builtin_tools, small_schemas
 from swecli.core.tools.search import Locate
 from swecli.core.tools.session_tools import Scratchpad, TaskTool
 from swecli.core.tools.symbols import Symbols
@@ -28,7 +31,7 @@ HELLO = (Message("user", (TextPart("Fix the bug."),), "u1"),)
 
 
 def manager() -> ContextManager:
-    return ContextManager(REGISTRY.schemas(), lean_tools=lean_schemas(REGISTRY))
+    return ContextManager(REGISTRY.schemas(), small_tools=small_schemas(REGISTRY))
 
 
 def info(window: int) -> ModelInfo:
@@ -39,7 +42,7 @@ def test_every_tool_of_swecli_is_in_or_out() -> None:
     assert sorted((*LEAN_TOOLS, *LEFT_OUT)) == sorted(REGISTRY.names())
 
 
-@pytest.mark.parametrize("window", [4_096, 8_192, 16_384])
+@pytest.mark.parametrize("window", [4_097, 8_192, 16_384])
 def test_a_small_window_keeps_half_for_the_conversation(window: int) -> None:
     prepared = manager().prepare(HELLO, info=info(window))
     assert tuple(tool.name for tool in prepared.request.tools) == LEAN_TOOLS
@@ -51,6 +54,25 @@ def test_a_small_window_keeps_half_for_the_conversation(window: int) -> None:
         assert all(known[name] == schema for name, schema in tool.parameters["properties"].items())
         assert set(full[tool.name].parameters.get("required", ())) <= set(tool.parameters.get("required", ()))
         assert set(tool.parameters.get("required", ())) <= set(tool.parameters["properties"])
+
+
+def test_the_smallest_windows_get_four_tools_and_an_example_of_each() -> None:
+    request = manager().prepare(HELLO, info=info(4_096)).request
+    assert tuple(tool.name for tool in request.tools) == tuple(MINIMAL_TOOLS)
+    full = {tool.name: tool for tool in REGISTRY.schemas()}
+    for tool in request.tools:
+        example = json.loads(tool.description.partition(": ")[2])
+        assert set(example) <= set(tool.parameters["properties"]) <= set(full[tool.name].parameters["properties"])
+        assert set(tool.parameters.get("required", ())) <= set(example)
+    told = as_text(request).system  # as a model without tools sees them
+    assert PieceEstimator().count("".join(block.text for block in told)) <= 600
+
+
+def test_the_user_chooses_the_profile_of_a_model() -> None:
+    context = manager()
+    chosen = {name: replace(info(8_192), profile=name) for name in ("full", "lean", "minimal")}
+    counts = [len(context.prepare(HELLO, info=known).request.tools) for known in chosen.values()]
+    assert counts == [len(REGISTRY.schemas()), len(LEAN_TOOLS), len(MINIMAL_TOOLS)]
 
 
 def test_a_larger_window_gets_everything_and_a_switch_changes_it() -> None:

@@ -9,7 +9,16 @@ from typing import get_args
 import pytest
 
 from swecli.core.context_management.counter import PieceEstimator
-from swecli.core.context_management.prompts import LEAN_WINDOW, PromptName, mode_note, note, read_prompt, system_prompt
+from swecli.core.context_management.prompts import (
+    LEAN_WINDOW,
+    MINIMAL_WINDOW,
+    PromptName,
+    mode_note,
+    note,
+    profile_for,
+    read_prompt,
+    system_prompt,
+)
 from swecli.core.tools.registry import ToolRegistry, builtin_tools
 
 TOOLS = {
@@ -41,15 +50,17 @@ def test_prompts_stay_within_their_budget(name: PromptName, limit: int) -> None:
 
 
 def test_prompts_name_only_tools_that_exist() -> None:
-    for name in ("base", "lean", "instructions"):
+    for name in ("base", "lean", "minimal", "instructions"):
         mentioned = {word for word in re.findall(r"`([a-z]+(?:_[a-z]+)*)`", read_prompt(name)) if "_" in word}
         assert mentioned <= TOOLS
     assert all(tool in read_prompt("base") for tool in TOOLS)
 
 
 def test_a_small_window_gets_the_lean_prompt() -> None:
-    assert system_prompt(8_192) == system_prompt(LEAN_WINDOW) == read_prompt("lean")
-    assert system_prompt(LEAN_WINDOW + 1) == read_prompt("base")
+    sizes = (MINIMAL_WINDOW, MINIMAL_WINDOW + 1, LEAN_WINDOW, LEAN_WINDOW + 1)
+    assert [profile_for(window) for window in sizes] == ["minimal", "lean", "lean", "full"]
+    assert profile_for(2_048, "full") == "full"
+    assert [system_prompt(name) for name in ("full", "lean")] == [read_prompt("base"), read_prompt("lean")]
 
 
 def test_only_modes_that_change_the_work_are_told() -> None:
@@ -67,5 +78,5 @@ def test_prompt_and_all_tools_leave_the_window_to_the_work() -> None:
     assert {tool["name"] for tool in tools} >= TOOLS
     schemas = COUNT(json.dumps(tools, separators=(",", ":")))
     # The estimate may be a tenth too low.
-    assert 1.1 * (COUNT(system_prompt(200_000)) + schemas) <= 3_000
-    assert COUNT(system_prompt(8_192)) + schemas <= 8_192 / 4
+    assert 1.1 * (COUNT(system_prompt("full")) + schemas) <= 3_000
+    assert COUNT(system_prompt("lean")) + schemas <= 8_192 / 4

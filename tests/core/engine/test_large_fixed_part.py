@@ -14,7 +14,7 @@ from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.protocol.budget import Budget, Component
 from swecli.core.protocol.events import CompactionCompleted, Event, Notice
 from swecli.core.protocol.messages import Message, TextPart
-from swecli.core.tools.registry import ToolRegistry, builtin_tools, lean_schemas
+from swecli.core.tools.registry import ToolRegistry, builtin_tools, small_schemas
 from tests.core.engine.support import bench
 from tests.support.thorough import examples
 
@@ -26,7 +26,7 @@ def context(instructions: int) -> ContextManager:
     """With so many tokens of project instructions."""
     registry = ToolRegistry(builtin_tools())
     rules = RULE * (instructions // PieceEstimator().count(RULE))
-    return ContextManager(registry.schemas(), PromptTexts(instructions=rules), lean_tools=lean_schemas(registry))
+    return ContextManager(registry.schemas(), PromptTexts(instructions=rules), small_tools=small_schemas(registry))
 
 
 def script(window: int, answers: int) -> str:
@@ -50,7 +50,7 @@ async def test_long_instructions_leave_room_for_the_conversation(tmp_path: Path,
     registry = ToolRegistry(builtin_tools())
     files = load_instructions(tmp_path)
     assert sum(file.tokens for file in files.files) > 8_000
-    manager = ContextManager(registry.schemas(), PromptTexts(files=files), lean_tools=lean_schemas(registry))
+    manager = ContextManager(registry.schemas(), PromptTexts(files=files), small_tools=small_schemas(registry))
     async with bench(script(window, 3 * TURNS), tmp_path, context=manager) as b:
         for number in range(TURNS):
             end = await b.say(f"Question {number}: " + "what about this part of the program? " * 20)

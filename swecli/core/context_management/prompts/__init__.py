@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from swecli.core.llm.types import Profile
 from swecli.core.protocol.events import Mode
 from swecli.lazy_pattern import lazy_pattern
 
@@ -18,6 +19,7 @@ PromptName = Literal[
     "base",
     "compaction",
     "lean",
+    "minimal",
     "mode_plan",
     "mode_auto",
     "headless",
@@ -36,6 +38,8 @@ POINTERS = "Places in this project that fit the message by their words (an index
 """The first line of a note with pointers, which identifies it: it belongs to one message and leaves with it."""
 LEAN_WINDOW = 16_384
 """Context windows up to this many tokens get the lean prompt."""
+MINIMAL_WINDOW = 4_096
+"""Up to this many tokens, the minimal one."""
 
 
 @cache
@@ -43,8 +47,15 @@ def read_prompt(name: PromptName) -> str:
     return Path(__file__).with_name(f"{name}.md").read_text(encoding="utf-8").rstrip("\n")
 
 
-def system_prompt(window: int) -> str:
-    return read_prompt("lean" if window <= LEAN_WINDOW else "base")
+def profile_for(window: int, chosen: Profile | None = None) -> Profile:
+    """The user's profile for a model, otherwise the one for its window in tokens."""
+    if chosen is not None:
+        return chosen
+    return "minimal" if window <= MINIMAL_WINDOW else "lean" if window <= LEAN_WINDOW else "full"
+
+
+def system_prompt(profile: Profile) -> str:
+    return read_prompt("base" if profile == "full" else profile)
 
 
 def mode_note(mode: Mode) -> str:
