@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Literal
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
@@ -242,7 +242,7 @@ def tools_dropped(body: JsonObject, message: Message) -> bool:
 def as_text(request: ModelRequest) -> ModelRequest:
     """The request without native tools: the system prompt describes them, calls and results are text."""
     lines = [
-        compact({"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)})
+        compact({"name": tool.name, "description": tool.description, "arguments": _in_words(tool.parameters)})
         for tool in request.tools
     ]
     system = (*request.system, SystemBlock(_INTRODUCTION + "\n".join(lines))) if lines else request.system
@@ -253,6 +253,20 @@ def as_text(request: ModelRequest) -> ModelRequest:
     wanted = (request.messages[index].id for index in request.breakpoints if index < len(request.messages))
     breakpoints = tuple(sorted({places[name] for name in wanted if name in places}))
     return replace(request, system=system, tools=(), messages=tuple(merged), breakpoints=breakpoints)
+
+
+def _in_words(schema: Mapping[str, Any]) -> JsonObject:
+    """The parameters of a tool, each with its type and meaning in a few words: a JSON schema is half as long again. A
+    parameter with a structure of its own keeps its schema."""
+    required = schema.get("required", ())
+    words: JsonObject = {}
+    for name, value in schema.get("properties", {}).items():
+        if not set(value) <= {"type", "description"} or not isinstance(value.get("type"), str):
+            words[name] = value
+            continue
+        kind = value["type"] if name in required else f"{value['type']}, optional"
+        words[name] = f"{kind}: {value['description']}" if value.get("description") else kind
+    return words
 
 
 def _message(message: Message) -> Message:

@@ -459,6 +459,22 @@ def test_holding_back_is_linear() -> None:
 # --- tools for a model that knows none ------------------------------------------------------------------------------
 
 
+def test_parameters_become_a_few_words_unless_they_have_a_structure() -> None:
+    nested = {"type": "array", "items": {"type": "string"}}
+    properties = {
+        "path": {"type": "string"},
+        "limit": {"type": "integer", "description": "Lines"},
+        "names": nested,
+    }
+    tool = ToolSchema("read", "Reads.", {"type": "object", "properties": properties, "required": ["path"]})
+    told = as_text(ModelRequest((), (tool,), ())).system[-1].text
+    assert json.loads(told.splitlines()[-1])["arguments"] == {
+        "path": "string",
+        "limit": "integer, optional: Lines",
+        "names": nested,
+    }
+
+
 def test_tools_calls_and_results_become_text() -> None:
     request = ModelRequest(
         system=(SystemBlock("Be good.", breakpoint=True),),
@@ -476,7 +492,7 @@ def test_tools_calls_and_results_become_text() -> None:
     text = as_text(request)
     assert text.tools == ()
     assert next(block.text for block in text.system) == "Be good."
-    assert '{"name":"read_file","description":"Reads.","parameters":{"type":"object"}}' in text.system[1].text
+    assert '{"name":"read_file","description":"Reads.","arguments":{}}' in text.system[1].text
     assert [message.role for message in text.messages] == ["user", "assistant", "user"]
     assert text.messages[1].text == 'Yes.\n<tool_call>\n{"name":"read_file","arguments":{"path":"a"}}\n</tool_call>'
     assert text.messages[2].text == "<tool_response>\nread_file:\ninside\n</tool_response>\n\ngo on"
