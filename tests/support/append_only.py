@@ -13,8 +13,8 @@ from tests.support.wire import compact, without_cache_marks
 
 _FIXED = ("model", "system", "instructions", "systemInstruction", "tools")
 _LISTS = ("messages", "input", "contents")
-_BRACKETS = 8
-"""Tokens of what closes a text, which the caches of servers of tests count."""
+_BRACKETS = 12
+"""Most tokens of what closes a text, which the caches of servers of tests count: role and call of a result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,6 +225,11 @@ class TestNotes:
         assert blocks[2]["tool"]["definition"]["description"] == "Other."
         assert [tool["description"] for tool in body["tools"]] == [TOOL.description]
 
+    def test_a_breakpoint_behind_text_that_overtakes_a_note_is_on_the_note(self) -> None:
+        body = build(request(user("u"), note("now"), note("words of others", "quoted"), breakpoints=(2,)), self.to)
+        texts = [{"type": "text", "text": text} for text in ("u", "words of others", "now")]
+        assert [message["content"] for message in body["messages"]] == [texts[:2], [{**texts[2], **MARK}]]
+
     def test_a_breakpoint_is_on_a_note_unless_it_is_cleared(self) -> None:
         body = build(request(user("u"), note("now"), breakpoints=(1,)), self.to)
         assert body["messages"][1]["content"] == [{"type": "text", "text": "now", **MARK}]

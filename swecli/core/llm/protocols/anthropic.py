@@ -216,14 +216,17 @@ def _messages(
     broken_off: set[str] = set()
     searched: set[int] = set()
     waiting: dict[int, Message] = {}
+    overtaking: list[int] = []
+    """Messages of the user's side that come later and stand before the waiting notes."""
     newest: JsonObject | None = None
 
     def say_waiting() -> None:
         made = _system_message(list(waiting.values()), target, request)
         out.append(made)
         if "clear_at" not in made:  # what the model will forget can't carry a breakpoint
-            ends.update(dict.fromkeys(waiting, as_object(as_list(made["content"])[-1])))
+            ends.update(dict.fromkeys((*waiting, *overtaking), as_object(as_list(made["content"])[-1])))
         waiting.clear()
+        overtaking.clear()
 
     for index, message in enumerate(request.messages):
         if message.note and message.note != "quoted" and target.capabilities.system_messages:
@@ -254,6 +257,8 @@ def _messages(
             searched.add(len(out) - 1)
         if made.markable is not None:
             newest = ends[index] = made.markable
+        if waiting:
+            overtaking.append(index)
     if waiting:
         say_waiting()
     for place in searched:
