@@ -121,6 +121,7 @@ def memory_options(options: LaunchOptions, startup: Startup) -> MemoryOptions:
         partial(_turned_on, options, startup),
         settings.max_file_bytes,
         project_folder(options.cwd) / PLANS if startup.trust.trusts and options.store else None,
+        settings.max_tokens,
     )
 
 

@@ -21,7 +21,7 @@ from swecli import __version__
 from swecli.assembly.extension_files import extension_files, skill_listing
 from swecli.assembly.hooks import hook_approver
 from swecli.assembly.language_servers import build_language_servers
-from swecli.assembly.memory import instruction_files, memory_options, memory_places, memory_tools, remembered
+from swecli.assembly.memory import instruction_files, is_on, memory_options, memory_places, memory_tools, remembered
 from swecli.assembly.playbook import FILE as PLAYBOOK
 from swecli.assembly.playbook import playbook_opener, proven_bullets
 from swecli.assembly.startup import Startup
@@ -57,6 +57,7 @@ from swecli.core.context_management.counter import HybridCounter
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
+from swecli.core.context_management.stored_prompt import Conditions, sources_of
 from swecli.core.engine.services import (
     Adjustable,
     AgentProfile,
@@ -396,7 +397,7 @@ def build_services(
     own = own_tools(startup.loaded.settings, files, project)
     registry = ToolRegistry(
         (*own, *((Symbols(),) if has_code else ()), *memory_tools(options, startup)),
-        spare_tools(options, startup),
+        spare_tools(options, startup, files),
         unusable(options, startup),
     )
     proven = proven_bullets(options, startup)
@@ -441,6 +442,7 @@ def build_services(
         safe_mode=options.safe_mode,
         instruction_files=instruction_files(options, startup, instructions),
         memory=memory_options(options, startup),
+        prompt_conditions=_prompt_conditions(options, startup),
         hooks=_hooks(options, startup, environment),
         allow_hook=hook_approver(startup.paths.data, options.cwd, store=options.store),
         playbook=playbook_opener(options, startup, instructions.paths, proven.ids),
@@ -456,14 +458,28 @@ def build_services(
 def _prompt_texts(
     options: LaunchOptions, startup: Startup, instructions: Instructions, files: ExtensionFiles, playbook: str
 ) -> PromptTexts:
+    memory, skills = remembered(options, startup), tuple(files.now.skills.values())
+    listed = [(skill.name, skill.origin.digest) for skill in skills if skill.for_model]
     return PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",
         files=instructions,
-        memory=remembered(options, startup),
+        memory=memory,
         headless=is_unattended(options),
         playbook=playbook,
-        skills=partial(skill_listing, tuple(files.now.skills.values())),
+        skills=partial(skill_listing, skills),
+        sources=sources_of(instructions, memory, listed),
+    )
+
+
+def _prompt_conditions(options: LaunchOptions, startup: Startup) -> Conditions:
+    return Conditions(
+        folder=str(options.cwd),
+        trusted=startup.trust.trusts,
+        safe_mode=options.safe_mode,
+        memory=is_on(options, startup),
+        base=options.system_prompt,
+        append=options.append_system_prompt,
     )
 
 
@@ -542,12 +558,13 @@ def own_tools(settings: Settings, files: ExtensionFiles, project: ProjectIndex |
     return own
 
 
-def spare_tools(options: LaunchOptions, startup: Startup) -> list[AnyTool]:
+def spare_tools(options: LaunchOptions, startup: Startup, files: ExtensionFiles) -> list[AnyTool]:
     """Stand-ins for tools that depend on the folder's content and trust, for a session that began with them: they
     answer that they have no source. Excludes tools that the user turned off."""
     settings, spare = startup.loaded.settings, list[AnyTool]()
     if options.safe_mode:
         return spare
+    spare.append(SkillTool(lambda: files.now.skills))
     if settings.context.retrieval:
         spare.append(Locate(_no_index, lambda: "its files are no longer trusted"))
     if settings.diagnostics.enabled:

@@ -500,6 +500,7 @@ def context_text(view: SessionView) -> str:
         f"for the answer.{_thresholds(budget)}",
         conversation_text(view.conversation),
         provider_text(view.conversation),
+        prompt_text(view.conversation),
         _scratchpad(view.scratchpad),
         _LEVELS[budget.level],
     ]
@@ -567,7 +568,16 @@ def conversation_text(conversation: Conversation) -> str:
 
 def provider_text(conversation: Conversation) -> str:
     """Sentences on what the provider does with the conversation by itself; empty if nothing."""
-    return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in conversation.by_provider)
+    return _sentences(conversation.by_provider)
+
+
+def prompt_text(conversation: Conversation) -> str:
+    """Sentences on a system prompt that was not made from the files of now; empty for others."""
+    return _sentences(conversation.prompt)
+
+
+def _sentences(clauses: Iterable[str]) -> str:
+    return " ".join(f"{clause[0].upper()}{clause[1:]}." for clause in clauses)
 
 
 def thoughts_text(alive: int, dead: int) -> str:
@@ -670,6 +680,7 @@ def cache_text(view: SessionView) -> str:
         "Newest requests (prompt tokens, share read from the cache, cost):",
         _timeline(reported[-SHOWN:], view.price),
         _misses(history.misses, history.totals.missed, _further(history, reported[-SHOWN:])),
+        prompt_text(view.conversation),
     ]
     return "\n".join(line for line in lines if line)
 

@@ -60,6 +60,7 @@ from swecli.core.protocol.events import (
     Question,
     SessionStarted,
     StepStarted,
+    SystemPromptSent,
     Unknown,
 )
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, ToolCallPart, Usage
@@ -336,7 +337,7 @@ class _Replay:
             self._now = event.ts
             self._recorder.turn = event.turn
             match event.body:
-                case Unknown() | ContextMeasured() | PromptPrefix() | CacheBreak() | Notice():
+                case Unknown() | ContextMeasured() | PromptPrefix() | SystemPromptSent() | CacheBreak() | Notice():
                     pass
                 case StepStarted() as step:
                     await self._step(step)

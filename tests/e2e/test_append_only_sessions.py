@@ -66,6 +66,8 @@ def run(kind: Kind, front_end: FrontEnd, protocol: str, folder: Path, *options: 
         begun = beginnings(requests)
         assert len(begun) == kind.begins, begun
         assert getattr(rules, "lost", []) == []
+        newest = json.dumps(server.asked[-1].body)
+        assert {text: newest.count(text) for text in kind.tells} == dict.fromkeys(kind.tells, 1)
         if protocol != "gemini":
             assert unread(requests, rules.cache) == []
     return server

@@ -16,6 +16,7 @@ from msgspec.json import encode as json_encode
 
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import project
+from swecli.core.context_management.prompt import digest_of
 from swecli.core.engine.state import SessionState
 from swecli.core.llm.secrets import Masker
 from swecli.core.protocol.blocks import Todo
@@ -30,7 +31,9 @@ from swecli.core.protocol.events import (
     ModelChanged,
     PlanChanged,
     ScratchpadChanged,
+    SentSection,
     SessionStarted,
+    SystemPromptSent,
     TodosChanged,
     ToolDefinition,
     ToolsChanged,
@@ -317,6 +320,17 @@ def test_a_file_brings_only_kinds_of_events_that_are_allowed(body: Body | Unknow
     assert [tag_of(event.body) for event in portable.events] == ["session_started"]
     named = not isinstance(body, Unknown)
     assert any("Not imported, because a file must not bring them" in line for line in portable.left_out) == named
+
+
+def test_a_system_prompt_is_neither_exported_nor_imported() -> None:
+    body = SystemPromptSent("a/b", (SentSection("base", digest_of(SYSTEM), SYSTEM),))
+    events = (Event(1, 1.0, "s", 0, SessionStarted("/", "a/b", "default", "1")), Event(2, 1.0, "s", 0, body))
+    document = json.loads(portable_document(_portable(events), str))
+    assert [event["body"]["type"] for event in document["events"]] == ["session_started"]
+    document["events"].append({**document["events"][0], "seq": 2, "body": json.loads(encode_body(body))})
+    portable = read_portable(json.dumps(document))
+    assert [tag_of(event.body) for event in portable.events] == ["session_started"]
+    assert any("system prompts" in line for line in portable.left_out)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ class Kind:
     begins: int = 1
     rules: Mapping[str, Any] = field(default_factory=lambda: {})
     protocols: Sequence[str] = ("anthropic", "responses", "llama", "gemini")
+    tells: Sequence[str] = ()
+    """Texts that the last request has, each once."""
 
 
 def call(tool: str, **arguments: Any) -> ScriptedCall:
@@ -79,7 +81,32 @@ def _all(*changes: Callable[[Path, Path], object]) -> Callable[[Path, Path], obj
 
 
 def _skill(name: str, text: str = "Do it.") -> Callable[[Path, Path], object]:
-    return _write(f".claude/skills/{name}/SKILL.md", f"---\nname: {name}\ndescription: Does {name}\n---\n{text}\n")
+    """A skill of the user's own: those of a project wait for approval."""
+    front = f"---\nname: {name}\ndescription: Does {name}\n---\n"
+    return _write(f"{SKILLS}/{name}/SKILL.md", f"{front}{text}\n")
+
+
+SKILLS = "../home/.claude/skills"
+OLD_MEMORY = ".swecli/memory/old.md"
+
+
+def _memory(name: str, text: str) -> Callable[[Path, Path], object]:
+    return _write(f".swecli/memory/{name}.md", f"{text}\n")
+
+
+def _own_instructions(text: str) -> Callable[[Path, Path], object]:
+    def write(project: Path, home: Path) -> None:
+        (home / "AGENTS.md").write_text(text)
+
+    return write
+
+
+def _remove(path: str) -> Callable[[Path, Path], object]:
+    def remove(project: Path, home: Path) -> None:
+        place = project / path
+        shutil.rmtree(place) if place.is_dir() else place.unlink()
+
+    return remove
 
 
 def _server(*ways: str) -> Callable[[Path, Path], object]:
@@ -108,6 +135,21 @@ def _again(*options: str, after: int = 1, turns: int = 3) -> Callable[[Any], Non
             if at == after:
                 it.again(*options)
             it.say(f"Go on with {word}.", f"Finished {word}.")
+
+    return act
+
+
+def _meanwhile(*changes: Callable[[Path, Path], object]) -> Callable[[Any], None]:
+    """A message, and one after each of these changes, which happen while no program runs; then another one."""
+
+    def act(it: Any) -> None:
+        it.say("Go on with one.", "Finished one.")
+        for word, change in zip(WORDS[1:], changes, strict=False):
+            change(it.program.folder, it.program.home)
+            it.again()
+            it.say(f"Go on with {word}.", f"Finished {word}.")
+        word = WORDS[len(changes) + 1]
+        it.say(f"Go on with {word}.", f"Finished {word}.")
 
     return act
 
@@ -221,7 +263,7 @@ KINDS: Mapping[str, Kind] = {
         talk(
             _all(_skill("new"), _write(".claude/commands/hello.md", "Say hello.")),
             _skill("pdf", "Do it well."),
-            lambda project, home: shutil.rmtree(project / ".claude/skills/new"),
+            _remove(f"{SKILLS}/new"),
         ),
         _skill("pdf"),
     ),
@@ -319,6 +361,51 @@ KINDS: Mapping[str, Kind] = {
     ),
     "a fork": Kind((do(read("a.txt")), *ENDS[:3]), _again("-c", "--fork"), front_ends=("runs", "pipes", "screen")),
     "a resumption": Kind((do(read("a.txt")), *ENDS[:3]), _again("-c", after=2), front_ends=("pipes", "screen")),
+    "instruction files that changed meanwhile": Kind(
+        (do(read("a.txt")), *ENDS),
+        _meanwhile(
+            _all(_write("AGENTS.md", "Use blanks.\n"), _own_instructions("Speak briefly.")),
+            _write("AGENTS.md", "None.\n"),
+        ),
+        _all(_write("AGENTS.md", "Use tabs.\n"), _own_instructions("Speak at length.")),
+        tells=("Use tabs.", "Use blanks.", "None.", "Speak at length.", "Speak briefly."),
+    ),
+    "an instruction file that came and one that went meanwhile": Kind(
+        (do(read("a.txt")), *ENDS[:3]),
+        _meanwhile(_all(_remove("AGENTS.md"), _write("CLAUDE.md", "Use blanks.\n"))),
+        _write("AGENTS.md", "Use tabs.\n"),
+        tells=("Use tabs.", "Use blanks.", "AGENTS.md was removed"),
+    ),
+    "memories that changed meanwhile": Kind(
+        (do(call("memory", command="create", path="/memories/own.md", file_text="We use tabs.")), *ENDS),
+        _meanwhile(
+            _all(_memory("new", "Ports begin at 8123."), _memory("old", "Releases are on Tuesdays.")),
+            _remove(OLD_MEMORY),
+        ),
+        _memory("old", "Releases are on Mondays."),
+        tells=(
+            *("We use tabs.", "Ports begin at 8123.", "Releases are on Tuesdays.", "Releases are on Mondays."),
+            "/memories/old.md no longer exists",
+        ),
+    ),
+    "skills that changed meanwhile": Kind(
+        (do(call("skill", name="pdf")), end("one"), do(call("skill", name="pdf")), *ENDS[1:]),
+        _meanwhile(_skill("pdf", "Do it well."), _all(_skill("new"), _remove(f"{SKILLS}/pdf"))),
+        _skill("pdf"),
+        tells=("These skills have changed", "New skills, which", "These skills no longer exist: pdf"),
+    ),
+    "a first skill that came meanwhile": Kind(
+        (end("one"), do(call("skill", name="pdf")), *ENDS[1:3]),
+        _meanwhile(_skill("pdf", "Do it well.")),
+        protocols=("anthropic", "responses"),
+        tells=("New skills, which", "Do it well."),
+    ),
+    "a last skill that went meanwhile": Kind(
+        (do(call("skill", name="pdf")), end("one"), do(call("skill", name="pdf")), *ENDS[1:3]),
+        _meanwhile(_remove(f"{SKILLS}/pdf")),
+        _skill("pdf"),
+        tells=("These skills no longer exist: pdf",),
+    ),
     "calls at the same time": Kind(
         (
             *(do(read("a.txt"), read("b.txt"), call("list_files")), end("one")),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from hashlib import sha256
 from itertools import zip_longest
 from typing import Final, Literal
 
@@ -13,6 +12,7 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from swecli.core.context_management.counter import texts_of
+from swecli.core.context_management.prompt import digest_of
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.types import SHORTEST_CACHE, ModelRequest
 from swecli.core.protocol.budget import ASSISTANT, CALLS, REASONING, RESULTS, SYSTEM, USER, tools_of
@@ -61,6 +61,8 @@ STEP = 128
 
 FRESH_SLACK = 0.25
 """Relative error of the size of new content, which is known from its characters only."""
+
+BUILT_ANEW: Final = "the system prompt was built anew"
 
 BreakKind = Literal[
     "model",
@@ -143,6 +145,8 @@ class _Known(Struct, frozen=True):
     view: tuple[ViewEntry, ...]
     at: float
     since: PrefixChange | None = None
+    built_anew: str = ""
+    """Why the system prompt of the next request is another one, as a clause; empty if the texts tell."""
 
 
 class CacheWatch:
@@ -164,10 +168,12 @@ class CacheWatch:
         """Prefix of the request observed last."""
         return self._previous.prefix if self._previous is not None else None
 
-    def resume(self, sent: SentPrompt, messages: tuple[Message, ...], view: tuple[ViewEntry, ...]) -> None:
+    def resume(
+        self, sent: SentPrompt, messages: tuple[Message, ...], view: tuple[ViewEntry, ...], built_anew: str = ""
+    ) -> None:
         """Continue a session: compares the next request with the newest one of the earlier run, of which the
-        conversation is the rest."""
-        self._previous = _Known(sent.model, sent.prefix, messages, view, sent.at, sent.since)
+        conversation is the rest. ``built_anew`` is the reason for a changed system prompt, as a clause."""
+        self._previous = _Known(sent.model, sent.prefix, messages, view, sent.at, sent.since, built_anew)
         self._expected = sent.tokens
         self._summaries |= {entry.id for entry in view if entry.kind == "summary"}
         if sent.reads:
@@ -246,29 +252,24 @@ def _texts(request: ModelRequest) -> tuple[str, ...]:
 def prefix_of(request: ModelRequest, names: Mapping[str, str]) -> PromptPrefix:
     """Prefix of a request; ``names`` gives the component of a system block by its text."""
     tools = tuple(
-        PromptPart(tool.name, _digest(compact([tool.description, tool.parameters])), tool.source)
+        PromptPart(tool.name, digest_of(compact([tool.description, tool.parameters])), tool.source)
         for tool in request.first_tools
     )
-    system = tuple(PromptPart(names.get(text, SYSTEM), _digest(text)) for text in _texts(request))
+    system = tuple(PromptPart(names.get(text, SYSTEM), digest_of(text)) for text in _texts(request))
     return PromptPrefix(tools, system, request.effort)
-
-
-def _digest(text: str) -> str:
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _changed(before: _Known, now: _Known, summaries: set[str]) -> PrefixChange | None:
     """The first changed section, and the cause."""
     if now.model != before.model:
         return PrefixChange("model", f"the model changed from {before.model} to {now.model}")
+    system = _system_change(before, now)
+    if system is not None and before.built_anew:
+        return system
     if now.prefix.tools != before.prefix.tools:
         return _tool_change(before.prefix.tools, now.prefix.tools)
-    if now.prefix.system != before.prefix.system:
-        pairs = zip_longest(before.prefix.system, now.prefix.system)
-        old, new = next((one, other) for one, other in pairs if one != other)
-        changed = new if new is not None and new not in before.prefix.system else old or new
-        name = changed.name if changed is not None else SYSTEM
-        return PrefixChange("instructions", f"the {name} changed", name)
+    if system is not None:
+        return system
     if before.since is not None:
         return before.since
     place = first_difference(before.messages, now.messages)
@@ -276,6 +277,17 @@ def _changed(before: _Known, now: _Known, summaries: set[str]) -> PrefixChange |
         return None
     kind, cause = _edited(before.view, now.view, summaries)
     return PrefixChange(kind, cause, _component(before.messages, place), _first_entry(before.view, now.view))
+
+
+def _system_change(before: _Known, now: _Known) -> PrefixChange | None:
+    if now.prefix.system == before.prefix.system:
+        return None
+    pairs = zip_longest(before.prefix.system, now.prefix.system)
+    old, new = next((one, other) for one, other in pairs if one != other)
+    changed = new if new is not None and new not in before.prefix.system else old or new
+    name = changed.name if changed is not None else SYSTEM
+    cause = f"the {name} changed" if not before.built_anew else f"{BUILT_ANEW}: {before.built_anew}"
+    return PrefixChange("instructions", cause, name)
 
 
 def _tool_change(before: Sequence[PromptPart], now: Sequence[PromptPart]) -> PrefixChange:

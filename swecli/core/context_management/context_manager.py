@@ -28,6 +28,7 @@ from swecli.core.context_management.monitor import (
 )
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import (
+    EarlierPrompt,
     Prompt,
     PromptTexts,
     SystemPrompt,
@@ -141,6 +142,23 @@ class ContextManager:
     def adopt_memory(self, memory: MemoryText) -> None:
         """Continue a session with the memories of its prompt, byte for byte. Only before its first request."""
         self._prompt_to_change().memory = memory
+
+    def adopt_prompts(self, earlier: Mapping[str, EarlierPrompt]) -> None:
+        """Continue a session with its system prompts, byte for byte. Only before its first request."""
+        self._prompt_to_change().adopt_prompts(earlier)
+
+    @property
+    def texts(self) -> PromptTexts:
+        """What a system prompt built in this run is made of."""
+        return self._prompt.texts
+
+    def prompt_of(self, info: ModelInfo) -> Prompt:
+        """The system prompt of requests to this model."""
+        return self._fixed_for(info)[1]
+
+    def earlier_prompt(self, info: ModelInfo) -> Prompt | None:
+        """The system prompt, if it is that of an earlier run."""
+        return self._prompt.earlier(info)
 
     def adopt_tools(self, tools: Sequence[ToolSchema], small_tools: Mapping[Profile, Sequence[ToolSchema]]) -> None:
         """Continue a session with its earlier tools. Only before its first request."""
@@ -276,9 +294,10 @@ class ContextManager:
         again."""
         self._warned = warned
 
-    def resume_cache(self, sent: SentPrompt, ledger: Ledger) -> None:
-        """Continue the cache watch of a session after this request."""
-        self._watch.resume(sent, tuple(project(ledger)), ledger.view)
+    def resume_cache(self, sent: SentPrompt, ledger: Ledger, built_anew: str = "") -> None:
+        """Continue the cache watch of a session after this request. ``built_anew`` is why its system prompt can't be
+        kept, as a clause."""
+        self._watch.resume(sent, tuple(project(ledger)), ledger.view, built_anew)
 
     @property
     def sent_prefix(self) -> PromptPrefix | None:
@@ -352,6 +371,20 @@ class ContextManager:
             numbers = chains(view, ledger.entries)
             dead = dead_in(view, ledger.entries, numbers, ledger.thoughts, self._root_for(ledger, info))
         return project(ledger, view, dead)
+
+    def lost_by_beginning(self, ledger: Ledger, info: ModelInfo) -> int:
+        """Thoughts that are invalid only because requests begin with another system prompt or other tools than the
+        newest answered one."""
+        if not info.capabilities.binding or not ledger.thoughts.root:
+            return 0
+        view, entries, thoughts = ledger.view, ledger.entries, ledger.thoughts
+        numbers, root = chains(view, entries), self._root_for(ledger, info)
+        before = dead_in(view, entries, numbers, thoughts, thoughts.root)
+        return len(dead_in(view, entries, numbers, thoughts, root) - before)
+
+    def window_of(self, info: ModelInfo) -> int:
+        """The model's context window in tokens, as far as the limits leave it."""
+        return window_of(info, self.limits).total
 
     def _root_for(self, ledger: Ledger, info: ModelInfo) -> int:
         """Identifies what every request to this model begins with, as the record does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 from msgspec import Struct
 
@@ -10,6 +11,8 @@ from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 from swecli.core.context_management.prompts import framed, read_prompt
 from swecli.core.memory.places import NOTES, ROOT, MemoryFile
 from swecli.core.memory.session_notes import NotesDocument
+from swecli.core.protocol.budget import MEMORY
+from swecli.core.protocol.events import PromptPart
 from swecli.core.workspace.command_output import as_read
 
 LEAN_TOKENS = 250
@@ -20,15 +23,27 @@ _NAMED = 12
 
 
 class MemoryText(Struct, frozen=True):
-    """Section for a usual window and for a small one; empty without memories."""
+    """Section for a usual window and for a small one; empty without memories. ``sources`` are the files behind it,
+    except swecli's own notes."""
 
     text: str = ""
     lean: str = ""
+    sources: tuple[PromptPart, ...] = ()
 
 
 def memory_text(files: Sequence[MemoryFile], tokens: int, counter: CountsTokens | None = None) -> MemoryText:
     """The section for these files. It takes at most ``tokens`` tokens of any model."""
-    return MemoryText(memory_section(files, tokens, counter), memory_section(files, min(tokens, LEAN_TOKENS), counter))
+    usual, lean = (memory_section(files, most, counter) for most in (tokens, min(tokens, LEAN_TOKENS)))
+    return MemoryText(usual, lean, memory_sources(files))
+
+
+def memory_sources(files: Sequence[MemoryFile]) -> tuple[PromptPart, ...]:
+    """The files with their digests, except swecli's own notes, which change with every step."""
+    counted = [file for file in files if file.text is not None and file.place.path != f"{ROOT}/{NOTES}"]
+    return tuple(
+        PromptPart(file.place.path, sha256((file.text or "").encode("utf-8", "replace")).hexdigest(), MEMORY)
+        for file in counted
+    )
 
 
 def memory_section(files: Sequence[MemoryFile], tokens: int, counter: CountsTokens | None = None) -> str:

@@ -28,6 +28,11 @@ TODOS: Final = "todos"
 SCRATCHPAD: Final = "scratchpad"
 JOBS: Final = "jobs"
 CHANGED_FILES: Final = "changed files"
+LESSONS: Final = "lessons"
+SKILL_NEWS: Final = "skills"
+INSTRUCTIONS: Final = "instructions of "
+MEMORY_NEWS: Final = "memory of "
+"""Both with the name of a file."""
 
 _FORMS: Final[Mapping[str, NoteForm]] = {
     MODE: "stays",
@@ -43,6 +48,14 @@ _FORMS: Final[Mapping[str, NoteForm]] = {
 """A note for "this turn" is seen in the next step only: the model forgets it with the next message of the user, and
 results of tools count as one (platform.claude.com, preserved-thinking/change-tools-or-instructions). What must hold
 through a turn therefore stays, and its end is said."""
+
+
+def changed_in_prompt(topic: str) -> str:
+    """What of the system prompt a note on this topic supersedes, by name; empty if it supersedes nothing of it."""
+    if topic in (LESSONS, SKILL_NEWS):
+        return topic
+    prefix = next((prefix for prefix in (INSTRUCTIONS, MEMORY_NEWS) if topic.startswith(prefix)), "")
+    return topic.removeprefix(prefix) if prefix else ""
 
 
 def form_of(topic: str) -> NoteForm:

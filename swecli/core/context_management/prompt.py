@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from hashlib import sha256
 from itertools import zip_longest
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from swecli.core.context_management.budget import Limits, Window, clamp_output, 
 from swecli.core.context_management.instructions import ESTIMATED, SHARE, Instructions
 from swecli.core.context_management.memory_section import MemoryText
 from swecli.core.context_management.prompts import profile_for, system_prompt
+from swecli.core.llm.json_values import compact
 from swecli.core.llm.types import ModelInfo, ModelRequest, Profile, SystemBlock, ToolSchema
 from swecli.core.protocol.budget import (
     MEMORY,
@@ -23,9 +25,11 @@ from swecli.core.protocol.budget import (
     USER_INSTRUCTIONS,
     Budget,
 )
+from swecli.core.protocol.events import PromptPart
 from swecli.core.protocol.messages import Message
 
 BASE = "base"
+APPENDED = "appended"
 TOOL_NOTES = "tool notes"
 
 _ORDER = (BASE, TOOL_NOTES, USER_INSTRUCTIONS, PROJECT_INSTRUCTIONS, MEMORY, PLAYBOOK, SKILLS)
@@ -44,21 +48,28 @@ class PromptSection(Struct, frozen=True):
 
 
 class Prompt(Struct, frozen=True):
-    """A built system prompt. ``components`` maps each block's text to its component."""
+    """A built system prompt. ``components`` maps each block's text to its component; ``sources`` are the files behind
+    its sections."""
 
     system: tuple[SystemBlock, ...]
     components: Mapping[str, str]
+    sections: tuple[PromptSection, ...] = ()
+    sources: tuple[PromptPart, ...] = ()
 
 
 def build_prompt(sections: Iterable[PromptSection]) -> Prompt:
     """Equal sections give equal bytes, whatever their order; those of one name keep theirs, empty ones are left out. At
     most three blocks end with a cache breakpoint."""
-    stable = sorted((section for section in sections if section.content.strip()), key=_rank)
+    return prompt_of(sorted((section for section in sections if section.content.strip()), key=_rank))
+
+
+def prompt_of(stable: Sequence[PromptSection]) -> Prompt:
+    """The prompt with these sections in this order."""
     blocks: list[SystemBlock] = []
     for section, following in zip_longest(stable, stable[1:]):
         ends_group = following is None or _group(following) != _group(section)
         blocks.append(SystemBlock(section.content, breakpoint=ends_group))
-    return Prompt(tuple(blocks), {section.content: _component(section) for section in stable})
+    return Prompt(tuple(blocks), {section.content: _component(section) for section in stable}, tuple(stable))
 
 
 def _rank(section: PromptSection) -> tuple[int, str]:
@@ -94,6 +105,26 @@ class PromptTexts(Struct, frozen=True):
     """The proven bullets, the same for the whole session."""
     skills: Callable[[int], str] = lambda window: ""
     """Names and descriptions of skills, for a context window of so many tokens."""
+    sources: tuple[PromptPart, ...] = ()
+    """The files behind these texts: names, digests and components."""
+
+
+class EarlierPrompt(Struct, frozen=True):
+    """The prompt of an earlier run, and what it was made for: the window in tokens, and ``tools_digest``."""
+
+    prompt: Prompt
+    window: int
+    tools: str
+
+
+def digest_of(text: str) -> str:
+    """Identifies a text of a request's beginning."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def tools_digest(tools: Iterable[ToolSchema]) -> str:
+    """Identifies the tools that a session begins with."""
+    return digest_of(compact([[tool.name, tool.description, tool.parameters] for tool in tools]))
 
 
 class SystemPrompt:
@@ -119,10 +150,33 @@ class SystemPrompt:
         self._prompts: dict[tuple[str, str, str, str], Prompt] = {}
         self._fitted: tuple[int, Instructions | None] = (-1, None)
         """The instruction files for a room in tokens."""
+        self._earlier: Mapping[str, EarlierPrompt] = {}
+        """The prompts of an earlier run, by model (``provider/name``)."""
+        self._fits: dict[str, bool] = {}
+        """Whether they were made for the tools of this run."""
+
+    @property
+    def texts(self) -> PromptTexts:
+        return self._texts
 
     def adopt_tools(self, tools: Sequence[ToolSchema], small_tools: Mapping[Profile, Sequence[ToolSchema]]) -> None:
         """Replace the initial tools. Only before the first request."""
         self._tools, self._small_tools = tuple(tools), small_tools
+        self._fits.clear()
+
+    def adopt_prompts(self, earlier: Mapping[str, EarlierPrompt]) -> None:
+        """Use these prompts of an earlier run as they were sent. Only before the first request."""
+        self._earlier = earlier
+
+    def earlier(self, info: ModelInfo) -> Prompt | None:
+        """The prompt of an earlier run, if it was made for this window and these tools: without them nothing is kept,
+        and a prompt speaks of its tools."""
+        earlier = self._earlier.get(info.ref)
+        if earlier is None or earlier.window != window_of(info, self.limits).total:
+            return None
+        if info.ref not in self._fits:
+            self._fits[info.ref] = tools_digest(self.tools(info)) == earlier.tools
+        return earlier.prompt if self._fits[info.ref] else None
 
     def tools(self, info: ModelInfo) -> tuple[ToolSchema, ...]:
         """The tools, including those for this model only, sorted into place by name."""
@@ -133,7 +187,10 @@ class SystemPrompt:
         return tuple(sorted((*self._tools, *special), key=lambda tool: tool.name)) if special else self._tools
 
     def prompt(self, info: ModelInfo) -> Prompt:
-        """Built once per model, and again only if its window turns out to be another one."""
+        """Built once per model, and again only if its window turns out to be another one. A resumed session's is that
+        of the earlier run, as it was sent."""
+        if self._earlier and (earlier := self.earlier(info)) is not None:
+            return earlier
         texts, window = self._texts, window_of(info, self.limits)
         own, project = texts.user_instructions, texts.instructions
         if (files := self._files(info)) is not None:
@@ -145,14 +202,14 @@ class SystemPrompt:
         if prompt is None:
             sections = [
                 PromptSection(BASE, base),
-                PromptSection("appended", texts.append),
+                PromptSection(APPENDED, texts.append),
                 PromptSection(USER_INSTRUCTIONS, own),
                 PromptSection(PROJECT_INSTRUCTIONS, project),
                 PromptSection(MEMORY, self.memory.text if profile == "full" else self.memory.lean),
                 PromptSection(PLAYBOOK, texts.playbook),
                 PromptSection(SKILLS, texts.skills(window.total)),
             ]
-            prompt = self._prompts[key] = build_prompt(sections)
+            prompt = self._prompts[key] = replace(build_prompt(sections), sources=texts.sources)
         return prompt
 
     def _files(self, info: ModelInfo) -> Instructions | None:
@@ -164,7 +221,7 @@ class SystemPrompt:
 
     def cut_instructions(self, info: ModelInfo) -> tuple[str, ...]:
         """A sentence for the user about each instruction file that is not whole in this model's prompt."""
-        files = self._files(info)
+        files = self._files(info) if self.earlier(info) is None else None
         return () if files is None else files.notices
 
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from swecli.core.context_management.note_topics import SKILL_NEWS
+from swecli.core.context_management.prompt import Prompt
 from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.companion import Companion, Joined
 from swecli.core.engine.consent import REJECTED
 from swecli.core.engine.model_call import Call
+from swecli.core.engine.notes import Notes, Statement
+from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.engine.tool_calls import Scheduler
-from swecli.core.extensions.catalogue import Change, Waiting
+from swecli.core.extensions.catalogue import NOTHING, Catalogue, Change, Waiting
 from swecli.core.extensions.watch import ExtensionFiles
+from swecli.core.protocol.budget import SKILLS
 from swecli.core.protocol.commands import Invoke
 from swecli.core.protocol.events import (
     ItemCheckpointed,
@@ -135,14 +140,25 @@ class ExtensionNews(Companion):
     session, not from its subagents (``inner``)."""
 
     def __init__(
-        self, services: Services, recorder: Recorder, tell_model: Callable[[str, str], None], *, inner: bool
+        self, services: Services, recorder: Recorder, notes: Notes, prompts: PromptRecord, *, inner: bool
     ) -> None:
         self._files = services.extension_files
         self._seen = self._files.seen if self._files is not None else None
+        self._listed = _skills_of(self._seen.catalogue if self._seen is not None else NOTHING)
+        """Digests of the skills at the start of this run, which its system prompt lists."""
         self._inner = inner
         self._tools = services.tools
         self._recorder = recorder
-        self._tell_model = tell_model
+        self._notes = notes
+        self._prompts = prompts
+        self._told_of: tuple[Prompt | None, Catalogue] | None = None
+        self._statement = Statement(SKILL_NEWS, "", "")
+        self._title = ""
+
+    def start(self, *, resumed: bool) -> None:
+        """Offer the skills that have come since an earlier run without any."""
+        if resumed and self._files is not None and not self._inner:
+            offer_skills(self._tools, self._files)
 
     async def joined(self, message: Joined) -> None:
         if not message.first or self._files is None or self._seen is None:
@@ -150,17 +166,41 @@ class ExtensionNews(Companion):
         change, self._seen = await asyncio.to_thread(self._files.news, self._seen)
         if change is None:
             return
+        self._title = change.summary
         if self._inner:
-            if change.model and self._tools.get(SkillTool.name) is not None:
-                self._tell_model(change.summary, change.model)
             return
         offer_skills(self._tools, self._files)
         for line in _lines(change):
             self._recorder.emit(Notice(line, "warning", "extensions"))
-        if change.model:
-            self._tell_model(change.summary, change.model)
-        elif change.summary:
+        if change.summary and not change.model:
             self._recorder.emit(Notice(change.summary, "info", "extensions"))
+
+    async def before_request(self) -> None:
+        """Say in what the skills differ from those that the system prompt lists."""
+        if self._seen is None:
+            return
+        earlier, now = self._prompts.earlier, self._seen.catalogue
+        if self._told_of is None or self._told_of[0] is not earlier or self._told_of[1] is not now:
+            self._told_of = earlier, now
+            self._statement = self._skill_news(earlier, now)
+        self._notes.state(self._statement)
+
+    def _skill_news(self, earlier: Prompt | None, now: Catalogue) -> Statement:
+        listed = self._listed
+        if earlier is not None:
+            listed = {part.name: part.digest for part in earlier.sources if part.source == SKILLS}
+        text = ""
+        if listed != _skills_of(now) and not (self._inner and self._tools.get(SkillTool.name) is None):
+            from swecli.core.extensions.reading import skill_news
+
+            text = skill_news(listed, now)
+        title = self._title or "Skills changed since the earlier run"
+        return Statement(SKILL_NEWS, title, text, "The skills are again those of the system prompt.")
+
+
+def _skills_of(catalogue: Catalogue) -> Mapping[str, str]:
+    """Digests of the files of skills for the model, by name."""
+    return {name: skill.origin.digest for name, skill in catalogue.skills.items() if skill.for_model}
 
 
 def offer_skills(tools: ToolRegistry, files: ExtensionFiles) -> None:

@@ -100,6 +100,10 @@ class Notes:
         """Forget what is queued on a topic."""
         self._queued = [queued for queued in self._queued if queued[0] != topic]
 
+    def topics(self, prefix: str) -> list[str]:
+        """Topics that begin so and of which the model was told."""
+        return [topic for topic in self._told() if topic.startswith(prefix)]
+
     def state(self, statement: Statement) -> None:
         """Say a standing fact before the next request if the model does not know it: its text has changed, or a
         compaction or a rewind removed it."""

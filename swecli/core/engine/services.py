@@ -18,6 +18,7 @@ from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.prompt import PromptTexts
+from swecli.core.context_management.stored_prompt import Conditions
 from swecli.core.engine.spending_limits import SpendingLimits
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
@@ -188,6 +189,8 @@ class MemoryOptions(Struct, frozen=True):
     max_file_bytes: int = 65_536
     plans: Path | None = None
     """Folder of plans in the project; None if none may be written."""
+    tokens: int = 800
+    """Most tokens of memories at once."""
 
 
 class InstructionFiles(Struct, frozen=True):
@@ -376,6 +379,8 @@ class Services(Struct):
     """Whether the user excluded everything from files except swecli's own settings."""
     instruction_files: InstructionFiles = InstructionFiles()
     memory: MemoryOptions = MemoryOptions()
+    prompt_conditions: Conditions = Conditions()
+    """What decides whether a resumed session keeps its system prompt."""
     hooks: Hooks | None = None
     """The user's programs for session events; None if there are none, at no cost."""
     adjustable: Callable[[], Adjustable] | None = None

@@ -32,6 +32,7 @@ from swecli.core.engine.notes import Notes, StandingFacts, add_note, standing_fa
 from swecli.core.engine.offered_tools import OfferedTools, SourceSize
 from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
 from swecli.core.engine.playbook import SessionPlaybook
+from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.reductions import Before
 from swecli.core.engine.repeats import RepeatGuard
@@ -159,8 +160,7 @@ class Session:
         self._companions = Companions()
         self._agents = agents = None if parent is not None else self._subagents(services, recorder)
         self._parent = parent
-        self._environment = ""
-        self._closed = False
+        self._environment, self._closed = "", False
         self._continues = bool(history)
         self._work = Work(self._ended)
         self._settled = recorder.turn
@@ -183,6 +183,7 @@ class Session:
         self.questions = SideQuestions(services, recorder, self._connection, self._models)
         self._sandbox = SandboxWatch(services, recorder)
         self._notes = Notes(recorder)
+        self._prompts = PromptRecord(services, recorder, self._connection, self._notes)
         self._jobs = JobWatch(services, recorder, self._notes)
         self._offered = OfferedTools(services, recorder, self._notes)
         self._counting: asyncio.Task[None] | None = None
@@ -192,7 +193,7 @@ class Session:
         self._scheduler = Scheduler(self._calls)
         self.command_tools = CommandTools(services, recorder, self._work, self._scheduler)
         self._plans = Plans(services, recorder)
-        self.memory = SessionMemory(services, recorder)
+        self.memory = SessionMemory(services, recorder, self._prompts)
         self.files = SessionFiles(services, recorder, self._work)
         self._closing = (
             parent.closing
@@ -222,14 +223,13 @@ class Session:
     def _companions_of(self, core: Core) -> Sequence[Companion]:
         """The companions in their order: features, and around them what belongs to every session."""
         services, recorder, notes = core.services, core.recorder, core.notes
-        context = services.context
-        news = InstructionNews(services.instruction_files, recorder, notes.add, lambda: context.room_for_instructions)
-        extensions = ExtensionNews(services, recorder, notes.add, inner=self._parent is not None)
+        news = InstructionNews(services, recorder, notes, self._prompts)
+        extensions = ExtensionNews(services, recorder, notes, self._prompts, inner=self._parent is not None)
         features: list[Companion] = [extensions, news]
         if self._parent is not None:
             features.append(self._parent.limits)
         if self._agents is not None:
-            features = [self._plans, self._agents, extensions]
+            features = [self._prompts, self._plans, self._agents, extensions]
             if self.playbook.exists:
                 features.append(self.playbook)
             if services.project is not None:
@@ -302,8 +302,9 @@ class Session:
         if resumed:
             self._adopt_tools()
             self._compactions.snapshots.resume()
+            self._prompts.adopt()
             if (sent := self._recorder.cache.sent) is not None:
-                self._services.context.resume_cache(sent, self._recorder.ledger)
+                self._services.context.resume_cache(sent, self._recorder.ledger, self._prompts.built_anew)
         self._companions.start(resumed=resumed)
         self._sandbox.publish()
         if self._services.sandbox_early or self._services.sandbox.has_leftovers():
@@ -317,8 +318,8 @@ class Session:
 
     def _adopt_tools(self) -> None:
         """Offer the model its earlier tools, because they are the beginning of every request."""
-        prefix, tools = self._recorder.cache.prefix, self._services.tools
-        if prefix is not None and tools.restore([part.name for part in prefix.tools]):
+        prefix, tools, offered = self._recorder.cache.prefix, self._services.tools, self._recorder.state.offered
+        if prefix is not None and tools.restore([part.name for part in prefix.tools if part.name not in offered]):
             self._services.context.adopt_tools(tools.schemas(), small_schemas(tools))
 
     def extension(self, kind: type[T]) -> T | None:

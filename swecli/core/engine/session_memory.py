@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,16 @@ from swecli.core.context_management.instructions import (
     read_head,
 )
 from swecli.core.context_management.memory_section import MemoryText
+from swecli.core.context_management.note_topics import INSTRUCTIONS
+from swecli.core.context_management.prompt import Prompt
 from swecli.core.context_management.prompts import harmless
+from swecli.core.context_management.stored_prompt import INSTRUCTION_SOURCES, QUOTED, sources_of
 from swecli.core.context_management.work_log import notes_lines
 from swecli.core.engine.companion import Companion, EndReason, Step
+from swecli.core.engine.notes import Notes, Statement
+from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import InstructionFiles, MemoryOptions, Services
+from swecli.core.engine.services import MemoryOptions, Services
 from swecli.core.memory.places import NOTES
 from swecli.core.memory.session_notes import Lines, NotesError, write_notes
 from swecli.core.protocol.blocks import Todo
@@ -45,19 +50,19 @@ _Stamp = tuple[int, int] | None
 class InstructionNews(Companion):
     """Detects changed instruction files before each request. Cheap without changes: it stats a few files."""
 
-    def __init__(
-        self,
-        files: InstructionFiles,
-        recorder: Recorder,
-        tell_model: Callable[[str, str], None],
-        room: Callable[[], int | None],
-    ) -> None:
-        """``room`` is the most tokens of instructions to say at once; None: any number."""
-        self._files = files
-        self._room = room
+    def __init__(self, services: Services, recorder: Recorder, notes: Notes, prompts: PromptRecord) -> None:
+        self._files = files = services.instruction_files
+        self._context = services.context
         self._recorder = recorder
-        self._tell_model = tell_model
+        self._notes = notes
+        self._prompts = prompts
         self._present = {file.name: file for file in files.loaded.files}
+        self._told_of: Prompt | None = None
+        """The earlier run's prompt with which ``_statements`` compares the files; None: this run's."""
+        self._statements: Sequence[Statement] = ()
+        """What the model must know of files that differ from its system prompt."""
+        self._texts: dict[str, tuple[InstructionFile, str]] = {}
+        """The text of each of them, by name: it stays the same whatever the window."""
         self._stamps: dict[Path, _Stamp] | None = None
         self._paths: set[str] = set()
         self._folders: set[Path] = set()
@@ -94,14 +99,17 @@ class InstructionNews(Companion):
     async def _look_for_changes(self) -> None:
         stamps = await asyncio.to_thread(_stamps, self._watched)
         before, self._stamps = self._stamps, stamps  # of before the reading, so that a change meanwhile is found
-        if stamps == before:
-            return
-        now = await asyncio.to_thread(self._files.read)
+        if stamps != before:
+            self._take_over(await asyncio.to_thread(self._files.read))
+        if stamps != before or self._told_of is not self._prompts.earlier:
+            self._told_of = self._prompts.earlier
+            self._statements = [*self._differences(self._told_of)]
+        for statement in self._statements:
+            self._notes.state(statement)
+
+    def _take_over(self, now: Instructions) -> None:
+        """Take these as the present files."""
         present = {file.name: file for file in now.files}
-        known = {file.digest for file in self._present.values()}
-        own = {change.after for change in self._recorder.ledger.changes if self._is_models(change.item)}
-        changed = [file for file in now.files if file.digest not in known and file.digest not in own]
-        gone = [name for name in self._present if name not in present]
         for text in now.notices:
             if text not in self._files.loaded.notices:
                 self._recorder.emit(Notice(text, "warning", "instructions"))
@@ -111,8 +119,32 @@ class InstructionNews(Companion):
         self._rules.update(rules)
         if moved:
             self._watched = self._places()
-        if changed or gone:
-            self._announce(changed, gone)
+
+    def _differences(self, earlier: Prompt | None) -> Iterator[Statement]:
+        """What the model must be told of the present files beside its system prompt."""
+        loaded = self._files.loaded
+        sources = sources_of(loaded, MemoryText(), ()) if earlier is None else earlier.sources
+        known = {part.name: part for part in sources if part.source in INSTRUCTION_SOURCES}
+        digests = {(part.digest, part.source == QUOTED) for part in known.values()}
+        own = {change.after for change in self._recorder.ledger.changes if self._is_models(change.item)}
+        told = self._notes.topics(INSTRUCTIONS)
+        for name in dict.fromkeys((*self._present, *known, *(topic.removeprefix(INSTRUCTIONS) for topic in told))):
+            file, topic = self._present.get(name), INSTRUCTIONS + name
+            if file is None:
+                text, gone = f"{name} was removed; its instructions no longer apply.", f"{name} removed"
+                yield Statement(topic, f"Instructions changed: {gone}", text if name in known else "", text)
+            elif file.digest not in own:
+                text = "" if (file.digest, file.quoted) in digests else self._changed(file)
+                yield Statement(
+                    topic, f"Instructions changed: {name}", text, f"{name} is as in the system prompt again."
+                )
+
+    def _changed(self, file: InstructionFile) -> str:
+        known, text = self._texts.get(file.name, (None, ""))
+        if known is None or (known.digest, known.quoted) != (file.digest, file.quoted):
+            text = _replaced(file.name, self._told((file,)))
+            self._texts[file.name] = file, text
+        return text
 
     def _places(self) -> list[Path]:
         names = (*INSTRUCTION_NAMES, LOCAL_INSTRUCTIONS, *RULE_FOLDERS)
@@ -124,17 +156,15 @@ class InstructionNews(Companion):
         return item in self._recorder.ledger.entries
 
     def _announce(self, changed: Sequence[InstructionFile], gone: Sequence[str]) -> None:
+        """Tell of changes in nested folders."""
         names = ", ".join(file.name for file in changed)
         texts: list[str] = []
         if changed:
-            texts.append(
-                f"{names} changed on disk while this conversation runs. From now on this holds in place of what you "
-                f"were told of it.\n\n{self._told(changed)}"
-            )
+            texts.append(_replaced(names, self._told(changed)))
         if gone:
             texts.append(f"{', '.join(gone)} was removed; its instructions no longer apply.")
         title = f"Instructions changed: {', '.join(filter(None, (names, *(f'{name} removed' for name in gone))))}"
-        self._tell_model(title, "\n\n".join(texts))
+        self._notes.add(title, "\n\n".join(texts))
 
     # --- nested folders ---------------------------------------------------------------------------------------
 
@@ -157,7 +187,7 @@ class InstructionNews(Companion):
                 names = [rule.name for rule in found.rules[:MOST_NAMED]]
                 more = f" and {len(found.rules) - MOST_NAMED} more" if len(found.rules) > MOST_NAMED else ""
                 listed = f"{', '.join(names)}{more}"
-                self._tell_model(f"Further rules apply: {listed}", f"Read these rules if they matter for it: {listed}")
+                self._notes.add(f"Further rules apply: {listed}", f"Read these rules if they matter for it: {listed}")
             for rule in rules:  # also those whose text is known from another file
                 self._nested.setdefault(rule.name, None)
 
@@ -226,10 +256,10 @@ class InstructionNews(Companion):
         else:
             folder = applies_below(files[0].name)
             title, where = f"Instructions of {folder}", f"work in {folder}"
-        self._tell_model(f"{title}: {names}", f"For {where} these instructions also apply.\n\n{self._told(files)}")
+        self._notes.add(f"{title}: {names}", f"For {where} these instructions also apply.\n\n{self._told(files)}")
 
     def _told(self, files: Sequence[InstructionFile]) -> str:
-        found, room = Instructions(tuple(files)), self._room()
+        found, room = Instructions(tuple(files)), self._context.room_for_instructions
         if room is not None:
             found = found.within(room)
             for text in found.notices:
@@ -258,6 +288,13 @@ class InstructionNews(Companion):
         return found
 
 
+def _replaced(names: str, text: str) -> str:
+    return (
+        f"{names} changed on disk while this conversation runs. From now on this holds in place of what you were told "
+        f"of it.\n\n{text}"
+    )
+
+
 def _stamps(paths: Iterable[Path]) -> dict[Path, _Stamp]:
     return {path: _stamp(path) for path in paths}
 
@@ -276,8 +313,9 @@ def _stamp(path: Path) -> _Stamp:
 class SessionMemory(Companion):
     """The memory in the prompt, and the notes that a session takes."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
+    def __init__(self, services: Services, recorder: Recorder, prompts: PromptRecord) -> None:
         self._options = services.memory
+        self._prompts = prompts
         self._context = services.context
         self._cwd = services.workspace.cwd
         self._recorder = recorder
@@ -292,12 +330,13 @@ class SessionMemory(Companion):
         self._keeps = True
 
     def start(self, *, resumed: bool) -> None:
-        """Record the memory in the prompt. A resumed session keeps its original one, so that the prompt's bytes stay
-        the same."""
+        """Record the memory in the prompt. A session of an earlier version, which stored nothing else of its prompt,
+        keeps its original one, so that the prompt's bytes stay the same."""
         known, memory = self._recorder.state.memory, self._context.memory
-        if resumed:
+        stored, built_anew = bool(self._recorder.state.prompts), bool(self._prompts.built_anew)
+        if resumed and not stored:
             self._context.adopt_memory(MemoryText(known.text, known.lean) if known is not None else MemoryText())
-        elif memory.text:
+        elif memory.text and (built_anew or not resumed):
             self._recorder.emit(MemoryLoaded(memory.text, memory.lean))
         self._log.absorb(self._recorder.ledger)
         self._todos = self._recorder.state.todos

@@ -11,6 +11,7 @@ from msgspec import Struct
 from swecli.core.context_management.cache import CacheHistory
 from swecli.core.context_management.forecast import Forecast, draft_tokens, forecast
 from swecli.core.context_management.ledger import Entry, is_statement
+from swecli.core.context_management.note_topics import changed_in_prompt
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.thoughts import sent_thoughts
 from swecli.core.engine.compaction import NO_EFFECT, why_not_by_provider
@@ -57,6 +58,8 @@ class Conversation(Struct, frozen=True):
     """Thoughts left out because what preceded them has changed."""
     by_provider: tuple[str, ...] = ()
     """What the provider does with the conversation by itself, as clauses."""
+    prompt: tuple[str, ...] = ()
+    """Where the system prompt is from, and what has changed since it was made, as clauses."""
 
 
 class SessionView:
@@ -255,7 +258,19 @@ class SessionView:
         model = self.model.name if self.model is not None else ""
         alive, dead = len(sent_thoughts(messages, model)), len(ledger.dead_thoughts())
         total = active - summaries + len(hidden)
-        return Conversation(active, total, summaries, age, alive, dead, tuple(self._by_provider()))
+        clauses = tuple(self._by_provider()), tuple(self._about_prompt())
+        return Conversation(active, total, summaries, age, alive, dead, *clauses)
+
+    def _about_prompt(self) -> Iterator[str]:
+        """Clauses on a system prompt whose files have changed since."""
+        ledger = self._recorder.ledger
+        live = (ledger.entries.get(entry.id) for entry in ledger.view if entry.kind == "live")
+        topics = [entry.source for entry in live if entry is not None and is_statement(entry)]
+        names = [name for name in map(changed_in_prompt, dict.fromkeys(topics)) if name]
+        if names and self.model is not None and self._services.context.earlier_prompt(self.model) is not None:
+            yield "the system prompt is kept from an earlier run"
+        if names:
+            yield f"notes tell what has changed since the system prompt was made: {', '.join(names)}"
 
     def _by_provider(self) -> Iterator[str]:
         """Clauses on the summaries and the clearing of the provider, as far as the user asked for them."""

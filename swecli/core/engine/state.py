@@ -10,6 +10,7 @@ from msgspec import Struct, field, structs
 from msgspec.structs import replace
 
 from swecli.core.context_management.ledger import number_of
+from swecli.core.context_management.stored_prompt import with_texts
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
@@ -61,6 +62,7 @@ from swecli.core.protocol.events import (
     SideAnswered,
     StepEnded,
     StepStarted,
+    SystemPromptSent,
     TodosChanged,
     ToolDefinition,
     ToolsChanged,
@@ -256,6 +258,8 @@ class SessionState(Struct):
     """The model's notes for itself."""
     memory: MemoryLoaded | None = None
     """Memories of earlier sessions in the system prompt; None until the session has recorded them."""
+    prompts: dict[str, SystemPromptSent] = field(default_factory=dict[str, SystemPromptSent])
+    """The newest system prompt sent to each model, with all of its texts."""
     plan: PlanChanged | None = None
     """The newest plan."""
     permissions: dict[str, PermissionRequested] = field(default_factory=dict)
@@ -421,6 +425,8 @@ class SessionState(Struct):
                 self.scratchpad = text
             case MemoryLoaded() as loaded:
                 self.memory = loaded
+            case SystemPromptSent() as sent:
+                self.prompts = self.prompts | {sent.model: with_texts(sent, self.prompts.values())}
             case Notice(about=about) if about:
                 self.told.add(about)
             case PlanChanged() as plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import get_args
 
 from msgspec.structs import replace
@@ -116,10 +116,14 @@ def difference(told: Catalogue, now: Catalogue, waiting: tuple[Waiting, ...], pr
 
 def _for_model(told: Catalogue, now: Catalogue) -> str:
     """New, changed and removed skills as text for the model; empty if none."""
-    before = {name: skill for name, skill in told.skills.items() if skill.for_model}
+    return skill_news({name: skill.origin.digest for name, skill in told.skills.items() if skill.for_model}, now)
+
+
+def skill_news(before: Mapping[str, str], now: Catalogue) -> str:
+    """The same for skills whose names and digests of files the model knows."""
     after = {name: skill for name, skill in now.skills.items() if skill.for_model}
     new = [f"- {name}: {skill.description}" for name, skill in after.items() if name not in before]
-    different = [name for name, skill in after.items() if name in before and before[name] != skill]
+    different = [name for name, skill in after.items() if before.get(name, skill.origin.digest) != skill.origin.digest]
     renewed = [f"- {name}: {after[name].description}" for name in different]
     gone = [name for name in before if name not in after]
     parts = (

@@ -239,6 +239,30 @@ class PromptPrefix(Tagged, frozen=True, tag="prompt_prefix"):
     effort: str | None = None
 
 
+class SentSection(Struct, frozen=True):
+    """A section of a system prompt. ``digest`` hashes its text; ``text`` is empty if an earlier event has it."""
+
+    name: str
+    digest: str
+    text: str = ""
+
+
+class SystemPromptSent(Tagged, frozen=True, tag="system_prompt_sent"):
+    """The system prompt of requests to a model (``provider/name``), in order, so that a resumed session can send the
+    same bytes. ``sources`` are the files behind it: their names, digests and components. ``window`` (tokens) and
+    ``tools`` (a digest) are what it was made for, ``folder`` is its working directory. ``trusted``: the folder's files
+    counted as instructions."""
+
+    type: ClassVar[Literal["system_prompt_sent"]] = "system_prompt_sent"
+    model: str
+    sections: tuple[SentSection, ...]
+    sources: tuple[PromptPart, ...] = ()
+    window: int = 0
+    tools: str = ""
+    folder: str = ""
+    trusted: bool = False
+
+
 class CacheBreak(Tagged, frozen=True, tag="cache_break"):
     """The provider reprocessed ``tokens`` that its cache should have covered. ``cause`` is a clause, ``kind`` its
     category.
@@ -1041,6 +1065,7 @@ Body = (
     | ItemsOffloaded
     | ContextRestored
     | PromptPrefix
+    | SystemPromptSent
     | CacheBreak
     | FileChanged
     | FilesRestored

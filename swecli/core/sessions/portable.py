@@ -144,7 +144,9 @@ def portable_document(session: Portable, cover: Callable[[str], str]) -> str:
             "swecli": session.swecli,
         },
     }
-    events = ",\n".join(_event_text(event, cover) for event in session.events if tag_of(event.body) != UNREADABLE)
+    events = ",\n".join(
+        _event_text(event, cover) for event in session.events if tag_of(event.body) not in _NOT_EXPORTED
+    )
     results = ",\n".join(to_text(_result(result, cover)) for result in session.results)
     return visible_json(f'{to_text(head)[:-1]},\n"events":[\n{events}\n],\n"results":[\n{results}\n]}}\n')
 
@@ -299,6 +301,8 @@ def _read_results(entries: object) -> Iterable[StoredResult]:
         yield StoredResult(name, tool, content)
 
 
+_NOT_EXPORTED: Final = (UNREADABLE, "system_prompt_sent")
+"""A system prompt has the user's own files word for word, and no other place would use it."""
 _IMPORTED: Final = (
     *(SessionStarted, TurnStarted, TurnEnded, StepStarted, StepEnded, ModelResponded, SideAnswered),
     *(ItemStarted, ItemCheckpointed, ItemCompleted, ItemsOffloaded, Notice, UntrustedContent),
@@ -312,6 +316,7 @@ write into the system prompt, offer tools, name files to read, or act."""
 _NOT_IMPORTED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "memory_loaded": "memories in the system prompt",
+        "system_prompt_sent": "system prompts",
         "tools_changed": "descriptions of tools",
         "plan_changed": "plan files",
         "context_restored": "a restored view",

@@ -98,15 +98,18 @@ class ToolRegistry:
 
     def restore(self, names: Collection[str]) -> bool:
         """Offer a resumed session those of the ``CONDITIONAL`` tools that it began with, wherever it continues, so that
-        its prefix stays byte-identical. True if that changes what is offered."""
+        its prefix stays byte-identical. A tool of a source that it began without is left out; the source brings it.
+        True if that changes what is offered."""
         if not any(name in LEFT_OUT for name in names):
             return False  # the newest request was for a small window and tells nothing about the others
         present = [self._spare.pop(name) for name in names if name in self._spare]
+        kept = [tool for name, tool in self._tools.items() if not tool.source or name in names]
         unoffered = CONDITIONAL.difference(names)
-        if not present and unoffered.intersection(self._tools) == self._unoffered.intersection(self._tools):
+        same = unoffered.intersection(self._tools) == self._unoffered.intersection(self._tools)
+        if not present and same and len(kept) == len(self._tools):
             return False
         self._unoffered = unoffered
-        self._begin((*self._tools.values(), *present))
+        self._begin((*kept, *present))
         return True
 
     # --- sources ----------------------------------------------------------------------------------------------

@@ -446,7 +446,7 @@ class Inspector(Board):
         parts += filter(None, [self._removal()])
         if told.summaries:
             parts.append(plural(told.summaries, "summary"))
-        parts += told.by_provider
+        parts += (*told.by_provider, *told.prompt)
         if told.oldest_age is not None:
             parts.append(f"oldest {_age(told.oldest_age)}")
         return parts

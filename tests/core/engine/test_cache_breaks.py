@@ -17,6 +17,7 @@ from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions, load_instructions
 from swecli.core.context_management.prompt import PromptTexts
+from swecli.core.context_management.stored_prompt import Conditions
 from swecli.core.engine.services import ExtensionHost, InstructionFiles
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.commands import (
@@ -223,17 +224,20 @@ async def test_a_clearing_pass_is_told_as_such(style: Style, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_an_instruction_file_breaks_nothing_until_the_session_is_reopened(style: Style, tmp_path: Path) -> None:
+async def test_an_instruction_file_breaks_nothing_until_the_prompt_is_built_anew(style: Style, tmp_path: Path) -> None:
     world = World(tmp_path, style)
     async with world.session() as b:
         await world.work(b, FIRST)
         world.write("Never push. Never commit either.")
         await world.work(b, 2)
         assert b.bodies(CacheBreak) == []
-    asked = len(world.model.charges)
     async with world.session() as b:
         await world.work(b, 2)
-        cause = "the project instructions changed"
+        assert b.bodies(CacheBreak) == []
+    asked = len(world.model.charges)
+    async with world.session(prompt_conditions=Conditions(safe_mode=True)) as b:
+        await world.work(b, 2)
+        cause = "the system prompt was built anew: safe mode leaves out all texts of files"
         told(b, Broken("instructions", cause, "project instructions"), world.model.charges[asked])
 
 

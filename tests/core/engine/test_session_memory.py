@@ -264,7 +264,7 @@ async def test_memories_are_a_component_and_stay_for_the_session(work: Path) -> 
 
 
 async def test_a_session_that_began_without_memories_goes_on_without(work: Path) -> None:
-    async with bench(DONE, work) as one:
+    async with bench(DONE, work, context=ContextManager(())) as one:
         await one.say("Hi")
         system, facts = system_of(one), list(one.facts)
     async with bench(DONE, work, context=remembering("# Memory\nits own notes"), history=facts) as one:
@@ -491,6 +491,21 @@ async def test_a_change_on_disk_is_told_and_the_prefix_stays(work: Path) -> None
         assert said(one, "AGENTS.md was removed; its instructions no longer apply")()
         await one.say("Still?")
         assert sum("no longer apply" in message.text for message in one.session.view.messages) == 1
+
+
+async def test_a_change_on_disk_is_told_again_after_a_rewind_and_its_end_is_told(work: Path) -> None:
+    (work / "AGENTS.md").write_text("Use tabs.")
+    async with bench(DONE * 4, work, tools=TOOLS, policy=AUTO, instruction_files=watched(work)) as one:
+        await one.say("Hi")
+        (work / "AGENTS.md").write_text("Use blanks, four of them.")
+        await one.say("And now?")
+        one.send(Rewind(next(message.id for message in one.session.view.messages if "And now?" in message.text)))
+        assert not said(one, "Use blanks")()
+        await one.say("Again")
+        assert said(one, "Use blanks")()
+        (work / "AGENTS.md").write_text("Use tabs.")
+        await one.say("And now?")
+        assert said(one, "AGENTS.md is as in the system prompt again.")()
 
 
 async def test_what_is_written_before_the_first_request_is_told(work: Path) -> None:
