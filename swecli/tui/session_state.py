@@ -23,6 +23,7 @@ from swecli.core.protocol.events import (
     Notice,
     PermissionRequested,
     PermissionResolved,
+    PromptProgress,
     QuestionAnswered,
     QuestionAsked,
     QueueChanged,
@@ -78,6 +79,8 @@ class UiState(Struct):
     awaits: str = ""
     """What a request waits for before it is sent, as a sentence."""
     interrupting: bool = False
+    prompt: PromptProgress | None = None
+    """How far the server has read the prompt of the request; None if it has not said so, or answers."""
     retry: RetryScheduled | None = None
     retry_at: float = 0.0
     hooks: dict[int, HooksRunning] = field(default_factory=lambda: {})
@@ -111,9 +114,11 @@ def feed(state: UiState, event: Event) -> None:
         return
     match body:
         case ItemDelta():
-            state.retry = None
+            state.retry = state.prompt = None
+        case PromptProgress():
+            state.prompt = body
         case ItemStarted():
-            state.retry = None
+            state.retry = state.prompt = None
             first = body.kind == "user" and body.item == state.turn_item
             state.unanswered = first or (state.unanswered and body.kind in ("attachment", "note"))
             state.running[body.item] = Running(
@@ -132,12 +137,12 @@ def feed(state: UiState, event: Event) -> None:
         case PermissionResolved() | QuestionAnswered():
             answered(state, body.request, event.ts)
         case StepStarted():
-            state.retry, state.interrupting, state.awaits = None, False, ""
+            state.retry, state.prompt, state.interrupting, state.awaits = None, None, False, ""
         case Notice(topic="tools", text=text) if state.busy:
             state.awaits = text if body.level == "info" else ""
             state.interrupting = False
         case RetryScheduled():
-            state.retry, state.retry_at = body, event.ts + body.delay
+            state.prompt, state.retry, state.retry_at = None, body, event.ts + body.delay
         case TodosChanged():
             state.todos = body.todos
         case FileChanged():
@@ -189,7 +194,7 @@ def changed_in_run(state: UiState, run: RunChanges | None) -> dict[str, bool]:
 
 def _rest(state: UiState) -> None:
     state.busy = state.interrupting = False
-    state.retry, state.awaits = None, ""
+    state.retry, state.prompt, state.awaits = None, None, ""
     state.running.clear()
     # Those without an item, and those of background subagents, outlive the turn.
     state.requests = [one for one in state.requests if not one.item or one.request in state.of_agents]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from swecli.core.context_management.forecast import Forecast
     from swecli.core.engine.session_view import SessionView
     from swecli.core.protocol.budget import Budget, ContextLevel
-    from swecli.core.protocol.events import Mode, SandboxChanged
+    from swecli.core.protocol.events import Mode, PromptProgress, SandboxChanged
     from swecli.tui.session_state import Running, UiState
 
 
@@ -256,7 +256,15 @@ def _doing(state: UiState) -> str:
                 return "Compacting the context…"
             case _:
                 continue
-    return state.awaits or "Waiting for the model…"
+    return state.awaits or _waiting(state.prompt)
+
+
+def _waiting(prompt: PromptProgress | None) -> str:
+    if prompt is None or prompt.read >= prompt.total > 0:
+        return "Waiting for the model…"
+    if not prompt.total:
+        return "Waiting for the server, which works on other requests…"
+    return f"The model reads the prompt: {prompt.read:,} of {prompt.total:,} tokens…"
 
 
 SPIN = 1 / 8

@@ -24,6 +24,7 @@ from swecli.core.llm.types import (
     Finished,
     ModelClient,
     ModelInfo,
+    PromptRead,
     ProviderError,
     ReasoningDelta,
     SearchCited,
@@ -52,6 +53,7 @@ from swecli.core.protocol.events import (
     ItemStatus,
     ModelResponded,
     Notice,
+    PromptProgress,
     RetryScheduled,
     StepEnded,
     UntrustedContent,
@@ -187,6 +189,8 @@ class Answer:
                 self._cite(sources)
             case UsageUpdate(usage=usage):
                 self._usage = usage
+            case PromptRead(read=read, total=total):
+                self._recorder.emit(PromptProgress(read, total))
             case _:
                 pass
 
@@ -415,6 +419,8 @@ GATEWAY_ERRORS = (502, 504, 520, 521, 522, 523, 524)
 """Statuses of a gateway that gets no answer from the server behind it; those above 504 are Cloudflare's."""
 LONGEST_PAUSE = 20.0
 """Longest pause between two attempts at a busy server, if it names no duration."""
+QUEUED_SECONDS = 3.0
+"""Time without a word of a server that tells its progress, after which it is busy."""
 LONGEST_ASKED = 60.0
 """Longest wait in seconds that a server may ask for; above it the user decides."""
 
@@ -744,8 +750,25 @@ class Asking:
         return True
 
     async def _stream(self, client: ModelClient, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
+        queued = asyncio.create_task(self._report_queue()) if client.info.tells_progress else None
+        try:
+            return await self._fed(client, prepared, answer, queued)
+        finally:
+            if queued is not None:
+                queued.cancel()
+
+    async def _report_queue(self) -> None:
+        """Such a server tells its progress as soon as it begins; until then it works on other requests."""
+        await self._services.sleep(QUEUED_SECONDS)
+        self._recorder.emit(PromptProgress())
+
+    async def _fed(
+        self, client: ModelClient, prepared: PreparedRequest, answer: Answer, queued: asyncio.Task[None] | None
+    ) -> Message | Failed:
         async with aclosing(self._gateway.send(client, prepared.request, budget=prepared.budget)) as events:
             async for event in events:
+                if queued is not None:
+                    queued.cancel()
                 match event:
                     case Finished(message=message):
                         return message

@@ -194,7 +194,11 @@ class HttpModelClient:
     def know(self, info: ModelInfo) -> None:
         """Update the model's data, from the next request on."""
         target = replace(
-            self._config.target, window=info.window, max_output=info.max_output, capabilities=info.capabilities
+            self._config.target,
+            window=info.window,
+            max_output=info.max_output,
+            capabilities=info.capabilities,
+            tells_progress=info.tells_progress,
         )
         for refused in target.refused:  # in this session, whatever the tables say
             target = without_field(target, refused)

@@ -183,6 +183,7 @@ def resolve(
         shows_thoughts=chosen.shows_thoughts,
         cache_ttl=ttl,
         refused=tuple(refused),
+        tells_progress=info.tells_progress,
     )
     usual = chosen.timeouts or (LOCAL_TIMEOUTS if is_local(address) else Timeouts())
     timeouts = replace(

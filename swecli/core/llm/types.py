@@ -232,6 +232,13 @@ class UsageUpdate(Struct, frozen=True):
     usage: Usage
 
 
+class PromptRead(Struct, frozen=True):
+    """The server has evaluated ``read`` of ``total`` tokens of the prompt, those in its cache included."""
+
+    read: int
+    total: int
+
+
 class StreamNotice(Struct, frozen=True):
     """A notice for one line: an optional parameter was dropped, an unknown item was kept."""
 
@@ -262,6 +269,7 @@ StreamEvent = (
     | SearchEnded
     | SearchCited
     | UsageUpdate
+    | PromptRead
     | StreamNotice
     | Finished
     | Failed
@@ -306,6 +314,8 @@ class ModelInfo(Struct, frozen=True, eq=False):
     evaluated."""
     profile: Profile | None = None
     """Set by the user; None = by the window."""
+    tells_progress: bool = False
+    """Whether its server can tell how much of a prompt it has read."""
     cache_seconds: float = SHORTEST_CACHE
     """How long the provider keeps an unused prompt in its cache, at least."""
 

@@ -255,6 +255,7 @@ def model_info(
         next((flag for flag in tools if flag is not None), True),
         None if listed is None else () if listed.reasoning is False else listed.efforts or None,
         warms=asked is not None and is_known_program(asked),
+        tells_progress=asked is not None and asked.where == "/props",
     )
 
 

@@ -668,6 +668,15 @@ class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
     unreached: str = ""
 
 
+class PromptProgress(Tagged, frozen=True, tag="prompt_progress"):
+    """The model's server has read so many tokens of the prompt, those in its cache included. ``total`` is 0 while the
+    server works on other requests."""
+
+    type: ClassVar[Literal["prompt_progress"]] = "prompt_progress"
+    read: int = 0
+    total: int = 0
+
+
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """``reason`` is one sentence for the user; ``error_kind`` classifies the outcome "error"."""
 
@@ -1035,6 +1044,7 @@ Body = (
     | ContextRetrieved
     | PriceSet
     | RetryScheduled
+    | PromptProgress
     | TurnEnded
     | ModeChanged
     | ModelChanged
@@ -1086,7 +1096,7 @@ Body = (
 )
 """The closed union of known bodies, discriminated by ``type``."""
 
-DELTAS: tuple[type, ...] = (ItemDelta, RetryScheduled, ContextMeasured, HooksRunning)
+DELTAS: tuple[type, ...] = (ItemDelta, RetryScheduled, PromptProgress, ContextMeasured, HooksRunning)
 """Bodies that are shown but never stored."""
 
 

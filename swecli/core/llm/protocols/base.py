@@ -36,6 +36,7 @@ from swecli.core.llm.types import (
     Failed,
     Finished,
     ModelRequest,
+    PromptRead,
     ProviderError,
     ReasoningDelta,
     SearchCited,
@@ -383,6 +384,9 @@ class Answer(Transcript):
             self._started = True
             self._events.append(Started(self.model, self.response_id))
 
+    def report_progress(self, read: int, total: int) -> None:
+        self._events.append(PromptRead(min(read, total), total))
+
     def report_usage(self, usage: Usage) -> None:
         """Replace the figures. Impossible ones count as not reported: no sum, price or database could take them."""
         usage = _possible(usage)
@@ -477,6 +481,8 @@ class Target(Struct, frozen=True):
     """Whether the provider may drop thoughts that no longer fit the conversation, instead of refusing the request."""
     refused: tuple[str, ...] = ()
     """Names of optional fields that the server refused."""
+    tells_progress: bool = False
+    """Whether the server is asked to tell how much of the prompt it has read."""
 
     def echo(self, opaque: Opaque | None) -> JsonObject | None:
         """The provider data of a part, if it came from this very model; else None: another one must not see it, nor a

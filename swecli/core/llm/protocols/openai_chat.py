@@ -55,6 +55,9 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
     if dialect.include_usage:
         body["stream_options"] = {"include_usage": True}
         optional.append("stream_options")
+    if target.tells_progress:
+        body["return_progress"] = True
+        optional.append("return_progress")
     if request.tools:
         body["tools"] = [
             {
@@ -394,6 +397,10 @@ class ChatDecoder(Decoder):
         known = "choices" in message or "usage" in message
         if known:
             self.answer.start(as_text(message.get("model")), as_text(message.get("id")))
+        progress = as_object(message.get("prompt_progress"))
+        read, total = as_int(progress.get("processed")), as_int(progress.get("total"))
+        if read is not None and total is not None and 0 <= read <= total:
+            self.answer.report_progress(read, total)
         for choice in choices:
             if as_int(choice.get("index")) in (None, 0):
                 self._choice(choice)
