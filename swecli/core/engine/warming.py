@@ -11,7 +11,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.engine.companion import Companion, EndReason
 from swecli.core.engine.core import Core
 from swecli.core.engine.model_call import gateway_of
-from swecli.core.llm.types import StreamNotice
+from swecli.core.llm.types import Finished, ModelClient, ModelRequest, StreamNotice
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionRedone,
@@ -100,3 +100,12 @@ class Warming(Companion):
             async for event in events:  # a failure shows itself again with the next message
                 if isinstance(event, StreamNotice):
                     recorder.emit(Notice(event.text, "info", "model"))
+                elif isinstance(event, Finished):
+                    self._measure(request, event.message, client)
+
+    def _measure(self, request: ModelRequest, answer: Message, client: ModelClient) -> None:
+        """Learn the size of what every request has, so that the first measure is one and not an estimate."""
+        usage = answer.response.usage if answer.response is not None else None
+        if usage is not None:
+            self._core.services.context.monitor.observe(request, usage, client.info)
+            self._core.compactions.measure(client)

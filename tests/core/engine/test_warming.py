@@ -15,7 +15,7 @@ from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent
 from swecli.core.protocol.commands import Rewind, Submit
 from swecli.core.protocol.events import SideAnswered, StepEnded, TurnEnded
-from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, Usage
 from tests.core.engine.support import bench, until
 
 SCRIPT = "\n".join(f'[[step]]\ntext = "{text}"' for text in ("one", "two", "three"))
@@ -43,7 +43,9 @@ class Server:
         except (asyncio.CancelledError, GeneratorExit):
             self.aborted += 1
             raise
-        yield Finished(Message("assistant", (TextPart("."),), "warm"))
+        usage = Usage(input_total=5_000, output_total=1)
+        response = Response(Origin("", "", self.info.name), Stop("length"), usage)
+        yield Finished(Message("assistant", (TextPart("."),), "warm", response=response))
 
     async def close(self) -> None:
         await self.scripted.close()
@@ -86,6 +88,14 @@ async def test_after_an_edit_the_conversation_is_sent_ahead_again(tmp_path: Path
         assert len(server.ahead[-1].messages) > 1
         assert len(b.bodies(StepEnded)) == 3
         assert b.bodies(SideAnswered) == [], "it costs nothing and counts nowhere"
+
+
+async def test_the_servers_count_is_the_measure_before_the_first_message(tmp_path: Path) -> None:
+    server = Server()
+    server.ready.set()
+    async with warm_bench(server, tmp_path) as b:
+        await until(lambda: b.session.view.budget.source == "measured", "the measure")
+        assert 4_900 <= b.session.view.budget.used <= 5_000
 
 
 async def test_a_server_without_a_cache_of_its_own_gets_no_request_ahead(tmp_path: Path) -> None:
