@@ -27,6 +27,7 @@ from swecli.assembly.services import (
     open_checkpoints,
     require_sandbox,
     session_environment,
+    settle_files,
     workspace_mark,
 )
 from swecli.assembly.session_list import tidy_up
@@ -186,7 +187,6 @@ def _build(options: LaunchOptions) -> _Parts:
     if not continues:
         model = models.chosen(options.model if options.address else None, options.address, say)
         models.check_effort(model)
-    instructions = project_instructions(options, startup)
     stored = open_storage(options, startup.paths.workspace_data(options.cwd), model or "")
     if continues:
         try:
@@ -195,6 +195,8 @@ def _build(options: LaunchOptions) -> _Parts:
         except StartError:
             stored.release()
             raise
+    settled = settle_files(options, startup)  # before any file is read, after the last refusal to start
+    instructions = project_instructions(options, startup)
     cover = masker_of(secrets).cover
     if options.store:
         stored.cover = cover
@@ -229,6 +231,7 @@ def _build(options: LaunchOptions) -> _Parts:
     plugins = files.problems if files is not None else ()
     plugins = (grants, *plugins) if grants else plugins
     notices = (*startup.notices, *plugins, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
+    notices = (*settled, *notices)
     return _Parts(
         models.equip(services),
         stored,

@@ -28,7 +28,8 @@ from swecli.assembly.startup import Startup
 from swecli.assembly.storage import DATABASE, changed_at, read_database
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
-from swecli.core.checkpoints.journal import half_written, inherit, move
+from swecli.core.checkpoints.journal import broken, half_written, inherit, move
+from swecli.core.checkpoints.restore import settle_broken
 from swecli.core.checkpoints.store import SCHEMA
 from swecli.core.config.paths import (
     OWN_SERVERS,
@@ -166,14 +167,18 @@ _PURPOSE = Purpose(
 )
 
 
+_UNSETTLED = (
+    "swecli was killed while it restored files, and can't bring them back to before that ({error}). "
+    "The next start tries again."
+)
+
+
 def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> Checkpoints | None:
     """The record of the session's changes, opened on first use; None if disabled."""
     settings = startup.loaded.settings.checkpoints
     if not settings.enabled:
         return None
     path = startup.paths.state / "checkpoints" / workspace_key(options.cwd) / FILE
-    if not (options.look_only or options.compact_dry_run):
-        _sweep(path)
     own_names = startup.loaded.settings.approval.secret_names
     roots = tuple(os.path.realpath(root) for root in (options.cwd, *options.add_dirs))
     own = (
@@ -218,13 +223,25 @@ def move_changes(paths: Paths, old: Path, new: Path, sessions: Sequence[str]) ->
                 move(reading, writing, session, folders, os.path.realpath(new))
 
 
-def _sweep(path: Path) -> None:
-    """Remove the temporary files of edits interrupted by a kill. Does not open the record itself."""
-    if not path.exists():
-        return
+def settle_files(options: LaunchOptions, startup: Startup) -> tuple[str, ...]:
+    """Settle what killed runs left in the folder: temporary files of edits go, and an undo, redo or rewind that was cut
+    off is taken back, whatever this session stores. The record is opened only if there is one. Returns sentences for
+    the user."""
+    path = startup.paths.state / "checkpoints" / workspace_key(options.cwd) / FILE
+    if options.look_only or options.compact_dry_run or not path.exists():
+        return ()
+    is_cut_off = False
     with suppress(sqlite3.Error, OSError), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
         for folder, writer in half_written(connection):
             sweep_temporary(Path(folder), writer)
+        is_cut_off = any(one.kind in ("undo", "redo") for one in broken(connection, frozenset()))
+    if not is_cut_off:
+        return ()
+    with closing(_open(path)) as rows:
+        try:
+            return (*rows.problems, *settle_broken(rows))
+        except (sqlite3.Error, OSError) as error:
+            return (*rows.problems, _UNSETTLED.format(error=error))
 
 
 def _open(path: Path | None) -> Database:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, cast
@@ -361,8 +361,13 @@ async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
     keep_steady(get_running_loop())
     streams = take_streams()
     from swecli.app import open_session
+    from swecli.assembly.services import settle_files
+    from swecli.assembly.startup import startup_of
     from swecli.mcp_server.server import serve as served
 
+    with suppress(StartError):  # each task reports it
+        for line in settle_files(options, startup_of(options, dict(os.environ))):
+            complain(f"swecli mcp serve: {line}")
     return await served(options, open_session, lambda folder: stored_sessions(options, folder), streams, stop)
 
 

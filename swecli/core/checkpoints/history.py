@@ -24,12 +24,11 @@ from swecli.core.checkpoints.restore import (
     Recent,
     Target,
     chosen,
-    end_broken,
     nothing_to_undo,
     outcome,
     plan_reversal,
     restore,
-    take_back,
+    settle_broken,
 )
 from swecli.core.checkpoints.shadow import Shadow, Sizes
 from swecli.core.checkpoints.store import Blobs, Image, Rows, capture, stored, too_large
@@ -265,20 +264,16 @@ class FileHistory:
     def open(self) -> None:
         """Take over from earlier processes: the copy of the trees, and interrupted operations."""
         self._shadow.load()
+        self.problems += settle_broken(self._rows, frozenset(self._running))
         with self._rows.read() as connection:
             broken = journal.broken(connection, frozenset(self._running))
-        taken_back = [take_back(one, self._content) for one in reversed(broken) if one.kind in ("undo", "redo")]
-        self.problems += tuple(filter(None, taken_back))
         commands = [one for one in broken if one.kind == "command"]
         found = self._shadow.scan() if commands else []
         with self._rows.write() as connection:
             for one in broken:
-                if one.kind in ("undo", "redo"):
-                    end_broken(connection, one)
-                else:
-                    seen = found if commands and one is commands[-1] else []
-                    changes = [Change(one.id, each.path, each.before, each.after) for each in seen]
-                    self._close(connection, one.id, one.kind, one.changes, changes, "unsure")
+                seen = found if commands and one is commands[-1] else []
+                changes = [Change(one.id, each.path, each.before, each.after) for each in seen]
+                self._close(connection, one.id, one.kind, one.changes, changes, "unsure")
 
     def first_copy(self) -> None:
         """Bring the copy of the trees up to date, and drop what exceeds age or size. Temporary files left in the trees

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from swecli.core.checkpoints import journal
 from swecli.core.checkpoints.generated import is_below
 from swecli.core.checkpoints.journal import Broken, Change, Operation
-from swecli.core.checkpoints.store import Image, capture
+from swecli.core.checkpoints.store import Image, Rows, capture, stored
 from swecli.core.protocol.events import FilesRestored, LeftFile, Restoration, RestoredFile
 from swecli.core.workspace.atomic_write import PREFIX, Folder, StaleFileError, atomic_write
 from swecli.core.workspace.text_file import READ_FLAGS
@@ -432,7 +432,19 @@ def _why_unsure(operation: Operation, is_shared: bool) -> str:
     return ""
 
 
-def take_back(operation: Broken, content: Content) -> str:
+def settle_broken(rows: Rows, running: frozenset[int] = frozenset()) -> tuple[str, ...]:
+    """Take back each undo and redo that a kill interrupted, of any session of the folder; ``running`` are this
+    process's own. One transaction, so that of two starts at once only one does it and says it. Returns sentences for
+    the user."""
+    with rows.write() as connection:
+        broken = [one for one in journal.broken(connection, running) if one.kind in ("undo", "redo")]
+        said = [_take_back(one, lambda digest: stored(connection, digest)) for one in reversed(broken)]
+        for one in broken:
+            _end_broken(connection, one)
+    return tuple(filter(None, said))
+
+
+def _take_back(operation: Broken, content: Content) -> str:
     """Bring files back to before an undo or redo that a kill interrupted: half of it is a state that nobody wanted, and
     the conversation knows nothing of it. One that was complete stays. Returns the sentence for the user; empty if no
     file had been changed."""
@@ -456,7 +468,7 @@ def take_back(operation: Broken, content: Content) -> str:
     )
 
 
-def end_broken(connection: sqlite3.Connection, operation: Broken) -> None:
+def _end_broken(connection: sqlite3.Connection, operation: Broken) -> None:
     """End an interrupted undo or redo: completed steps count, the rest was not done."""
     changes = operation.changes
     now = present({change.path: change.after for change in changes})
