@@ -182,3 +182,12 @@ async def test_a_rejection_that_states_an_impossible_size_teaches_nothing(stated
     assert isinstance(await sent(RequestGateway(context), client, wanted.request), Failed)
     assert context.monitor.ratio(client.info) == before
     assert context.prepare(wanted.request.messages, info=client.info).budget == wanted.budget
+
+
+async def test_a_summary_of_a_few_words_is_not_asked_for() -> None:
+    client = model(8_192)
+    summary = await Summarizer(RequestGateway(ContextManager(())), client, None, no_sleep).summarize(
+        request("hello", "hi", "go on"), "", 60, 1_536
+    )
+    assert (summary.text, client.requests) == ("", [])
+    assert "60 tokens" in summary.notes[0]

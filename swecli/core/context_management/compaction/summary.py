@@ -112,7 +112,10 @@ CHUNK = 20
 SHORTEST_TRANSCRIPT = 400
 """Least characters of a conversation text worth a call."""
 NO_PART_FITS = "not even a part of the conversation fits the model's window"
-TOO_SMALL = f"no summary was requested: {NO_PART_FITS}"
+FEWEST_TOKENS = 100
+"""A shorter summary says less than the record of the session, which costs no time."""
+NOT_ASKED = "no summary was requested"
+TOO_SMALL = f"{NOT_ASKED}: {NO_PART_FITS}"
 LONGEST = 1.25
 """Accepted multiple of the requested length: servers count with their own vocabularies, and some ignore limits."""
 PAUSE = 1.0
@@ -161,6 +164,8 @@ class Summarizer:
         self, request: ModelRequest, focus: str, max_tokens: int, effective: int, calls: int = CALLS
     ) -> Summary:
         """Make a limited number of calls; every answer is validated."""
+        if max_tokens < FEWEST_TOKENS:
+            return Summary("", (f"{NOT_ASKED}: the window has room for {max_tokens} tokens of it",))
         characters = int(effective * BOUNDED_SHARE * CHARACTERS_PER_TOKEN)
         whole = suffix_request(request, focus, max_tokens)
         if self._other is None and not await self._gateway.too_long(whole, self._client.info, likely=True):
