@@ -282,6 +282,8 @@ class Request(Struct, frozen=True):
     """Findings on disk beyond the paths."""
     own_names: tuple[str, ...] = ()
     """Patterns of the user's for names of files that may hold secrets."""
+    most_masked: int = 500
+    """``MAX_MASKED``, or ``MOST_MASKED`` where the helper works."""
 
 
 class Mount(Struct, frozen=True):
@@ -407,8 +409,11 @@ def masking(roots: tuple[str, ...], private: str, paths: Sequence[str], disk: Di
 
 _TEMPORARY = ("/tmp", "/dev/shm")
 MAX_MASKED = 500
-"""Files and folders hidden because they may hold secrets or a rule covers them. For each of them, bubblewrap reads the
-table of all mounts: 100 took it 0.1 s, 500 took 1 s; more than 9,000 words it refuses."""
+"""Files and folders that bubblewrap alone hides because they may hold secrets or a rule covers them. For each of them,
+it reads the table of all mounts: 100 took it 0.1 s, 500 took 1 s; more than 9,000 words it refuses."""
+MOST_MASKED = 5_000
+"""The same with the helper, which needs a system call for each file: 500 took 0.4 s, 3,000 took
+3 s, most of it bubblewrap's reading of the table for its own mounts."""
 _MOSTLY = 10
 """Files of one folder from which on the folder may be hidden as a whole."""
 _MAX_LINKS = 64
@@ -600,14 +605,14 @@ class _PlanBuilder:
             self._uncovered.append(
                 f"{len(found.open):,} folders below home that are too many to look into, such as {found.open[0]}"
             )
-        for path in secrets[:MAX_MASKED]:
+        for path in secrets[: request.most_masked]:
             if self._disk.kind(path) == "directory":
                 self._hide(path)
             else:
                 self._deny(path)
         if found.unruled:
             self._uncovered.append(f"files that your rule {found.unruled} covers, which are too many to look for")
-        if left := secrets[MAX_MASKED:]:
+        if left := secrets[request.most_masked :]:
             which = f"{len(left):,} of {len(found.secrets):,} files that may hold secrets"
             self._uncovered.append(f"{which}, from {left[0]} to {left[-1]}")
         for path in (*request.own_dirs, *request.options.hide):

@@ -34,6 +34,7 @@ from swecli.core.sandbox.launch import (
     Launch,
     SandboxError,
     advice,
+    can_mask_many,
     filter_program,
     find_bubblewrap,
     landlock_abi,
@@ -41,7 +42,16 @@ from swecli.core.sandbox.launch import (
     launch_landlock,
     launch_seatbelt,
 )
-from swecli.core.sandbox.plan import Disk, Plan, Request, SandboxOptions, SandboxState, mount_plan
+from swecli.core.sandbox.plan import (
+    MAX_MASKED,
+    MOST_MASKED,
+    Disk,
+    Plan,
+    Request,
+    SandboxOptions,
+    SandboxState,
+    mount_plan,
+)
 from swecli.core.sandbox.survey import Survey, Surveyor
 from swecli.core.workspace import process_tree as tree
 
@@ -285,6 +295,14 @@ class Machine:
 
     def forget(self) -> None:
         self._cache.forget()
+
+    def most_masked(self, wanted: int) -> int:
+        """How many files can be hidden here. The helper for many is tried only if they are ``wanted``."""
+        if wanted <= MAX_MASKED or sys.platform != "linux":
+            return MAX_MASKED
+        workspace = self._workspace
+        found = self._bubblewrap or find_bubblewrap(workspace.environment, workspace.roots)
+        return MOST_MASKED if isinstance(found, Bubblewrap) and can_mask_many(workspace.roots) else MAX_MASKED
 
     def examine(self, request: Request) -> SandboxState:
         """Containment of commands under this request. Raises ``OSError`` if it can't be determined."""

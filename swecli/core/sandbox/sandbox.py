@@ -18,7 +18,6 @@ from swecli.core.sandbox.bubblewrap import Placeholders, placeholders_folder
 from swecli.core.sandbox.guard import Guard
 from swecli.core.sandbox.launch import Launch, SandboxError
 from swecli.core.sandbox.plan import (
-    MAX_MASKED,
     Disk,
     Plan,
     Request,
@@ -195,7 +194,7 @@ class Sandbox:
             raise SandboxError("the session has ended") from None
         if found.unruled:
             raise SandboxError(f"your rule {found.unruled} covers more files than swecli can look for")
-        if len(plan.mounts) > MAX_MASKED:
+        if len(plan.mounts) > self._machine.most_masked(len(plan.mounts)):
             raise SandboxError(f"your rules about reading cover {len(plan.mounts):,} files, too many to hide")
         if not plan.mounts:
             return Launch("none", plan, ())
@@ -308,6 +307,7 @@ class Sandbox:
             self.options,
             found,
             workspace.own_names,
+            self._machine.most_masked(len(found.secrets)),
         )
 
 

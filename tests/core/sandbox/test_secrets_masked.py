@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Rule
 from swecli.core.sandbox import survey
-from swecli.core.sandbox.plan import MAX_MASKED, Request, mount_plan
+from swecli.core.sandbox.launch import MASKS_HELPER, can_mask_many
+from swecli.core.sandbox.plan import MAX_MASKED, MOST_MASKED, Request, mount_plan
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.survey import Survey, Surveyor
 from swecli.core.secret_names import secret_names
@@ -202,5 +206,55 @@ def test_folders_full_of_secrets_are_hidden_as_wholes_and_the_rest_is_named() ->
     assert (len(plan.mounts) < MAX_MASKED, plan.uncovered) == (True, ())
     many = [f"/w/{number}/.env" for number in range(MAX_MASKED + 7)]
     disk = FakeDisk({**dict.fromkeys(many, "x"), "/w/": "", "/p/": "", "/tmp/": "", "/dev/shm/": ""})
-    plan = mount_plan(Request(("/w",), "/h", "/p", found=Survey(secrets=tuple(many))), disk)
+    request = Request(("/w",), "/h", "/p", found=Survey(secrets=tuple(many)))
+    plan = mount_plan(request, disk)
     assert plan.uncovered == (f"7 of {len(many)} files that may hold secrets, from {many[-7]} to {many[-1]}",)
+    plan = mount_plan(replace(request, most_masked=MOST_MASKED), disk)
+    assert (set(many) <= set(plan.paths("denied")), plan.uncovered) == (True, ())
+
+
+@pytest.mark.parametrize("masks_only", [False, True])
+def test_six_hundred_spread_secrets_are_all_hidden(grounds: Grounds, masks_only: bool) -> None:
+    for number in range(600):
+        folder = grounds.work / f"p{number}"
+        folder.mkdir()
+        (folder / ".env").write_text(f"CANARY-{number}\n")
+        (folder / "code.py").write_text("harmless\n")
+    sandbox = working(grounds, None)
+    if not sandbox.state.masks or not can_mask_many((str(grounds.work),)):
+        pytest.skip(f"not so many files can be hidden here: {sandbox.state.text}")
+    assert (sandbox.state.level, sandbox.state.uncovered) == ("full", ())
+    read = ReadRules((Rule("deny", "Read(**/.env)", "user"),), (str(grounds.work),), str(grounds.home))
+    launch = sandbox.begin_masked(grounds.work, read) if masks_only else sandbox.begin(grounds.work, full=True)
+    script = """
+        cat */.env; tar cf - . ; head -1 p1/code.py; echo no > p5/.env || echo refused
+        umount "$PWD/p5/.env"; rm -f p6/.env; mv p7/.env p7/x; mv p8 p9x; cat p9x/.env p7/x; echo new > p10/made
+    """
+    try:
+        ended = subprocess.run(
+            [*launch.prefix, "sh", "-c", script],
+            cwd=grounds.work,
+            pass_fds=launch.inherited,
+            capture_output=True,
+            check=False,
+        )
+    finally:
+        launch.end()
+    assert b"CANARY" not in ended.stdout + ended.stderr
+    assert b"harmless" in ended.stdout
+    assert b"refused" in ended.stdout
+    assert {(grounds.work / f"p{number}" / ".env").read_text() for number in (5, 6, 7)} == {
+        f"CANARY-{number}\n" for number in (5, 6, 7)
+    }
+    assert (grounds.work / "p10" / "made").read_text() == "new\n"
+
+
+def test_a_helper_that_fails_leaves_the_command_unrun_and_says_why(tmp_path: Path) -> None:
+    descriptor = os.memfd_create("masks")
+    os.write(descriptor, f"{tmp_path}\0".encode())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    command = [sys.executable, "-I", "-S", str(MASKS_HELPER), str(descriptor), "--", "/bin/echo", "ran"]
+    ended = subprocess.run(command, pass_fds=(descriptor,), capture_output=True, text=True, check=False)
+    os.close(descriptor)
+    assert (ended.returncode, ended.stdout) == (126, "")
+    assert ended.stderr.startswith("swecli sandbox: ")
