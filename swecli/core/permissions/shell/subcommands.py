@@ -33,15 +33,19 @@ class Program(Struct, frozen=True):
     """Subcommands that may be left out."""
     aliases: Mapping[str, frozenset[str]] = {}
     """By subcommand, the words that mean the same."""
+    pairs: frozenset[str] = frozenset()
+    """Options that take the next two words."""
 
     def lengths(self, word: str) -> tuple[int, ...]:
         """How many words an option before the subcommand may take up, the option included; empty for an operand."""
         if self.targets and not word.startswith("-") and "=" in word:
             return (1,)
         if not word.startswith("-"):
-            return (1,) if self.options.length(word) else ()
+            return (2,) if word in self.options.valued else (1,) if self.options.length(word) else ()
         if word in ("-", "--") or (word.startswith("--") and "=" in word):
             return (1,)
+        if word in self.pairs:
+            return (3,)
         if word in self.options.valued:
             return (2,)
         if self.options.length(word):
@@ -59,7 +63,8 @@ class Program(Struct, frozen=True):
         return (1,)
 
     def means(self, word: str, wanted: str) -> bool:
-        """Whether a word of the call is the subcommand that a rule names."""
+        """Whether a word of the call is the subcommand that a rule names. Some programs ignore case."""
+        word, wanted = word.casefold(), wanted.casefold()
         if word_matches(word, wanted) or word in self.aliases.get(wanted, ()):
             return True
         if self.targets and ":" in word and word_matches(word.rpartition(":")[2], wanted):
@@ -73,8 +78,8 @@ def _programs() -> Mapping[str, Program]:
     from pathlib import Path
 
     data = tomllib.loads(Path(__file__).with_name("global_options.toml").read_text(encoding="utf-8"))
-    options, same, optional, aliases = (
-        cast("dict[str, str]", data[table]) for table in ("options", "same", "optional", "aliases")
+    options, same, optional, aliases, pairs = (
+        cast("dict[str, str]", data[table]) for table in ("options", "same", "optional", "aliases", "pairs")
     )
     targets, abbreviates = (frozenset(cast("str", data[key]).split()) for key in ("targets", "abbreviates"))
     programs = {
@@ -84,8 +89,9 @@ def _programs() -> Mapping[str, Program]:
             name in abbreviates,
             frozenset(optional.get(name, "").split()),
             dict(_groups(aliases.get(name, ""))),
+            frozenset(pairs.get(name, "").split()),
         )
-        for name in {*options, *targets, *abbreviates, *optional, *aliases}
+        for name in {*options, *targets, *abbreviates, *optional, *aliases, *pairs}
     }
     others = {other: programs[name] for name, names in same.items() for other in names.split()}
     return {**programs, **others}
