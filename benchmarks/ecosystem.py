@@ -20,7 +20,7 @@ from benchmarks.played_session import GLYPHS
 from benchmarks.startup import OPENED, SPLASH, SWECLI, early_keys
 from benchmarks.window import Window
 from swecli.core.context_management.deferral import ToolIndex, stem, terms
-from swecli.core.engine.services import SubagentOptions
+from swecli.core.engine.settings import SubagentOptions
 from swecli.core.llm.scripted import parse_script
 from swecli.core.protocol.budget import is_tools
 from swecli.core.protocol.events import AgentEnded, ItemCompleted

@@ -46,8 +46,9 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.config.load import ConfigError
 from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
-from swecli.core.engine.services import Adjustable, ModelUnavailable, Services, WindowKnowledge
+from swecli.core.engine.services import ModelUnavailable, Services, WindowKnowledge
 from swecli.core.engine.session import Session
+from swecli.core.engine.settings import Adjustable
 from swecli.core.llm.addresses import is_local
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.exchange_dump import ExchangeDump
@@ -222,10 +223,10 @@ def _build(options: LaunchOptions) -> _Parts:
         kept=stored.kept,
         name=stored.name,
         examine=partial(_examined, options, startup, models),
-        adjustable=partial(_read_again, options, environment, models),
+        settings=replace(services.settings, read=partial(_read_again, options, environment, models)),
         keep_silenced=partial(_keep_silenced, environment),
     )
-    rules = rule_notices(services.policy.rules)
+    rules = rule_notices(services.settings.now.rules)
     orphans = _orphans(workspace_mark(startup.paths, options.cwd))
     files = services.extension_files
     plugins = files.problems if files is not None else ()

@@ -59,17 +59,9 @@ from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
 from swecli.core.context_management.stored_prompt import Conditions, sources_of
-from swecli.core.engine.services import (
-    Adjustable,
-    AgentProfile,
-    Extension,
-    ModelFactory,
-    SentinelOptions,
-    Services,
-    SubagentOptions,
-    TurnLimits,
-    Workspace,
-)
+from swecli.core.engine.services import AgentProfile, Extension, ModelFactory, Services, Workspace
+from swecli.core.engine.settings import Adjustable, SentinelOptions, SubagentOptions, TurnLimits
+from swecli.core.engine.settings import Settings as LiveSettings
 from swecli.core.engine.spending_limits import Amount, SpendingLimits, Spent
 from swecli.core.engine.spending_limits import Span as BudgetSpan
 from swecli.core.extensions.watch import ExtensionFiles
@@ -387,7 +379,7 @@ def _context(
     made = ContextManager(
         tools.schemas(),
         texts,
-        values.context,
+        values.context_limits,
         monitor,
         values.advice,
         small_schemas(tools),
@@ -433,7 +425,7 @@ def build_services(
             made.web_search = None  # a profile without the web has no search either
         return made
 
-    services = Services(
+    return Services(
         workspace=Workspace(options.cwd, (options.cwd, *options.add_dirs), environment),
         tools=registry,
         context=context(registry, texts),
@@ -445,9 +437,10 @@ def build_services(
         decide=with_grants(grants),
         keep_rule=rule_saver(grants),
         keep_file=approved_file_saver(options, startup),
-        policy=build_policy(options, startup, environment),
+        policy=replace(build_policy(options, startup, environment), rules=()),
+        spending=spending_limits(startup.loaded.settings.budget, startup.paths.data / "workspaces"),
+        settings=LiveSettings(values, safe_mode=options.safe_mode),
         blobs=blobs,
-        limits=turn_limits(options, startup),
         version=__version__,
         code=code,
         sandbox=sandbox,
@@ -456,7 +449,6 @@ def build_services(
         end_processes=end_owned,
         jitter=random.random,
         report_defect=report_defect,
-        safe_mode=options.safe_mode,
         instruction_files=instruction_files(options, startup, instructions),
         memory=memory_options(options, startup),
         prompt_conditions=_prompt_conditions(options, startup),
@@ -468,8 +460,6 @@ def build_services(
         extension_files=files,
         extensions=extensions,
     )
-    services.adjust(values)
-    return services
 
 
 def _prompt_texts(
@@ -505,10 +495,10 @@ def adjustable(options: LaunchOptions, startup: Startup) -> Adjustable:
     settings = startup.loaded.settings
     agent, tools = settings.agent, settings.tools
     return Adjustable(
-        context=context_limits(settings),
+        context_limits=context_limits(settings),
         advice=(COMPACT_ADVICE, *BLOCK_ADVICE) if settings.context.auto_compact else MANUAL_ADVICE,
         compaction=compaction_options(settings.context),
-        max_steps=agent.max_steps,
+        limits=turn_limits(options, startup),
         offload_threshold=agent.result_offload_threshold,
         process_limit=tools.process_limit,
         command_timeout=tools.command_timeout,
@@ -629,9 +619,9 @@ def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentP
 
 
 def turn_limits(options: LaunchOptions, startup: Startup) -> TurnLimits:
-    """Caps from flags and budgets from settings; the cap of steps is part of ``adjustable``."""
-    budgets = spending_limits(startup.loaded.settings.budget, startup.paths.data / "workspaces")
-    return TurnLimits(max_tokens=options.max_tokens, max_price=options.max_price, spending=budgets)
+    """Caps from flags and settings."""
+    steps = startup.loaded.settings.agent.max_steps
+    return TurnLimits(steps, max_tokens=options.max_tokens, max_price=options.max_price)
 
 
 def subagent_options(settings: SubagentSettings) -> SubagentOptions:

@@ -31,6 +31,7 @@ from swecli.core.context_management.instructions import INSTRUCTION_NAMES, MAX_B
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.services import ModelUnavailable, Services, Workspace
 from swecli.core.engine.session import Session
+from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.types import ModelClient
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Policy, Rule
@@ -140,7 +141,7 @@ class Client:
             decide=decide,
             # Passing a function allows it; plan mode still refuses functions that may change something.
             policy=Policy(mode=options.mode, rules=tuple(Rule("allow", name, "flag", "tools") for name in functions)),
-            compaction=config.compaction(),
+            settings=Settings(Adjustable(compaction=config.compaction())),
         )
         self._session: Session | None = None
         self._model: ModelClient | None = None

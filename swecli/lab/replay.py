@@ -26,6 +26,7 @@ from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.recorder import EventLog, Recorder
 from swecli.core.engine.services import Connection, Services, Workspace
+from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.types import (
     Failed,
     Finished,
@@ -308,7 +309,7 @@ class _Replay:
             context=self._context,
             make_client=self._make_client,
             decide=lambda policy, call: Decision("deny", "a replay runs nothing"),
-            compaction=strategy.compaction,
+            settings=Settings(Adjustable(compaction=strategy.compaction)),
             clock=self._clock,
             monotonic=self._clock,
             sleep=_at_once,

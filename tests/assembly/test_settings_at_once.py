@@ -19,8 +19,9 @@ from swecli.command_line.preferences import preferences
 from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import NAMED, SECTIONS, Settings
-from swecli.core.engine.services import Adjustable, ModelUnavailable, SentinelOptions, Services
+from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.engine.session import Session
+from swecli.core.engine.settings import Adjustable, SentinelOptions
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import TurnEnded
 from swecli.core.protocol.messages import Usage
@@ -193,23 +194,24 @@ text = "Done."
 def held(session: Session) -> Adjustable:
     """What a session goes by, read where it is used."""
     services = session._services
+    now = services.settings.now
     command = services.tools.get(RunCommand.name)
     assert isinstance(command, RunCommand)
     assert services.context.limits == services.context._prompt.limits
-    assert session._jobs.jobs.processes == services.process_limit
+    assert session._jobs.jobs.processes == now.process_limit
     return Adjustable(
         services.context.limits,
         services.context._advice,
-        services.compaction,
-        services.limits.max_steps,
-        services.offload_threshold,
-        services.process_limit,
+        now.compaction,
+        now.limits,
+        now.offload_threshold,
+        now.process_limit,
         command.seconds,
-        services.tool_deferral,
-        services.subagents,
-        services.attribution,
-        services.policy.rules,
-        tuple(services.fallback),
+        now.tool_deferral,
+        now.subagents,
+        now.attribution,
+        services.rules,
+        tuple(now.fallback),
         session._connection._side_models,
         SentinelOptions(session.sentinel.enabled, tuple(session.sentinel.silenced)),
     )

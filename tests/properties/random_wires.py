@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from swecli.core.engine.services import TurnLimits
+from swecli.core.engine.settings import TurnLimits
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.providers import ProviderConfig, resolve
 from swecli.core.llm.scripted import BYTES_PER_TOKEN, Fault, RequestFacts, Step, parse_script

@@ -20,6 +20,7 @@ from swecli.core.context_management.forecast import Timeline
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompts import note
 from swecli.core.engine.inspection import Inspection
+from swecli.core.engine.settings import Settings
 from swecli.core.engine.state import AgentRecord, Tally
 from swecli.core.llm.types import ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.budget import Budget
@@ -68,7 +69,7 @@ class Inspected:
         state = SimpleNamespace(mode="default", todos=(), effort=None, agents=self.agents)
         recorder = SimpleNamespace(ledger=self.said.ledger, timeline=self.timeline, state=state, session="s")
         services = SimpleNamespace(
-            context=self.context, compaction=CompactionOptions(), price=lambda model, usage: self.price(model, usage)
+            context=self.context, settings=Settings(), price=lambda model, usage: self.price(model, usage)
         )
         connection = SimpleNamespace(client=self.client)
         parts: Any = SimpleNamespace(services=services, recorder=recorder, connection=connection)

@@ -150,13 +150,15 @@ class Compactions:
         services = self._services
         by_provider = self.provider_summary(client) == ""
         return plan_compaction(
-            self._planned(client, by_provider=by_provider), services.price, services.side_models.get("summary")
+            self._planned(client, by_provider=by_provider),
+            services.price,
+            services.settings.now.side_models.get("summary"),
         )
 
     def draft(self, client: ModelClient) -> PlanDraft:
         """Editable plan with movable items."""
         services = self._services
-        return PlanDraft(self._planned(client), services.price, services.side_models.get("summary"))
+        return PlanDraft(self._planned(client), services.price, services.settings.now.side_models.get("summary"))
 
     def freed(self, client: ModelClient) -> View | None:
         """The view after space was freed without a model; None if there is nothing to free."""
@@ -179,7 +181,7 @@ class Compactions:
             sealed=writes_sealed(client),
             attachments=attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached),
         )
-        return Compaction(services.context, ledger, job, services.compaction)
+        return Compaction(services.context, ledger, job, services.settings.now.compaction)
 
     def _now(self) -> str:
         """The time for the model, by the user's clock."""
@@ -191,12 +193,12 @@ class Compactions:
         prepared = services.context.prepare(
             project(recorder.ledger), info=client.info, session=recorder.session, effort=recorder.state.effort
         )
-        options = services.compaction
+        options = services.settings.now.compaction
         summarizer = Summarizer(self._gateway, client, options.summarization, services.sleep, self._summary_client())
         most = min(options.allowances(prepared.budget.effective).summary, prepared.budget.reserve or 500)
         summary = await summarizer.summarize(prepared.request, focus, most, prepared.budget.effective)
         summary = checked_summary(summary, recorder.ledger, services.cover)
-        usage, model = summary.total_usage, services.side_models.get("summary", client.info.ref)
+        usage, model = summary.total_usage, services.settings.now.side_models.get("summary", client.info.ref)
         if usage is not None:
             recorder.emit(SideAnswered("summary", model, usage, services.price(model, usage)))
         self._note(summary.notes)
@@ -234,7 +236,7 @@ class Compactions:
 
     def retention(self, client: ModelClient) -> tuple[RuleReport, ...]:
         sizes = EntrySizes(self._services.context.monitor, client.info)
-        return report(self._recorder.ledger, sizes, self._services.compaction.retention)
+        return report(self._recorder.ledger, sizes, self._services.settings.now.compaction.retention)
 
     def measure(self, client: ModelClient) -> None:
         """Publish the current size of the context, for the meter and every other display. It is an estimate while
@@ -277,7 +279,7 @@ class Compactions:
 
     def request_compaction(self) -> str:
         """Schedule a compaction that the model asked for: before its next request, when every call has its result."""
-        if not self._services.compaction.auto:
+        if not self._services.settings.now.compaction.auto:
             return "The user has turned automatic compaction off, so nothing was compacted."
         self._wanted = True
         budget = self._recorder.state.budget
@@ -297,7 +299,7 @@ class Compactions:
             result = await self._run(prepared, client, "model", "")
             return isinstance(result, CompactResult)
         if prepared.budget.level in ("compact", "block"):
-            if self._services.compaction.auto:
+            if self._services.settings.now.compaction.auto:
                 return await self._automatic(prepared, client, "auto", forced=prepared.blocked)
             if prepared.blocked:
                 return await self._offer(prepared, client, prepared.reason)
@@ -314,7 +316,7 @@ class Compactions:
     async def after_overflow(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """React to a request that the provider refused as too long, regardless of our measure. True if the view
         changed."""
-        if not self._services.compaction.auto:
+        if not self._services.settings.now.compaction.auto:
             return await self._offer(prepared, client, "The provider rejected the request as too long.")
         return await self._automatic(prepared, client, "overflow", forced=True)
 
@@ -392,11 +394,13 @@ class Compactions:
             return False
         ledger, turn = self._recorder.ledger, self._recorder.turn
         cold = self._is_cold(client.info)
-        if not self._passes.due(ledger) and not cold and not self._services.compaction.retention:
+        if not self._passes.due(ledger) and not cold and not self._services.settings.now.compaction.retention:
             return False
         running = [one.id for one in ledger.view if one.id in ledger.entries and ledger.entries[one.id].turn == turn]
         sizes = EntrySizes(self._services.context.monitor, client.info)
-        found = worth_clearing(ledger, prepared.budget, sizes, self._services.compaction, running=running, cold=cold)
+        found = worth_clearing(
+            ledger, prepared.budget, sizes, self._services.settings.now.compaction, running=running, cold=cold
+        )
         if found is None or thoughts_changed(ledger, found.view, client.info)[0]:
             return False
         self._take_cleared(prepared, client, found.view)
@@ -456,7 +460,7 @@ class Compactions:
                 allowances.attached,
             ),
         )
-        options = self._around(self._services.compaction)
+        options = self._around(self._services.settings.now.compaction)
         compaction = Compaction(self._services.context, ledger, job, options, self._gateway)
         roomy = prepared.budget.level in ("ok", "warn")
         if without_model and roomy and compaction.preview("") is None:
@@ -489,9 +493,9 @@ class Compactions:
 
     def provider_summary(self, client: ModelClient) -> str | None:
         """Why the provider does not write the summaries, as a clause; empty if it does, None if it is not asked to."""
-        if not self._services.compaction.provider_summary:
+        if not self._services.settings.now.compaction.provider_summary:
             return None
-        return why_not_by_provider(client, self._services.side_models)
+        return why_not_by_provider(client, self._services.settings.now.side_models)
 
     def _take_cleared(self, prepared: PreparedRequest, client: ModelClient, view: tuple[ViewEntry, ...]) -> None:
         after = self._services.context.measure(project(self._recorder.ledger, view), client.info).used
@@ -543,7 +547,7 @@ class Compactions:
     def _room(self, client: ModelClient, back: Iterable[str] = ()) -> Room:
         """How much of a view fits in this model's window; the entries of ``back`` stay word for word."""
         services = self._services
-        return Room(services.context, self._recorder.ledger, client.info, services.compaction, back)
+        return Room(services.context, self._recorder.ledger, client.info, services.settings.now.compaction, back)
 
     def redo(self, client: ModelClient | None, item: str = "") -> None:
         """Redo compactions up to and including that of ``item`` (empty: the last one undone)."""
@@ -692,7 +696,7 @@ class Compactions:
                 result.strategies_run,
                 result.summary,
                 usage,
-                self._services.price(self._services.side_models.get("summary", client.info.ref), usage)
+                self._services.price(self._services.settings.now.side_models.get("summary", client.info.ref), usage)
                 if usage
                 else None,
                 effective,

@@ -282,6 +282,7 @@ class SandboxWatch:
     """The session's view of ``services.sandbox``."""
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
+        self._services = services
         self._sandbox = services.sandbox
         self._roots, self._policy = services.workspace.roots, services.policy
         self._home = self._policy.home
@@ -328,7 +329,7 @@ class SandboxWatch:
 
     def _hides_files(self) -> bool:
         """Whether rules keep files from being read, which the sandbox may hide from commands."""
-        policy = replace(self._policy, rules=(*self._policy.rules, *self._recorder.state.rules))
+        policy = replace(self._policy, rules=(*self._services.rules, *self._recorder.state.rules))
         return bool(read_rules(policy, ()).rules)
 
     def publish(self) -> None:
@@ -589,7 +590,7 @@ class Consents:
             policy,
             mode=mode or state.mode,
             facts=policy.facts if counted else policy.facts.without_programs(),
-            rules=(*policy.rules, *state.rules, *more),
+            rules=(*self._services.rules, *state.rules, *more),
             sandbox=sandbox.level,
             holds=sandbox.holds,
             masks=sandbox.masks,

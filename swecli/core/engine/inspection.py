@@ -90,7 +90,7 @@ class Inspection:
         if client is None or not way:
             return None
         services = self._services
-        room = Room(services.context, ledger, client.info, services.compaction)
+        room = Room(services.context, ledger, client.info, services.settings.now.compaction)
         now = services.context.measure(project(ledger), client.info).used
         view = ledger.view_without(compaction) if way == "undo" else ledger.view_with(compaction)
         if view is None:
@@ -124,12 +124,12 @@ class Inspection:
     def next_removal(self) -> str:
         """What an automatic compaction will remove first, and when, as a clause; empty without one."""
         client, services, ledger = self._connection.client, self._services, self._recorder.ledger
-        if client is None or not services.compaction.auto:
+        if client is None or not services.settings.now.compaction.auto:
             return ""
         budget = services.context.measure(project(ledger), client.info)
         if budget.effective <= 0:
             return ""
-        options, sizes = services.compaction, self._sizes(client)
+        options, sizes = services.settings.now.compaction, self._sizes(client)
         newest = options.allowances(budget.effective).protected
         clearing = tidy(ledger, ledger.view, sizes, options.retention, newest)
         when = f"at {budget.compact_at * 100 // budget.effective}%"
@@ -164,7 +164,7 @@ class Inspection:
         effect = effect_of(done, ledger, picture.items, picture.budget, monitor, client.info, costs)
         if not effect.over:
             return effect
-        room = Room(self._services.context, ledger, client.info, self._services.compaction, done.restored)
+        room = Room(self._services.context, ledger, client.info, self._services.settings.now.compaction, done.restored)
         fitted = room.shorten(done.view)
         if fitted is None:
             return effect

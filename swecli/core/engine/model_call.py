@@ -387,7 +387,7 @@ def _text_part(running: _Running, first: int = 0) -> TextPart | ReasoningPart:
 
 def tokens_left(services: Services, recorder: Recorder) -> int | None:
     """Tokens left under the session's cap, negative if an answer exceeded it; None = no cap."""
-    cap = services.limits.max_tokens
+    cap = services.settings.now.limits.max_tokens
     own = None if cap is None else cap - recorder.state.tokens
     parents = services.parents_tokens()
     return own if parents is None else parents if own is None else min(own, parents)
@@ -395,7 +395,7 @@ def tokens_left(services: Services, recorder: Recorder) -> int | None:
 
 def cap_reached(services: Services, recorder: Recorder) -> tuple[str, str] | None:
     """Reason and error kind of a reached cap, which forbids further requests; None if no cap is reached."""
-    limits, state = services.limits, recorder.state
+    limits, state = services.settings.now.limits, recorder.state
     if limits.max_tokens is not None and state.tokens >= limits.max_tokens:
         return f"stopped after {state.tokens:,} tokens; the cap is {limits.max_tokens:,}", "max_tokens"
     if limits.max_price is not None and (state.cost is None or state.cost >= limits.max_price):
@@ -711,7 +711,7 @@ class Asking:
     ) -> bool:
         """Wait before the next attempt of a request. Retries end after a time, not a number of attempts, if a known
         server is unreachable, or if a server is busy and no fallback model is left."""
-        may = self._services.limits.max_retries > 0
+        may = self._services.settings.now.limits.max_retries > 0
         if may and error.unreached and _server_of(info) in self._services.reached:
             return await self._outlast(error, info, failures.unreached, outage_delay)
         failures.unreached = _Stretch()  # a server that answers with an error is reachable again
@@ -739,7 +739,7 @@ class Asking:
 
     async def wait(self, error: ProviderError, info: ModelInfo, attempt: int, most: int | None = None) -> bool:
         """Wait visibly before attempt ``attempt + 1``; False to give up, after ``most`` attempts at the latest."""
-        limit = self._services.limits.max_retries
+        limit = self._services.settings.now.limits.max_retries
         limit = limit if most is None else min(limit, most)
         delay = retry_delay(error, attempt, limit, self._services.jitter())
         if delay is None:

@@ -93,7 +93,7 @@ class ModelChoice:
         """Switch to the next fallback if the current model is overloaded."""
         if error.kind not in ("overloaded", "rate_limit"):
             return False
-        away, chain = self._ref, self._services.fallback
+        away, chain = self._ref, self._services.settings.now.fallback
         while self._next < len(chain):
             model = chain[self._next]
             self._next += 1
@@ -115,7 +115,9 @@ class ModelChoice:
 
     def has_fallback(self) -> bool:
         """Whether a fallback for the current model is left to try."""
-        return any(model not in (self._ref, self._own_model) for model in self._services.fallback[self._next :])
+        return any(
+            model not in (self._ref, self._own_model) for model in self._services.settings.now.fallback[self._next :]
+        )
 
     def note_failure(self, error: ProviderError) -> None:
         """Remember whether the key was rejected; the next turn then reads it again."""

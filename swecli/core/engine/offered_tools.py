@@ -226,7 +226,7 @@ class OfferedTools:
         registry = self._services.tools
         effective = window_of(info, self._services.context.limits).effective
         rewrites = self._recorder.ledger.rewrites
-        state = (registry.revision, info.ref, effective, self._services.tool_deferral, rewrites)
+        state = (registry.revision, info.ref, effective, self._services.settings.now.tool_deferral, rewrites)
         if state != self._state or self._promoted:
             self._update(info, effective, state)
         self._announce_again(info)
@@ -332,7 +332,7 @@ class OfferedTools:
         ]
         fixed = context.tool_tokens(context.own_tools(info), info)
         withheld = self.deferred
-        selection = self._deferral.select(candidates, told, fixed, effective, self._services.tool_deferral)
+        selection = self._deferral.select(candidates, told, fixed, effective, self._services.settings.now.tool_deferral)
         if selection.deferred and selection.deferred is not withheld and self.deferred is not withheld:
             # While the model thinks, so that its first search does not have to wait.
             asyncio.get_running_loop().run_in_executor(None, self._deferral.prepared)
@@ -382,7 +382,7 @@ class OfferedTools:
                 self._recorder.emit(
                     Notice(f"Waiting for tools: {names}", topic="tools", hint="Esc continues without them")
                 )
-                left = self._services.tools_wait - NOTICE_AFTER
+                left = self._services.settings.tools_wait - NOTICE_AFTER
                 await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._skipped = None

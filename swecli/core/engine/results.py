@@ -218,7 +218,7 @@ class Results:
 
     @property
     def _rules(self) -> OffloadRules:
-        return OffloadRules(self._services.offload_threshold)
+        return OffloadRules(self._services.settings.now.offload_threshold)
 
     async def admit(self, item: str, tool: str, kind: ResultKind, outcome: ToolOutcome) -> ToolOutcome:
         """The outcome with its text for the context. The caller must record it before awaiting anything else, so that
@@ -359,11 +359,11 @@ class Results:
     def _room_with_clearing(self, measure: _Measure) -> int:
         """Space for this result if older ones are cleared for it, which happens before the next request."""
         budget, ledger, client = self._recorder.state.budget, self._recorder.ledger, self._connection.client
-        if budget is None or client is None or not self._services.compaction.auto:
+        if budget is None or client is None or not self._services.settings.now.compaction.auto:
             return measure.room
         services, sizes = self._services, EntrySizes(self._services.context.monitor, client.info)
-        kept = kept_whole(ledger, ledger.view, services.compaction.retention)
-        allowed = services.compaction.allowances(budget.effective).protected
+        kept = kept_whole(ledger, ledger.view, services.settings.now.compaction.retention)
+        allowed = services.settings.now.compaction.allowances(budget.effective).protected
         freed = clear(ledger, ledger.view, sizes, allowed, kept).freed
         most = int(ADMITTED * budget.window)
         if (own := services.context.limits.components.of_result(budget.effective)) is not None:

@@ -102,7 +102,8 @@ class PromptRetrieval(Companion):
 
     def _hidden(self, found: Retrieval, root: Path) -> set[str]:
         """The paths of what was found whose lines a rule about reading keeps from the model."""
-        policy = self._services.inherited(self._services.policy)
+        services = self._services
+        policy = services.inherited(replace(services.policy, rules=services.rules))
         policy = replace(policy, rules=(*policy.rules, *self._recorder.state.rules))
         rules = read_rules(policy, tuple(map(str, self._services.workspace.roots)))
         paths = {one.path for one in (*found.named, *found.ranked, *found.pointers)} if rules.rules else ()

@@ -43,11 +43,11 @@ class Sentinel(Companion):
     @property
     def silenced(self) -> Sequence[RotKind]:
         """Kinds of suggestions that the user has turned off."""
-        return self._services.sentinel.silenced
+        return self._services.settings.now.sentinel.silenced
 
     @property
     def enabled(self) -> bool:
-        return self._services.sentinel.enabled
+        return self._services.settings.now.sentinel.enabled
 
     async def end_turn(self, end: TurnStopped) -> None:
         """Record a new suggestion if there is one."""
@@ -94,7 +94,7 @@ class Sentinel(Companion):
     def _signals(self, info: ModelInfo) -> Iterator[Rot]:
         budget = self._recorder.state.budget
         effective = budget.effective if budget is not None else 0
-        rules = self._services.compaction.retention
+        rules = self._services.settings.now.compaction.retention
         return signals(self._recorder.ledger, self._recorder.turn, self._sizes(info), effective, rules)
 
     def _by_change(self, rot: Rot, info: ModelInfo) -> ContextSuggested | None:

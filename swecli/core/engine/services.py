@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from swecli.core.checkpoints.checkpoints import Checkpoints
-from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, Limits
-from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.context_management.stored_prompt import Conditions
+from swecli.core.engine.settings import Settings
 from swecli.core.engine.spending_limits import SpendingLimits
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
@@ -32,8 +29,6 @@ from swecli.core.protocol.messages import Origin, Usage
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
-from swecli.core.tools.run_command import TIMEOUT, RunCommand
-from swecli.core.workspace.process_limit import PROCESSES
 
 if TYPE_CHECKING:
     from swecli.core.hooks.hook import Hook
@@ -212,19 +207,6 @@ class InstructionFiles(Struct, frozen=True):
     """Patterns of the user's for names of files that are not imported."""
 
 
-class TurnLimits(Struct, frozen=True):
-    """Caps of one run; None = no cap."""
-
-    max_steps: int | None = None
-    max_tokens: int | None = None
-    """Input and output tokens of the whole session."""
-    max_price: Decimal | None = None
-    """US dollars of the whole session. With an unknown price no further request is sent."""
-    max_retries: int = 5
-    spending: SpendingLimits = SpendingLimits()
-    """Budgets that ask the user before they are exceeded."""
-
-
 class AgentProfile(Struct, frozen=True):
     """A subagent's prompt and resources. ``tools`` are tool names, None for all; ``mode`` None and ``model`` empty mean
     the session's own. ``worktree``: it works in a git work tree of its own."""
@@ -239,48 +221,6 @@ class AgentProfile(Struct, frozen=True):
     worktree: bool = False
 
 
-class SubagentOptions(Struct, frozen=True):
-    """Limits of subagents. At most ``at_once`` work at the same time, each with ``max_steps`` requests, ``max_tokens``
-    and ``max_price`` (US dollars) in total, None = no cap; ``result_tokens`` limits the report. ``model`` is used if
-    the profile names none; None = the session's."""
-
-    at_once: int = 4
-    max_steps: int | None = 50
-    max_tokens: int | None = 3_000_000
-    max_price: Decimal | None = None
-    result_tokens: int = 1_500
-    model: str | None = None
-
-
-class SentinelOptions(Struct, frozen=True):
-    """Whether the context is watched, and the suggestions that the user has turned off."""
-
-    enabled: bool = True
-    silenced: tuple[RotKind, ...] = ()
-
-
-class Adjustable(Struct, frozen=True):
-    """Settings that a session adopts while it runs. A turn applies them from its next step on; running subagents adopt
-    only the rules."""
-
-    context: Limits = Limits()
-    advice: tuple[str, ...] = (COMPACT_ADVICE, *BLOCK_ADVICE)
-    """Remedies for a full context, as clauses for the user."""
-    compaction: CompactionOptions = CompactionOptions()
-    max_steps: int | None = None
-    offload_threshold: int = 4_096
-    process_limit: int = PROCESSES
-    command_timeout: float = TIMEOUT
-    tool_deferral: float = 0.1
-    subagents: SubagentOptions = SubagentOptions()
-    attribution: bool = False
-    rules: tuple[Rule, ...] = ()
-    """Rules from files and flags, without granted ones."""
-    fallback: tuple[str, ...] = ()
-    side_models: Mapping[str, str] = field(default_factory=lambda: {})
-    sentinel: SentinelOptions = SentinelOptions()
-
-
 def agent_context(tools: ToolRegistry, prompt: str) -> ContextManager:
     return ContextManager(tools.schemas(), PromptTexts(append=prompt), special_tools=tools.special)
 
@@ -293,22 +233,17 @@ class Services(Struct):
     context: ContextManager
     make_client: ModelFactory
     decide: Callable[[Policy, Call], Decision]
+    settings: Settings = field(default_factory=Settings)
     policy: Policy = Policy()
-    """Rules, trust and sandbox; its mode is the session's mode at start."""
+    """Trust and sandbox, and rules that no settings change; its mode is the session's mode at start."""
     inherited: Callable[[Policy], Policy] = lambda policy: policy
     """Adds inherited settings to a policy: a subagent's gets the current rules of its session."""
-    limits: TurnLimits = TurnLimits()
-    compaction: CompactionOptions = CompactionOptions()
     blobs: BlobStore | None = None
     """Store of results too large for the context; without it they are cut."""
     snapshots: Snapshots | None = None
     """Store of the conversation as the model sees it; without it a session resumes from its record alone."""
     cover: Callable[[str], str] = lambda text: text
     """Masks keys in text that leaves the session for a file."""
-    offload_threshold: int = 4_096
-    """Most bytes of output that stay in the context."""
-    process_limit: int = PROCESSES
-    """Most simultaneous processes and threads of a command."""
     editor: EditorFiles | None = None
     """The user's editor, which may have unsaved files open."""
     code: CodeServers | None = None
@@ -328,7 +263,8 @@ class Services(Struct):
     keep_price: Callable[[str, Price], str] | None = None
     """Writes the price of a model (``provider/name``) into the user's settings, effective at once. Returns the file;
     raises ValueError. None: prices can't be set here."""
-    sentinel: SentinelOptions = SentinelOptions()
+    spending: SpendingLimits = SpendingLimits()
+    """Budgets that ask the user before they are exceeded."""
     keep_silenced: Callable[[Sequence[RotKind]], str] | None = None
     """Writes the silenced kinds of suggestions into the user's settings, for all sessions. Returns the file; raises
     ValueError. Blocks on the disk. None: they can't be set here."""
@@ -345,10 +281,6 @@ class Services(Struct):
     """Number of models that the last call of ``offers`` left out, because they do not chat."""
     examine: Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
     """Report on what works and what does not, for the current model. The flag also contacts the providers."""
-    fallback: Sequence[str] = ()
-    """Fallback models (``provider/name``), in order, while the user's own is overloaded."""
-    side_models: Mapping[str, str] = field(default_factory=lambda: {})
-    """Models for side work, by its name: "summary" and "small"."""
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -375,20 +307,12 @@ class Services(Struct):
     """Ends leftover processes of commands; called in a thread when the session closes."""
     report_defect: Callable[[BaseException], None] = lambda error: None
     """Records an internal failure with its traceback."""
-    safe_mode: bool = False
-    """Whether the user excluded everything from files except swecli's own settings."""
     instruction_files: InstructionFiles = InstructionFiles()
     memory: MemoryOptions = MemoryOptions()
     prompt_conditions: Conditions = Conditions()
     """What decides whether a resumed session keeps its system prompt."""
     hooks: Hooks | None = None
     """The user's programs for session events; None if there are none, at no cost."""
-    adjustable: Callable[[], Adjustable] | None = None
-    """Reads the settings again; called in a thread. None if nothing can be changed.
-
-    Raises:
-        ValueError: they can't be read; a sentence.
-    """
     allow_hook: Callable[[Hook], Hook] = lambda hook: hook
     """Remembers the user's approval of a hook in its current form and returns it approved. Blocks on the disk.
 
@@ -397,8 +321,6 @@ class Services(Struct):
     """
     extensions: Sequence[Extension] = ()
     """Extensions that bring tools and run as long as the session."""
-    attribution: bool = False
-    """Whether commits name swecli and the model."""
     playbook: Callable[[], Playbooks] | None = None
     """Opens the playbooks of the project, called in a thread; None if the playbook is off."""
     project: ProjectIndex | None = None
@@ -407,11 +329,6 @@ class Services(Struct):
     """Whether the small model suggests search words besides those of the message."""
     extension_files: ExtensionFiles | None = None
     """Skills, Markdown commands and agent profiles."""
-    tool_deferral: float = 0.1
-    """Share of the effective window that tool descriptions may take before some are withheld."""
-    tools_wait: float = 30.0
-    """Longest wait of a request for expected tools, in seconds."""
-    subagents: SubagentOptions = SubagentOptions()
     profiles: Callable[[], Sequence[AgentProfile]] = tuple
     """Current agent profiles for tasks."""
     context_for: Callable[[ToolRegistry, str], ContextManager] = agent_context
@@ -423,23 +340,10 @@ class Services(Struct):
     parents_tokens: Callable[[], int | None] = lambda: None
     """In a subagent, the tokens left under the caps of its parent session; None without a cap."""
 
-    def adjust(self, values: Adjustable) -> None:
-        """Adopt changed settings, including those of the context and the command tool."""
-        self.context.adjust(values.context, values.advice)
-        self.compaction = values.compaction
-        self.limits = replace(self.limits, max_steps=values.max_steps)
-        self.offload_threshold = values.offload_threshold
-        self.process_limit = values.process_limit
-        self.tool_deferral = values.tool_deferral
-        self.subagents = values.subagents
-        self.attribution = values.attribution
-        self.policy = replace(self.policy, rules=values.rules)
-        self.fallback = values.fallback
-        self.side_models = values.side_models
-        self.sentinel = values.sentinel
-        command = self.tools.get(RunCommand.name)
-        if isinstance(command, RunCommand):
-            command.seconds = values.command_timeout
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The current rules besides those that the user granted in the session."""
+        return (*self.policy.rules, *self.settings.now.rules)
 
     def adopt_memory(self, options: MemoryOptions) -> None:
         """Adopt other memory locations, including those of the model's tool."""

@@ -103,6 +103,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import Message
 from swecli.core.tools.registry import ToolRegistry, small_schemas
+from swecli.core.tools.run_command import RunCommand
 from swecli.core.workspace.jobs import JobInfo
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Session:
         """``before`` describes the events before ``history``, if that has only the newest. ``parent`` makes it a
         subagent's session, which leaves shared parts open when it ends."""
         first = parent.relay.first if parent is not None else (0, 0)
-        self._services = services = replace(services)  # a copy, adjusted when settings change
+        self._services = services = replace(services, settings=services.settings.own())
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first, before)
         if parent is not None:
             recorder.turn = parent.relay.turn - 1  # its work belongs to the turn that started it
@@ -172,7 +173,7 @@ class Session:
         self._requests = Requests(
             recorder, may_ask=parent is None, sweep=self._settle_decided if parent is None else parent.sweep
         )
-        self._connection = Connection(services.make_client, services.side_models)
+        self._connection = Connection(services.make_client, services.settings.now.side_models)
         self._results = Results(services, recorder, self._connection)
         self._compactions = Compactions(
             services, recorder, self._connection, self._requests, self.hooks.around_compaction
@@ -204,6 +205,7 @@ class Session:
         self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
         self.inspection = Inspection(services, recorder, self._connection, self._next_notes)
         self.prices = EditPrices(services, recorder, self._connection, self._compactions, self.inspection)
+        services.settings.changed.append(self._follow)
         self._core = Core(
             services,
             recorder,
@@ -238,7 +240,7 @@ class Session:
                     PromptRetrieval(services.project, services, recorder, core.scheduler, core.connection, ask)
                 )
             features += [news, self.memory, self.sentinel, Warming(core)]
-            if services.limits.spending.any:
+            if services.spending.any:
                 features.append(self._spending)
         if services.hooks is not None:
             features.append(self.hooks)
@@ -361,7 +363,7 @@ class Session:
     async def extensions_settled(self) -> None:
         """Wait until all expected tools and prompts have arrived, but no longer than a request would."""
         waiting = asyncio.ensure_future(self._services.tools.settled())
-        await asyncio.wait((waiting,), timeout=self._services.tools_wait)
+        await asyncio.wait((waiting,), timeout=self._services.settings.tools_wait)
         waiting.cancel()
         self._count_arrived()
 
@@ -768,22 +770,29 @@ class Session:
             self.memory.adopt(options)
         return said
 
+    def _follow(self) -> None:
+        """Adopt the settings from which something was made."""
+        now = self._services.settings.now
+        self._services.context.adjust(now.context_limits, now.advice)
+        command = self._services.tools.get(RunCommand.name)
+        if isinstance(command, RunCommand):
+            command.seconds = now.command_timeout
+        self._connection.use_beside(now.side_models)
+        self._jobs.jobs.processes = now.process_limit
+        if self._agents is not None:
+            self._agents.adjusted()
+
     async def follow_settings(self) -> None:
         """Adopt those current settings that apply at once.
 
         Raises:
             ValueError: they can't be read; nothing has changed. A sentence.
         """
-        if self._services.adjustable is None:
+        settings, model = self._services.settings, self._recorder.state.model
+        if settings.read is None:
             return
-        model = self._recorder.state.model
         effort = self._services.effort(model)
-        values = await asyncio.to_thread(self._services.adjustable)
-        self._services.adjust(values)
-        self._connection.use_beside(values.side_models)
-        self._jobs.jobs.processes = values.process_limit
-        if self._agents is not None:
-            self._agents.adjusted()
+        settings.take(await asyncio.to_thread(settings.read))
         if (now := self._services.effort(model)) != effort:
             self._models.announce(now)
         self._settle_decided()

@@ -215,7 +215,7 @@ class SessionView:
     @property
     def suggestion(self) -> ContextSuggested | None:
         """Current suggestion for the context; None if suggestions or its kind are turned off."""
-        found, sentinel = self._recorder.state.suggestion, self._services.sentinel
+        found, sentinel = self._recorder.state.suggestion, self._services.settings.now.sentinel
         return found if found is not None and sentinel.enabled and found.kind not in sentinel.silenced else None
 
     @property
@@ -278,8 +278,8 @@ class SessionView:
         if view and (written := view[0].provider) is not None:
             can = "undo it, but neither read nor edit it" if written.sealed else "read and undo it, not edit it"
             yield f"the provider wrote the summary at the beginning: you can {can}"
-        if services.compaction.provider_summary and client is not None:
-            why = why_not_by_provider(client, services.side_models)
+        if services.settings.now.compaction.provider_summary and client is not None:
+            why = why_not_by_provider(client, services.settings.now.side_models)
             yield f"{NO_EFFECT}: {why}" if why else "the provider writes the summaries (context.provider_summary)"
         if (wish := services.context.limits.server_clearing) is not None:
             cleared = (self.last_usage.cleared or 0) if self.last_usage is not None else 0
@@ -297,7 +297,7 @@ class SessionView:
     @property
     def attribution(self) -> bool:
         """Whether commits name swecli and the model."""
-        return self._services.attribution
+        return self._services.settings.now.attribution
 
     @property
     def watches_instructions(self) -> bool:
@@ -312,7 +312,7 @@ class SessionView:
     @property
     def safe_mode(self) -> bool:
         """Whether the user disabled hooks, skills, memories and the like for this session."""
-        return self._services.safe_mode
+        return self._services.settings.safe_mode
 
     @property
     def memory(self) -> MemoryOptions:

@@ -35,7 +35,7 @@ class SpendingGate(Companion):
     """Stops before a request of a session that exceeds a budget, unless the user allows it."""
 
     def __init__(self, services: Services, recorder: Recorder, asker: Asker, connection: Connection) -> None:
-        limits = services.limits.spending
+        limits = services.spending
         self._limits: dict[Span, Amount] = dict(limits.amounts)
         self._watches = limits.any
         self._recorder = recorder

@@ -21,7 +21,8 @@ from swecli.core.engine.companion import Companion, Companions, TurnStopped
 from swecli.core.engine.model_call import cap_reached, has_content, tokens_left
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import AgentProfile, ModelUnavailable, Services, TurnLimits
+from swecli.core.engine.services import AgentProfile, ModelUnavailable, Services
+from swecli.core.engine.settings import TurnLimits
 from swecli.core.engine.spending_limits import BUDGET_KIND
 from swecli.core.engine.state import AgentRecord
 from swecli.core.engine.tool_calls import EffectLocks
@@ -366,7 +367,7 @@ class Subagents(Companion):
         self._tell(f"{run.agent} ({run.profile.name}) {report.detail}: {run.task.title}{apart}", self._reported(report))
 
     def _reported(self, report: Report) -> str:
-        options, monitor = self._services.subagents, self._services.context.monitor
+        options, monitor = self._services.settings.now.subagents, self._services.context.monitor
         return report_text(report, options.result_tokens, monitor.count_tokens)
 
     async def _carried_out(self, run: _Run) -> Report:
@@ -414,7 +415,7 @@ class Subagents(Companion):
     @asynccontextmanager
     async def _slot(self) -> AsyncGenerator[None]:
         """Wait until one more subagent may work."""
-        while self._at_work >= self._services.subagents.at_once:
+        while self._at_work >= self._services.settings.now.subagents.at_once:
             self._freed.clear()
             await self._freed.wait()
         self._at_work += 1
@@ -494,7 +495,7 @@ class Subagents(Companion):
             raise ToolError(f"The agent {profile.name} has no available tools. Use another agent.")
         if unknown:
             self._warn_once(f"The agent {profile.name} runs without unknown tools: {', '.join(unknown)}.")
-        model, client = self._model_of(profile, services.subagents.model or state.model)
+        model, client = self._model_of(profile, services.settings.now.subagents.model or state.model)
         number = self._expected.pop(item, 0) or self._next_number()
         apart = task.worktree or profile.worktree
         relay = Relay(self._recorder, f"agent-{number}", number, profile.name, apart=apart)
@@ -529,8 +530,9 @@ class Subagents(Companion):
     def _inner_services(self, profile: AgentProfile, names: Sequence[str], client: ModelClient, model: str) -> Services:
         """The session's services with separate context, tools, mode and caps. The user's permissions in the session,
         and its untrusted text, apply to its subagents at once."""
-        services, recorder, options = self._services, self._recorder, self._services.subagents
-        first, began = [client], frozenset(services.policy.rules)
+        services, recorder, now = self._services, self._recorder, self._services.settings.now
+        options = now.subagents
+        first, began = [client], frozenset(services.rules)
 
         def make_client(wanted: str) -> ModelClient:
             return first.pop() if first and wanted == model else services.make_client(wanted)
@@ -538,11 +540,12 @@ class Subagents(Companion):
         def inherited(policy: Policy) -> Policy:
             state = recorder.state
             own = (rule for rule in policy.rules if rule not in began)
-            rules = tuple(dict.fromkeys((*services.policy.rules, *own, *state.rules)))  # current rules of the files
+            rules = tuple(dict.fromkeys((*services.rules, *own, *state.rules)))  # current rules of the files
             untrusted = tuple(dict.fromkeys((*policy.untrusted, *state.untrusted)))
             mode = tightest(profile.mode, policy.mode)  # also where a looser one is considered
             return replace(policy, mode=mode, rules=rules, untrusted=untrusted)
 
+        limits = TurnLimits(options.max_steps, options.max_tokens, options.max_price, now.limits.max_retries)
         tools = services.tools.selected(names)
         prompt = "\n\n".join(filter(None, (read_prompt("subagent"), profile.prompt)))
         return replace(
@@ -552,7 +555,7 @@ class Subagents(Companion):
             make_client=make_client,
             inherited=inherited,
             policy=replace(services.policy, mode=tightest(profile.mode, recorder.state.mode)),
-            limits=TurnLimits(options.max_steps, options.max_tokens, options.max_price, services.limits.max_retries),
+            settings=replace(services.settings.own(), now=replace(now, limits=limits)),
             snapshots=None,
             extensions=(),
             playbook=None,

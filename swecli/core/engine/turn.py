@@ -246,7 +246,7 @@ class Turn:
         return "".join(part.text for part in parts if isinstance(part, TextPart))
 
     def _check_caps(self) -> None:
-        limits = self._services.limits
+        limits = self._services.settings.now.limits
         if limits.max_steps is not None and self._step >= limits.max_steps:
             raise TurnStopped("limit", f"stopped at the limit of {plural(limits.max_steps, 'model step')}", "max_turns")
         reached = cap_reached(self._services, self._recorder)
@@ -256,8 +256,9 @@ class Turn:
     def _check_left(self, prepared: PreparedRequest) -> None:
         """Stop before a request that alone would exceed the cap."""
         left, used = tokens_left(self._services, self._recorder), prepared.budget.used
+        cap = self._services.settings.now.limits.max_tokens
         if left is not None and used > left:
-            reason = f"the next request was not sent: {over_cap(used, left)} of {self._services.limits.max_tokens:,}"
+            reason = f"the next request was not sent: {over_cap(used, left)} of {cap:,}"
             raise TurnStopped("limit", reason, "max_tokens")
 
     async def _prepared(self, *, changed: bool = False) -> PreparedRequest:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.services import Services, Workspace
 from swecli.core.engine.session import Session
+from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelRequest
 from swecli.core.permissions.decide import decide
@@ -216,6 +217,8 @@ class Bench:
 
 def make_services(model: ScriptedModel, tools: Sequence[AnyTool], cwd: Path, **changes: Any) -> Services:
     registry = ToolRegistry(tools)
+    now = {name: changes.pop(name) for name in Adjustable.__struct_fields__ if name in changes}
+    settings = {name: changes.pop(name) for name in Settings.__struct_fields__ if name in changes}
     services = Services(
         workspace=Workspace(cwd, (cwd,), {"PATH": "/usr/bin:/bin"}),
         tools=registry,
@@ -225,6 +228,7 @@ def make_services(model: ScriptedModel, tools: Sequence[AnyTool], cwd: Path, **c
         policy=Policy(mode="default"),
         sleep=lambda _seconds: asyncio.sleep(0),
         version="test",
+        settings=Settings(Adjustable(**now), **settings),
     )
     return replace(services, **changes)
 

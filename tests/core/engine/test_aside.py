@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swecli.core.engine.services import TurnLimits
+from swecli.core.engine.settings import TurnLimits
 from swecli.core.protocol.events import Notice, SideAnswered
 from tests.core.engine.support import bench, until
 

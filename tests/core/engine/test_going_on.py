@@ -20,7 +20,7 @@ from swecli.core.engine.model_call import (
     retry_delay,
     why_not_again,
 )
-from swecli.core.engine.services import TurnLimits
+from swecli.core.engine.settings import TurnLimits
 from swecli.core.llm.types import ErrorKind, ModelRequest, ProviderError
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import SetEffort, SetModel

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.engine.services import AgentProfile, SubagentOptions
+from swecli.core.engine.services import AgentProfile
+from swecli.core.engine.settings import SubagentOptions
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.facts import OsFacts

@@ -12,7 +12,7 @@ import pytest
 from swecli.commands.sentinel import SENTINEL
 from swecli.core.context_management.rot import Rot, command_of, undo_of
 from swecli.core.engine.sentinel import Sentinel
-from swecli.core.engine.services import Adjustable, SentinelOptions
+from swecli.core.engine.settings import Adjustable, SentinelOptions
 from swecli.core.engine.state import SessionState
 from swecli.core.protocol.commands import ChangeContext, Rewind, SetMode, Submit, UndoCompaction, UndoRewind
 from swecli.core.protocol.events import (
@@ -181,7 +181,7 @@ async def test_silencing_counts_at_once_and_in_the_next_session(tmp_path: Path) 
         return Adjustable(sentinel=SentinelOptions(silenced=tuple(kept)))
 
     history = reread(3, 0).events
-    async with bench(SCRIPT, tmp_path, history=history, keep_silenced=keep, adjustable=settings) as b:
+    async with bench(SCRIPT, tmp_path, history=history, keep_silenced=keep, read=settings) as b:
         await b.say("Go on.")
         assert b.session.view.suggestion is not None
         said = await SENTINEL.run(b.session, "silence")
@@ -204,7 +204,7 @@ async def test_a_setting_that_counts_before_the_users_own_is_named(tmp_path: Pat
         tmp_path,
         history=reread(3, 0).events,
         keep_silenced=lambda kinds: "/home/me/config.toml",
-        adjustable=Adjustable,
+        read=Adjustable,
     ) as b:
         await b.say("Go on.")
         said = await SENTINEL.run(b.session, "silence")

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from swecli.core.checkpoints.history import RunChanges
-from swecli.core.engine.services import AgentProfile, Mentionable, SubagentOptions, TurnLimits
+from swecli.core.engine.services import AgentProfile, Mentionable
+from swecli.core.engine.settings import SubagentOptions, TurnLimits
 from swecli.core.engine.spending import ONCE, STOP
 from swecli.core.engine.spending_limits import Amount, SpendingLimits
 from swecli.core.hooks.answer import Answer as HookAnswer
@@ -168,7 +169,7 @@ def everything(
         "checkpoints": Recorded(order),
         "code": Code(order),
         "memory": memory_options(folder),
-        "limits": TurnLimits(spending=SpendingLimits({"session": Amount(None, 10_000_000)})),
+        "spending": SpendingLimits({"session": Amount(None, 10_000_000)}),
         "clock": lambda: float(next(tick)),
         "monotonic": lambda: 0.0,
         **changes,
@@ -357,9 +358,9 @@ async def answered(b: Bench, number: int, label: str) -> None:
 async def test_budget_and_caps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = "usage = { input = 1000, output = 10 }\n"
     script = "\n".join(f"[[step]]\ncall = [{call('read_file', str(number))}]\n{usage}" for number in range(7))
-    limits = TurnLimits(max_steps=3, spending=SpendingLimits({"session": Amount(None, 1_500)}))
+    limits = {"limits": TurnLimits(max_steps=3), "spending": SpendingLimits({"session": Amount(None, 1_500)})}
     with watched(folder, monkeypatch) as order:
-        async with session(script, folder, order, limits=limits) as b:
+        async with session(script, folder, order, **limits) as b:
             order.note("« go")
             b.send(Submit("go"))
             await answered(b, 0, ONCE)

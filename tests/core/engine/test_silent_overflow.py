@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.engine import silent_overflow as overflow
-from swecli.core.engine.services import TurnLimits
+from swecli.core.engine.settings import TurnLimits
 from swecli.core.engine.silent_overflow import SET_WINDOW, silent_overflow
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.engine.services import TurnLimits
+from swecli.core.engine.settings import TurnLimits
 from swecli.core.engine.state import Spending
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Interrupt, SetModel, Submit

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from swecli.core.engine.services import TurnLimits
 from swecli.core.engine.spending import ONCE, STOP
 from swecli.core.engine.spending_limits import (
     Amount,
@@ -38,7 +37,7 @@ def priced(model: str, usage: Usage) -> str | None:
 
 def limits(**given: Amount) -> dict[str, Any]:
     amounts: Any = given
-    return {"limits": TurnLimits(spending=SpendingLimits(amounts)), "price": priced}
+    return {"spending": SpendingLimits(amounts), "price": priced}
 
 
 async def answered(b: Bench, number: int, label: str) -> str:

@@ -14,7 +14,8 @@ import pytest
 
 from swecli.commands.context import agents_text, tokens_by_agent
 from swecli.core.engine.companion import Companions
-from swecli.core.engine.services import AgentProfile, ModelUnavailable, SubagentOptions
+from swecli.core.engine.services import AgentProfile, ModelUnavailable
+from swecli.core.engine.settings import SubagentOptions
 from swecli.core.engine.subagents import tools_of
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelClient
@@ -243,7 +244,7 @@ async def test_its_tokens_are_capped(tmp_path: Path) -> None:
 
 
 async def test_the_cap_of_the_session_holds_for_its_subagents(tmp_path: Path) -> None:
-    from swecli.core.engine.services import TurnLimits
+    from swecli.core.engine.settings import TurnLimits
 
     steps = "".join(f"[[step]]\ncall = [{call('read_file', f'file-{n}')}]\n{USAGE}\n" for n in range(40))
     limits = {"limits": TurnLimits(max_tokens=40_000)}

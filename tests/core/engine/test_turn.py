@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.engine.services import TurnLimits
+from swecli.core.engine.settings import TurnLimits
 from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.commands import Answer, CancelItem, EditQueue, Interrupt, RunShell, SetMode, Steer, Submit
 from swecli.core.protocol.events import (
