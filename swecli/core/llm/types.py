@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -341,6 +341,13 @@ class ModelInfo(Struct, frozen=True, eq=False):
             *(self.provider, self.name, self.window, self.max_output, self.profile),
             *(self.window_source, self.images, self.tools),
         )
+
+
+@runtime_checkable
+class CountsAtServer(Protocol):
+    """A client whose server may have a tokenizer."""
+
+    async def count_tokens(self, text: str) -> int | None: ...
 
 
 class ModelClient(Protocol):

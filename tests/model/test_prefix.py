@@ -1,39 +1,32 @@
 """Sessions against a real llama.cpp server: in each step it evaluates only what is new. Its model is too small to call
-tools, so each request is evaluated by the server and answered from a script. Run by ``make test-interop``."""
+tools, so each request is evaluated by the server and answered from a script. Run by ``make test-model``."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from swecli.core.llm.scripted import Script
+from tests.model.llama import NEEDS_MODEL, llama
 from tests.support.conversations import Pipes
 from tests.support.loopback import ProtocolName, Received
 from tests.support.program import Program
 from tests.support.session_kinds import call, do, end, read
 from tests.support.strict_server import StrictServer
-from tests.support.waiting import wait_until
 from tests.support.wire import Answering
 from tests.support.wire_openai import OpenAIChat
 
-PYTHON, MODEL = os.environ.get("SWECLI_INTEROP_LLAMA", ""), os.environ.get("SWECLI_INTEROP_GGUF", "")
-SERVER = Path(__file__).with_name("llama_server.py")
 WINDOW = 8_192
 MOST = 1.03
 """Evaluated tokens for each new one."""
 EVALUATION = 600.0
 """Seconds for a prompt on a slow machine."""
 
-pytestmark = pytest.mark.skipif(not (PYTHON and MODEL), reason="needs llama.cpp and a small model: make test-interop")
+pytestmark = NEEDS_MODEL
 
 
 @dataclass
@@ -68,20 +61,6 @@ class _Counted(OpenAIChat):
         return super().opening(answering)
 
 
-@contextmanager
-def llama(*options: str) -> Iterator[str]:
-    command = [PYTHON, str(SERVER), MODEL, str(WINDOW), *options]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        try:
-            url = server.stdout.readline().decode().strip()
-            wait_until(lambda: httpx.get(f"{url}/health").status_code == 200)  # the model is loaded
-            yield url
-        finally:
-            server.stdin.close()
-
-
 def todos(*states: str) -> Any:
     return do(call("update_todos", todos=[{"text": f"step {at}", "status": state} for at, state in enumerate(states)]))
 
@@ -110,7 +89,7 @@ def session(url: str, folder: Path) -> RealLlama:
 
 
 def test_a_step_evaluates_only_new_tokens(tmp_path: Path) -> None:
-    with llama() as url:
+    with llama(WINDOW, template="") as url:
         steps = session(url, tmp_path).steps
     assert len(steps) == len(STEPS)
     new = [now - before for (before, _), (now, _) in pairwise(steps)]

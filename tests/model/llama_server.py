@@ -1,8 +1,9 @@
 """Serves a model with llama.cpp on loopback; prints its address. Runs in an environment that has xllamacpp:
 
-    python llama_server.py MODEL.gguf CONTEXT_TOKENS
+    python llama_server.py MODEL.gguf CONTEXT_TOKENS [PORT [own]]
 
-It ends with its standard input. The chat template writes out tools, calls and all reasoning.
+It ends with its standard input. With ``own`` the chat template is the model's, otherwise one that writes out tools,
+calls and all reasoning.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ TEMPLATE = """
 {% endif %}"""
 
 
-def main(model: str, context: str) -> None:
+def main(model: str, context: str, port: str = "0", template: str = "") -> None:
     params = xllamacpp.CommonParams()
     params.model.path = model
     params.n_ctx = int(context)
     params.n_parallel = 1
-    params.port = 0
+    params.port = int(port)
     params.use_jinja = True
-    params.force_pure_content_parser = True  # what the model says does not matter
-    params.chat_template = TEMPLATE
+    if template != "own":
+        params.force_pure_content_parser = True  # what the model says does not matter
+        params.chat_template = TEMPLATE
     params.warmup = False
     params.cpuparams.n_threads = 2
     server = xllamacpp.Server(params)
