@@ -160,8 +160,7 @@ class Session:
         self.hooks = SessionHooks(services, recorder, inner=parent is not None)
         self._companions = Companions()
         self._agents = agents = None if parent is not None else self._subagents(services, recorder)
-        self._parent = parent
-        self._environment, self._closed = "", False
+        self._parent, self._environment, self._closed = parent, "", False
         self._continues = bool(history)
         self._work = Work(self._ended)
         self._settled = recorder.turn
