@@ -46,8 +46,9 @@ def run(kind: Kind, front_end: FrontEnd, protocol: str, folder: Path, *options: 
         (project / f"{name[0]}.txt").write_text("".join(f"{name} {number}\n" for number in ("one", "two")))
     write_trust(home / "data", project, "trusted")
     kind.prepare(project, home)
-    if protocol == "responses":
-        with (home / "config.toml").open("a") as settings:
+    with (home / "config.toml").open("a") as settings:
+        settings.write('[models]\nwarm = "off"\n')  # a request ahead of time would take a step of the script
+        if protocol == "responses":
             settings.write('[providers.openai]\nprotocol = "openai-responses"\n')
     script = Script(tuple(kind.steps), name=model.partition("/")[2])
     rules = make_rules(**(kind.rules if protocol == "anthropic" else {}))

@@ -114,6 +114,10 @@ def _server(*ways: str) -> Callable[[Path, Path], object]:
     return lambda project, home: (home / "mcp.json").write_text(json.dumps(servers))
 
 
+def _search(project: Path, home: Path) -> None:
+    (home / "config.toml").write_text("[web_search]\nenabled = true\n")
+
+
 def _hooks(project: Path, home: Path) -> None:
     events = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure")
     lines: list[str] = []
@@ -419,6 +423,36 @@ KINDS: Mapping[str, Kind] = {
     "an answer that pauses": Kind(
         (Step(reasoning="Long.", text="The first half", stop="pause"), end("one"), do(read("a.txt")), end("two")),
         talk(turns=2),
+        protocols=("anthropic",),
+    ),
+    "searches of the web": Kind(
+        (
+            *(end("one"), do(read("a.txt")), Step(reasoning="I look.", text="I look it up.", stop="pause")),
+            *(do(read("b.txt")), end("two"), end("three")),
+        ),
+        talk(turns=3),
+        _search,
+        rules={"searches": {1: "all", 3: "call", 4: "result", 5: "all"}},
+        protocols=("anthropic",),
+        tells=("I look it up.",),
+    ),
+    "a search that pauses twice": Kind(
+        (*(Step(reasoning="I look.", text=f"Look {word}.", stop="pause") for word in WORDS[:2]), *ENDS[:2]),
+        talk(turns=2),
+        _search,
+        rules={"searches": {1: "call", 2: "result", 3: "all"}},
+        protocols=("anthropic",),
+    ),
+    "a search that pauses and is interrupted": Kind(
+        (
+            Step(reasoning="I look.", text="I look it up.", stop="pause"),
+            *(Step(reasoning="Thoughts without end. " * 5, fault=Fault("stall", after=50)), *ENDS[:2]),
+        ),
+        _interrupting(_delta("Thoughts")),
+        _search,
+        ("pipes",),
+        2,  # a call without its result must not go back
+        rules={"searches": {1: "call", 2: "result"}},
         protocols=("anthropic",),
     ),
     "an overloaded provider": Kind(

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -33,6 +33,7 @@ TOOL_CHANGES = "mid-conversation-tool-changes-2026-07-01"
 FIELDS = frozenset(("display", "block_binding", "ttl", "diagnostics", "system", "clear_at", "effort", "tool_changes"))
 """What a server of the vendor knows."""
 THOUGHTS = ("thinking", "redacted_thinking")
+SEARCH_RESULT = "web_search_tool_result"
 PREFIX, MODEL = "prefix_binding_mismatch", "model_binding_mismatch"
 DIFFERENT = (
     "messages.{at}.content.{place}: Invalid `signature` in `thinking` block. The block is bound to a different "
@@ -40,12 +41,17 @@ DIFFERENT = (
 )
 
 
+Search = Literal["all", "call", "result"]
+
+
 @dataclass
 class AnthropicRules:
     """``enforced``: the account is younger than the rule, so that the check needs no control. ``fields`` are those that
     the server knows. ``readers``: the models whose thoughts a model reads besides its own. ``omits``: thoughts arrive
     without text unless asked for. ``redacted`` and ``empty_text`` are numbers of requests (from 1) whose answers have
-    their thought redacted, or begin with an empty text block. ``rewrite`` is what a proxy makes of requests."""
+    their thought redacted, or begin with an empty text block. ``searches`` tells what of a web search an answer has, by
+    the number of its request: all of it behind the first thought, the call at its end, or the result at its beginning.
+    ``rewrite`` is what a proxy makes of requests."""
 
     enforced: bool = True
     fields: Collection[str] = FIELDS
@@ -53,6 +59,7 @@ class AnthropicRules:
     omits: bool = True
     redacted: Collection[int] = ()
     empty_text: Collection[int] = ()
+    searches: Mapping[int, Search] = field(default_factory=lambda: {})
     rewrite: Callable[[dict[str, Any]], dict[str, Any]] | None = None
     cache: AnthropicCache = field(default_factory=AnthropicCache)
     protocol: ProtocolName = "anthropic"
@@ -78,7 +85,9 @@ class AnthropicRules:
     def refusal(self, number: int, received: Received) -> str:
         body = self.seen(received.body)
         betas = received.headers.get("anthropic-beta", "")
-        wrong = self._unknown(body, betas) or _misplaced(body.get("messages", [])) or self._wrong_summary(body, betas)
+        messages = body.get("messages", [])
+        wrong = self._unknown(body, betas) or _misplaced(messages) or _unpaired(messages)
+        wrong = wrong or self._wrong_summary(body, betas)
         if wrong:
             return wrong
         drops = _drops(body)
@@ -250,6 +259,24 @@ def _misplaced(messages: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
+def _unpaired(messages: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with calls of the server's tools: each has its result in the same answer, except at the end of the
+    conversation, where the server goes on with it."""
+    for at, message in enumerate(messages):
+        content = _content(message)
+        calls = [block["id"] for block in content if block.get("type") == "server_tool_use"]
+        results = [block["tool_use_id"] for block in content if block.get("type") == SEARCH_RESULT]
+        following = messages[at + 1 :]
+        goes_on = bool(following) and following[0].get("role") == "assistant"
+        before = messages[at - 1] if at else {}
+        earlier = [block["id"] for block in _content(before) if block.get("type") == "server_tool_use"]
+        if following and not goes_on and (missing := [name for name in calls if name not in results]):
+            return f"messages.{at}: `web_search` tool use with id `{missing[0]}` was found without a `{SEARCH_RESULT}`"
+        if lone := [name for name in results if name not in (*calls, *earlier)]:
+            return f"messages.{at}: unexpected `tool_use_id` found in `{SEARCH_RESULT}` blocks: {lone[0]}"
+    return ""
+
+
 def _unoffered(body: Body) -> str:
     """What is wrong with changes of tools: one withdraws only what is offered, and adds only what is not."""
     offered = {tool["name"] for tool in body.get("tools", []) if "name" in tool}
@@ -307,7 +334,7 @@ class StrictMessages(AnthropicMessages):
         thinking: Mapping[str, Any] = body.get("thinking") or {}
         self._charged = rules.cache.charge(body)
         self._shown = not rules.omits or thinking.get("display") == "summarized"
-        self._signature = f"{answering.model}.{prefix_digest(body, body.get('messages', []), [])}"
+        self._sign(answering)
         message = {
             "id": f"msg_{answering.number}",
             "type": "message",
@@ -323,7 +350,33 @@ class StrictMessages(AnthropicMessages):
         }
         if "diagnostics" in body:
             rules.prompts[str(message["id"])] = body
-        return [event({"type": "message_start", "message": message}), event({"type": "ping"})]
+        opened = [event({"type": "message_start", "message": message}), event({"type": "ping"})]
+        if rules.searches.get(answering.number) == "result":
+            opened += self._say(_found(answering.number - 1))
+            self._sign(answering)
+        return opened
+
+    def _sign(self, answering: Answering) -> None:
+        """Sign the next thought, behind all that the answer has so far."""
+        body = self._rules.seen(answering.body)
+        self._signature = f"{answering.model}.{prefix_digest(body, body.get('messages', []), self._content)}"
+
+    def _say(self, *blocks: Mapping[str, Any]) -> list[bytes]:
+        """Whole blocks of the server's own."""
+        events = self._close()
+        for block in blocks:
+            at = len(self._content)
+            self._content.append(dict(block))
+            events += _whole(at, block)
+        self._offset += len(blocks)
+        return events
+
+    def _searched(self, answering: Answering) -> list[bytes]:
+        """A whole search behind the first thought, and another thought about its result."""
+        events = self._say(_asked(answering.number), _found(answering.number))
+        self._sign(answering)
+        thought = {"type": "thinking", "thinking": "I have it.", "signature": self._signature}
+        return [*events, *self._say(thought)]
 
     def piece(self, piece: Piece, answering: Answering) -> list[bytes]:
         number = answering.number
@@ -333,6 +386,8 @@ class StrictMessages(AnthropicMessages):
         if piece.kind == "reasoning" and number in self._rules.redacted:
             return self._redacted()
         events: list[bytes] = []
+        if piece.kind != "reasoning" and self._rules.searches.get(number) == "all" and not self._offset:
+            events = self._searched(answering)
         if piece.kind != "reasoning" and number in self._rules.empty_text and not self._offset:
             self._offset = 1
             at = piece.part
@@ -348,13 +403,14 @@ class StrictMessages(AnthropicMessages):
     def closing(self, stop: StopKind, answering: Answering) -> list[bytes]:
         if "compaction" in answering.body:
             return self._summarised(answering)
+        called = self._say(_asked(answering.number)) if self._rules.searches.get(answering.number) == "call" else []
         rest = [block for block in self._content if block["type"] not in THOUGHTS]
         for block in rest:
             if block["type"] == "tool_use":
                 block["input"] = as_object(parse_object(block["input"] or "{}"))
         if any(block["type"] in THOUGHTS for block in self._content):
             self._rules.answers[canonical(rest)] = (self._signature,)
-        return super().closing(stop, answering)
+        return [*called, *super().closing(stop, answering)]
 
     def _summarised(self, answering: Answering) -> list[bytes]:
         """The block alone, whole, and its usage apart from the answer's."""
@@ -382,7 +438,9 @@ class StrictMessages(AnthropicMessages):
         match piece.kind:
             case "reasoning":
                 if last.get("type") != "thinking":
-                    self._content.append({"type": "thinking"})
+                    last = {"type": "thinking", "thinking": "", "signature": self._signature}
+                    self._content.append(last)
+                last["thinking"] += piece.text if self._shown else ""
             case "text":
                 if last.get("type") != "text" or not last["text"]:
                     last = {"type": "text", "text": ""}
@@ -431,6 +489,17 @@ class StrictMessages(AnthropicMessages):
             ]
         diagnosed = self._rules.diagnosed(body)
         return reports if diagnosed is None else {**reports, "diagnostics": diagnosed}
+
+
+def _asked(number: int) -> dict[str, Any]:
+    """The call of a web search."""
+    return {"type": "server_tool_use", "id": f"srvtoolu_{number}", "name": "web_search", "input": {"query": "so?"}}
+
+
+def _found(number: int) -> dict[str, Any]:
+    page = {"type": "web_search_result", "url": "https://docs.example.org/a", "title": "A page"}
+    result = {**page, "encrypted_content": f"SECRET{number}", "page_age": None}
+    return {"type": SEARCH_RESULT, "tool_use_id": f"srvtoolu_{number}", "content": [result]}
 
 
 def event(data: Mapping[str, Any]) -> bytes:
