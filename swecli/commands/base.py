@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -68,6 +68,8 @@ class Offer(Struct, frozen=True):
 
 LATER = ("At the next compaction", "costs no thoughts then")
 """Label and consequence of ``Offer.later``."""
+LATER_WORD: Final = "later"
+"""The word at the end of a command with which it waits for the next compaction."""
 
 
 class Clip(Struct, frozen=True):

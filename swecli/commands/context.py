@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from swecli.commands.base import CommandResult, Offer, SlashCommand, fixed_words
+from swecli.commands.base import LATER_WORD, CommandResult, Offer, SlashCommand, fixed_words
 from swecli.core.context_management.cache import CachedRequest, CacheHistory, RecordedMiss, miss_cost
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.compaction.policy import conversation_tokens
@@ -344,10 +344,6 @@ VERBS: Mapping[str, Action] = {
 }
 
 
-LATER: Final = "later"
-"""The word behind the ids with which changes wait for the next compaction."""
-
-
 async def _run_context(session: Session, arguments: str) -> CommandResult:
     await session.start_settled()
     verb, _, rest = arguments.strip().partition(" ")
@@ -362,7 +358,7 @@ async def _run_context(session: Session, arguments: str) -> CommandResult:
             return CommandResult.text(whole_text(session))
         case word if word in VERBS and rest.split():
             names = rest.split()
-            later = len(names) > 1 and names[-1] == LATER
+            later = len(names) > 1 and names[-1] == LATER_WORD
             changes = tuple(ContextChange(VERBS[word], name) for name in (names[:-1] if later else names))
             command, waiting = ChangeContext(changes, later), ChangeContext(changes, later=True)
             effect = None if later or session.view.busy else session.prices.changes(changes)

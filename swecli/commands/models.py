@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from swecli.commands.base import CommandResult, Offer, SlashCommand, Word
+from swecli.commands.base import LATER_WORD, CommandResult, Offer, SlashCommand, Word
 from swecli.core.config.key_store import KeyStore, KeyStoreError, StoredKey
 from swecli.core.config.paths import user_paths
 from swecli.core.config.settings import EFFORTS
@@ -252,12 +252,17 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
     if not arguments:
         model = session.view.model
         said = f"The model is {model.ref if model else 'not chosen'}; -m selects another, /model list shows all."
+        if waiting := session.view.planned_model:
+            said = f"{said} {waiting} answers from the next compaction on."
 
         async def available() -> tuple[DisplayBlock, ...]:
             usable = [offer for offer in await session.offers.find() if offer.usable]
             return (model_table(usable[:ROWS], "Available models"),) if usable else ()
 
         return CommandResult(screen="pick_model", instead=(TextBlock(said),), slow=available)
+    if rest == LATER_WORD:
+        session.send(SetModel(first, later=True))
+        return CommandResult()
     if rest and all(offer.ref != arguments for offer in await session.offers.find()):
         return CommandResult.text(
             "A model is one word: provider/name, an alias, or a name only one model has.", "error"
@@ -278,15 +283,18 @@ async def _run_model(session: Session, arguments: str) -> CommandResult:
 
 
 def switch_offer(session: Session, model: str) -> Offer | None:
-    """Question whether to switch to a model, with the price; None if that costs no thoughts of the present one."""
+    """Question whether to switch to a model, with the price; None if that costs no thoughts of the present one. It can
+    wait for the next compaction, unless thoughts outlive that because the provider writes the summary."""
     effect = None if session.view.busy else session.prices.switch(model)
     if effect is None or not effect.thoughts:
         return None
+    plan = session.plan_compaction()
     return Offer(
         f"Switch to {model}? {price_words(effect)}",
         SetModel(model),
-        ("Switch", "the thoughts come back when you switch back"),
+        ("Switch now", "the thoughts come back when you switch back"),
         ("Cancel", "nothing changes"),
+        SetModel(model, later=True) if plan is None or not plan.by_provider else None,
     )
 
 
@@ -304,6 +312,6 @@ MODEL = SlashCommand(
     "model",
     "Show, list or switch the model",
     _run_model,
-    arguments="[provider/name]",
+    arguments="[provider/name [later]]",
     waits=lambda words: words.partition(" ")[0] not in ("", "list"),
 )

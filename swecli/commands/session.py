@@ -123,6 +123,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
             ("Folder", str(view.cwd)),
             ("Also", ", ".join(str(root) for root in view.roots if root != view.cwd)),
             ("Model", f"{model.ref}{facts}" if model else "none; choose one with /model provider/name"),
+            ("Next model", f"{view.planned_model}, from the next compaction on" if view.planned_model else ""),
             ("Address", model.address if model else ""),
             ("Warm-up", WARMS if model is not None and model.warms else ""),
             ("Sandbox", sandbox_text(view.sandbox)),

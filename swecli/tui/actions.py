@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from textual.message import Message
 
 from swecli.commands.base import LATER, Offer, Screen, SlashCommand, Word
-from swecli.core.protocol.commands import CarryOut, Rewind, SetEffort, SetMode, SetModel, Submit
+from swecli.core.protocol.commands import CarryOut, Command, Rewind, SetEffort, SetMode, SetModel, Submit
 from swecli.core.protocol.events import Mode, NoticeLevel
 from swecli.safe_text import safe_line
 from swecli.tui import keymap
@@ -243,7 +243,7 @@ class Actions:
         if offer is None:
             self._use_model(ref)
         else:
-            self.ask(offer.title, offer.yes, lambda: self._use_model(ref))
+            self.ask(offer.title, offer.yes, lambda: self._use_model(ref), offer.later)
 
     def _use_model(self, ref: str) -> None:
         before = self._session.view
@@ -353,15 +353,18 @@ class Actions:
         effect = port.prices.redo(item) if undone else port.prices.undo(item)
         return f": {price_words(effect)}" if effect is not None else ""
 
-    def ask(self, question: str, yes: tuple[str, str], do: Callable[[], object]) -> None:
-        """Ask before doing something; Esc cancels."""
+    def ask(self, question: str, yes: tuple[str, str], do: Callable[[], object], later: Command | None = None) -> None:
+        """Ask before doing something; Esc cancels. ``later`` as in ``Offer``."""
         from swecli.tui.dock.picker import Choice, Picker
 
-        choices = [Choice("yes", *yes), Choice("no", "Cancel", "nothing changes")]
+        waits = [Choice("later", *LATER)] if later is not None else []
+        choices = [Choice("yes", *yes), *waits, Choice("no", "Cancel", "nothing changes")]
 
         def picked(value: str) -> None:
             if value == "yes":
                 do()
+            elif value == "later" and later is not None:
+                self._session.send(later)
 
         picker = Picker(question, choices, picked)
         self._screen.dock.show(picker)

@@ -81,6 +81,8 @@ from swecli.figures import plural
 FREE = "Free space without a model"
 SUMMARISE = "Compact with a summary"
 LEAVE = "Leave it unchanged"
+CLEARING_ALONE = ("clearing",)
+"""Strategies of a pass that only clears old results."""
 FILLING, NEARLY_FULL, STOPPED = "context is filling", "context is nearly full", "automatic compaction stopped"
 """What warnings are about that are told again only after the context has been smaller, whatever run finds it."""
 
@@ -128,6 +130,8 @@ class Compactions:
         self._connection = connection
         self._around = around
         self.snapshots = SessionSnapshots(services, recorder)
+        self.after: Callable[[], None] = lambda: None
+        """Called after each compaction with which the model's thoughts begin anew."""
         self.in_doubt = False
         """Whether the newest measure shows a problem based only on estimates."""
         self._limits = LimitNotices(recorder)
@@ -504,7 +508,7 @@ class Compactions:
         self._recorder.emit(ItemStarted(item, "compaction"))
         effective = prepared.budget.effective
         self._recorder.emit(CompactionStarted(item, "auto", "clearing", prepared.budget.used, effective))
-        result = CompactResult(prepared.budget.used, after, messages, messages, ("clearing",))
+        result = CompactResult(prepared.budget.used, after, messages, messages, CLEARING_ALONE)
         self._commit(item, Compacted(view, result), client, effective)
 
     def undo(self, client: ModelClient | None, item: str = "") -> None:
@@ -712,9 +716,13 @@ class Compactions:
                 self._recorder.emit(FileRead(file.file, file.sha256, 1, file.lines, item))
         detail = f"{result.before_tokens:,} -> {result.after_tokens:,} tokens ({', '.join(result.strategies_run)})"
         self._recorder.emit(ItemCompleted(item, "ok", detail=detail))
-        self._make_planned_changes(client)
+        renews = result.strategies_run != CLEARING_ALONE  # else the thoughts before what was cleared live on
+        if renews:
+            self._make_planned_changes(client)
         self.measure(client)
         self.snapshots.save_soon(client)
+        if renews:
+            self.after()
 
     def _undo_clause(self, view: View, client: ModelClient) -> str:
         """What an undo brings back if this view replaces the present one."""

@@ -11,7 +11,7 @@ from swecli.core.engine.edit_prices import switch_effect, switch_words
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, ModelUnavailable, Services
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
-from swecli.core.protocol.events import ModelChanged, Notice
+from swecli.core.protocol.events import ModelChanged, ModelPlanned, Notice
 from swecli.core.protocol.messages import Usage
 
 READY_SECONDS = 1.0
@@ -40,6 +40,7 @@ class ModelChoice:
         """Index of the fallback to try next."""
         self._rejected = False
         """Whether the server rejected the client's key."""
+        compactions.after = self._switch_as_planned
 
     def start(self, model: str) -> None:
         state = self._recorder.state
@@ -82,12 +83,36 @@ class ModelChoice:
         trouble = self._connection.connect(model)
         if trouble is not None:
             return trouble
+        if self._recorder.state.planned_model:
+            self._recorder.emit(ModelPlanned())
         self.announce(self._services.effort(self._ref))
         self.measure()
         self._ask()
         if before is not None and before.info.ref != self._ref:
             self._report_switch(before.info)
         return None
+
+    def plan(self, model: str) -> str | None:
+        """Switch to a model with the next compaction; the present one lets none wait. Returns what is wrong, if
+        anything."""
+        info = self._connection.look_at(model)
+        if info is None:
+            return self._connection.trouble(model)
+        waits = "" if info.ref == self._ref else info.ref
+        self._recorder.emit(ModelPlanned(waits))
+        text = f"{waits} answers from the next compaction on." if waits else f"{self._ref} goes on answering."
+        hint = f"/compact makes it now; /model {self._ref} keeps the present model." if waits else ""
+        self._recorder.emit(Notice(text, "info", "model", hint))
+        return None
+
+    def _switch_as_planned(self) -> None:
+        """Make the switch that waited for a compaction, also in the middle of a turn."""
+        model = self._recorder.state.planned_model
+        if not model:
+            return
+        self._recorder.emit(ModelPlanned())
+        if (trouble := self.choose(model)) is not None:
+            self._recorder.emit(Notice(f"{self._ref} goes on answering: {trouble}", "warning", "model"))
 
     def fall_back(self, error: ProviderError) -> bool:
         """Switch to the next fallback if the current model is overloaded."""

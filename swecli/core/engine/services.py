@@ -380,12 +380,17 @@ class Connection:
         self.use(client)
         return None
 
+    def trouble(self, model: str) -> str:
+        """Why a model is not available, as a sentence; empty if it is."""
+        try:
+            self._looked_at[model] = self._make_client(model)
+        except ModelUnavailable as error:
+            return str(error)
+        return ""
+
     def look_at(self, model: str) -> ModelInfo | None:
         """Data of a model that could answer; None if it is not available."""
-        try:
-            if model not in self._looked_at:
-                self._looked_at[model] = self._make_client(model)
-        except ModelUnavailable:
+        if model not in self._looked_at and self.trouble(model):
             return None
         return self._looked_at[model].info
 

@@ -472,7 +472,8 @@ class Session:
             case CarryOut():
                 self._carry_out(command)
             case SetModel():
-                trouble = self._models.choose(command.model)
+                choose = self._models.plan if command.later else self._models.choose
+                trouble = choose(command.model)
                 if trouble is not None:
                     self.notice(trouble, "error")
             case Rewind() | UndoRewind() if self._agents is not None and self._agents.in_background:

@@ -229,6 +229,11 @@ class SessionView:
         return self._jobs.all if self._agents is None else (*self._jobs.all, *self._agents.jobs())
 
     @property
+    def planned_model(self) -> str:
+        """The model that answers from the next compaction on; empty if none waits."""
+        return self._recorder.state.planned_model
+
+    @property
     def agents(self) -> tuple[AgentRecord, ...]:
         """Subagents of the session, in order of their start. Not to be changed."""
         return tuple(self._recorder.state.agents.values())

@@ -41,6 +41,7 @@ from swecli.core.protocol.events import (
     Mode,
     ModeChanged,
     ModelChanged,
+    ModelPlanned,
     ModelResponded,
     Notice,
     PermissionRequested,
@@ -295,6 +296,8 @@ class SessionState(Struct):
     """Changes of offered tools that a note told instead of the list, by the note."""
     planned: tuple[ContextChange, ...] = ()
     """Changes of the context that wait for the next compaction."""
+    planned_model: str = ""
+    """The model that waits for it; empty if none does."""
     announced: dict[str, str] = field(default_factory=dict[str, str])
     """The note that announced each offered tool in the conversation, if one did."""
     spending: Spending = field(default_factory=Spending)
@@ -433,6 +436,8 @@ class SessionState(Struct):
                 self.plan = plan
             case ContextEditPlanned(changes=changes):
                 self.planned = changes
+            case ModelPlanned(model=model):
+                self.planned_model = model
             case Rewound(item=item, scope=scope, name=name) if name:
                 self._rewound(DoneRewind(name, item, scope, self.turn, self.todos))
             case RewindUndone(name=name):

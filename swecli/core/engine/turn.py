@@ -175,6 +175,7 @@ class Turn:
             await self._services.context.count_at_server(self._recorder.ledger, self._client)
             prepared = await self._prepared()
             if await self._core.compactions.before_request(prepared, self._client):
+                await self._core.models.ready()  # another model may have waited for it
                 prepared = await self._prepared(changed=True)
             prepared = self._with_warning(prepared)
             self._check_caps()  # freeing space may have requested a summary

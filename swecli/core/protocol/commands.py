@@ -125,10 +125,12 @@ class CarryOut(Tagged, frozen=True, tag="carry_out"):
 
 
 class SetModel(Tagged, frozen=True, tag="set_model"):
-    """``model`` is ``provider/name``, an alias from the settings, or an unambiguous name."""
+    """``model`` is ``provider/name``, an alias from the settings, or an unambiguous name. ``later``: it answers from
+    the next compaction on."""
 
     type: ClassVar[Literal["set_model"]] = "set_model"
     model: str
+    later: bool = False
 
 
 class SetEffort(Tagged, frozen=True, tag="set_effort"):

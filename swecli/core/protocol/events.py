@@ -161,6 +161,13 @@ class ContextEditPlanned(Tagged, frozen=True, tag="context_edit_planned"):
     changes: tuple[ContextChange, ...] = ()
 
 
+class ModelPlanned(Tagged, frozen=True, tag="model_planned"):
+    """The user's model (``provider/name``) from the next compaction on; empty if none waits."""
+
+    type: ClassVar[Literal["model_planned"]] = "model_planned"
+    model: str = ""
+
+
 RotKind = Literal["contradiction", "reverted", "failing", "reread", "stale", "summaries", "repeated"]
 """Sign of a degrading conversation: contradicting demands; edits that were reverted; a command that keeps failing the
 same way; an unchanged file that was reread; old, unused results; a summary of a summary; a demand that the user
@@ -1071,6 +1078,7 @@ Body = (
     | CompactionRedone
     | ContextEdited
     | ContextEditPlanned
+    | ModelPlanned
     | ContextSuggested
     | ItemsOffloaded
     | ContextRestored

@@ -4,6 +4,7 @@ one, and no request is refused."""
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
@@ -15,10 +16,12 @@ import pytest
 from swecli.block_text import block_lines
 from swecli.commands.base import run_command
 from swecli.commands.context import COMPACT
+from swecli.commands.models import switch_offer
 from swecli.commands.registry import find
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.edit_effects import price_words
 from swecli.core.context_management.edits import Effect
+from swecli.core.engine.services import ModelUnavailable
 from swecli.core.engine.session import Session
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.providers import Overrides, resolve
@@ -32,7 +35,7 @@ from swecli.core.protocol.commands import (
     UndoCompaction,
     UndoRewind,
 )
-from swecli.core.protocol.events import CompactionCompleted, ContextChange, ItemStarted, Notice
+from swecli.core.protocol.events import CompactionCompleted, ContextChange, ItemStarted, Notice, StepStarted
 from swecli.core.protocol.messages import Usage
 from tests.core.engine.support import Bench, bench, until
 from tests.core.engine.test_preserved_thinking import SUMMARY, session, steps, strict
@@ -193,6 +196,8 @@ class Houses:
         self.servers = servers
 
     def __call__(self, name: str) -> HttpModelClient:
+        if name.endswith("nowhere"):
+            raise ModelUnavailable(f"{name} is not available.")
         claude = "claude" in name
         server = next(one for one in self.servers if isinstance(one.rules, AnthropicRules) == claude)
         overrides = Overrides() if claude else Overrides(protocol="openai-responses")
@@ -236,6 +241,49 @@ async def test_a_switch_there_and_back_says_what_it_costs(first: str, other: str
         for server in (claude, gpt):
             assert server.refused == []
             assert all(lost.reason == "left out" for lost in server.rules.lost)
+
+
+async def test_a_switch_that_waits_for_a_compaction_costs_no_thought(tmp_path: Path) -> None:
+    with strict(steps(5, SUMMARY)) as claude, strict(steps(2), ResponsesRules()) as gpt:
+        async with bench("", tmp_path, name=CLAUDE, make_client=Houses(claude, gpt), price=price) as b:
+            await grown(b)
+            offer = switch_offer(b.session, GPT)
+            assert offer is not None
+            assert offer.later == SetModel(GPT, later=True)
+            await done(b, offer.later)
+            assert b.session.view.planned_model == GPT
+            await b.say("two")
+            assert thoughts(claude.asked[-1].body), "the thoughts are still there"
+            await done(b, Compact())
+            view = b.session.view
+            assert (view.model and view.model.ref, view.planned_model) == (GPT, "")
+            notice = next(body for body in b.bodies(Notice) if body.text.startswith("Switching models"))
+            assert "thought" not in notice.hint
+            announced = int(re.sub(r"\D", "", notice.text.partition(" tokens")[0]))
+            assert (await b.say("three")).outcome == "done"
+            first, budget = gpt.rules.cache.charges[0], b.bodies(StepStarted)[-3].budget
+            added = budget.used - announced
+            assert (first.read, 0 <= added < 200) == (0, True), "the price was of what the new model got"
+        assert claude.refused == gpt.refused == []
+
+
+async def test_a_choice_made_now_ends_the_wait_for_another(tmp_path: Path) -> None:
+    with strict(steps(2)) as claude, strict(steps(2), ResponsesRules()) as gpt:
+        async with bench("", tmp_path, name=CLAUDE, make_client=Houses(claude, gpt), price=price) as b:
+            await b.say("one")
+            await done(b, SetModel(GPT, later=True))
+            facts: Sequence[Any] = list(b.facts)
+            await done(b, SetModel(CLAUDE, later=True))
+            assert b.session.view.planned_model == ""
+            await done(b, SetModel(GPT, later=True))
+            await done(b, SetModel(GPT))
+            assert b.session.view.planned_model == ""
+        async with bench("", tmp_path, name=CLAUDE, make_client=Houses(claude, gpt), history=facts) as b:
+            assert b.session.view.planned_model == GPT
+            before = len(b.bodies(Notice))
+            b.send(SetModel("openai/nowhere", later=True))
+            await until(lambda: len(b.bodies(Notice)) > before)
+            assert b.session.view.planned_model == GPT
 
 
 async def test_another_model_for_a_resumed_session_says_what_it_costs(tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ LATER = {
     "turn_ended": {"waited", "estimated"},
     "tools_changed": {"note", "redefined", "withdrawn"},
     "change_context": {"later"},
+    "set_model": {"later"},
     "turn_started": {"allowed"},
     "cache_break": {"kind", "component", "part"},
 }
