@@ -450,13 +450,21 @@ def completed_line(body: CompactionCompleted) -> str:
     if body.strategies == CLEARING:
         cleared = "1 result or argument" if body.cleared == 1 else f"{body.cleared:,} results and arguments"
         what = f"{cleared}, " if body.cleared else ""
-        return f"Old results cleared: {what}{size}, {saved}{share}. /compact undo {body.undo or 'restores them'}."
+        undo = body.undo or "restores them"
+        return f"Old results cleared: {what}{size}, {saved}{share}{_costs(body)}. /compact undo {undo}."
     messages = f"{body.messages_before:,} to {plural(body.messages_after, 'message')}"
     placed = next((entry for entry in body.view if entry.id == body.item), None)
     replaced = f"{plural(len(placed.sources), 'item')} replaced, " if placed is not None and placed.sources else ""
     by = f" by {_means(body.strategies)}" if body.strategies else ""
     undo = body.undo or "restores it"
-    return f"Context compacted{by}: {size}, {saved}{share}; {replaced}{messages}. /compact undo {undo}."
+    return f"Context compacted{by}: {size}, {saved}{share}; {replaced}{messages}{_costs(body)}. /compact undo {undo}."
+
+
+def _costs(body: CompactionCompleted) -> str:
+    """What a compaction cost, as clauses that follow its figures."""
+    cache = f"; {tokens(body.rewritten)} tokens leave the cache" if body.rewritten else ""
+    verb = "is" if body.thoughts == 1 else "are"
+    return cache + (f"; {plural(body.thoughts, 'thought')} of the model {verb} lost" if body.thoughts else "")
 
 
 _CHANGED: Final = {

@@ -15,6 +15,8 @@ def test_a_compaction_says_percent_strategy_and_what_was_saved() -> None:
         "Context compacted by a summary: 24,580 to 5,400 tokens, 19,180 saved (96% to 21% of the window); "
         "45 to 12 messages. /compact undo restores it."
     )
+    costly = completed_line(replace(done, rewritten=5_400, thoughts=12))
+    assert "; 5.4K tokens leave the cache; 12 thoughts of the model are lost. /compact undo" in costly
     view = (ViewEntry("summary", "k1", "text", ("u1", "t2", "t2.result")), ViewEntry("live", "u9"))
     assert "; 3 items replaced, 45 to 12 messages. " in completed_line(replace(done, view=view))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -56,8 +56,8 @@ async def test_the_price_comes_first_if_thoughts_are_lost(line: str, command: Co
     assert result.offer.command == command
     said = "\n".join([result.offer.title, *(line for block in result.blocks for line in block_lines(block))])
     assert price_words(COSTLY) in said
-    later: Any = ChangeContext(DROP, later=True) if line.startswith("context") else None
-    assert result.offer.later == later
+    waits = {"context drop t4": ChangeContext(DROP, later=True), "model other/one": SetModel("other/one", later=True)}
+    assert result.offer.later == waits.get(line)
 
 
 @pytest.mark.parametrize("effect", [None, Effect(20_000, 14_040, 15_000, None, None, regained=3)])

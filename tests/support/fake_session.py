@@ -97,6 +97,7 @@ class FakeView:
     plan: Any = None
     foreseen: Any = None
     suggestion: Any = None
+    planned_model: str = ""
 
     def mode_refusal(self, mode: str) -> str:
         return self.refused_modes.get(mode, "")

@@ -25,7 +25,7 @@ from swecli.core.context_management.compaction.options import (
     run_post_hook,
 )
 from swecli.core.context_management.compaction.package import Attachment, SessionFacts, attachments
-from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft, plan_compaction
+from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft, plan_compaction, unchanged_tokens
 from swecli.core.context_management.compaction.policy import Breaker, is_small, worth_clearing
 from swecli.core.context_management.compaction.quality import cited
 from swecli.core.context_management.compaction.selection import covered
@@ -687,7 +687,10 @@ class Compactions:
         """Record an accepted view. The files of ``attached``, whose text the summary includes, count as read."""
         result = outcome.result
         usage = outcome.summary.total_usage if outcome.summary else None
-        stubs = {entry.id for entry in self._recorder.ledger.view if entry.kind == "stub"}
+        ledger, info = self._recorder.ledger, client.info
+        stubs = {entry.id for entry in ledger.view if entry.kind == "stub"}
+        sizes = EntrySizes(self._services.context.monitor, info)
+        unchanged = unchanged_tokens(ledger, outcome.view, sizes, result.before_tokens)
         self._note(outcome.notes)
         self._recorder.emit(
             CompactionCompleted(
@@ -709,6 +712,8 @@ class Compactions:
                 outcome.quality.kept,
                 outcome.quality.written,
                 self._undo_clause(outcome.view, client),
+                max(0, result.after_tokens - unchanged),
+                thoughts_changed(ledger, outcome.view, info)[0],
             )
         )
         if any(entry.id == item for entry in outcome.view):

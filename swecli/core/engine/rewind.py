@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from swecli.core.checkpoints.generated import is_usual
 from swecli.core.context_management.compaction.package import branch_note
+from swecli.core.context_management.edit_effects import price_words
+from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.projection import project
 from swecli.core.engine.compaction import session_facts
 from swecli.core.engine.files import OFF
@@ -54,13 +56,22 @@ class RewindPoint(Struct, frozen=True):
 
 
 class Rewinds:
-    """Rewinds of one session. ``changed`` is called after a change of the view."""
+    """Rewinds of one session. ``changed`` is called after a change of the view; ``price`` is what a rewind to before a
+    message costs."""
 
-    def __init__(self, services: Services, recorder: Recorder, work: Work, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        services: Services,
+        recorder: Recorder,
+        work: Work,
+        changed: Callable[[], None],
+        price: Callable[[str], Effect | None],
+    ) -> None:
         self._services = services
         self._recorder = recorder
         self._work = work
         self._changed = changed
+        self._price = price
 
     @property
     def undoable(self) -> bool:
@@ -155,6 +166,8 @@ class Rewinds:
 
     def _rewound(self, command: Rewind, reason: str) -> None:
         text = self._text_of(command.item) if command.scope != "files" else ""
+        effect = self._price(command.item) if command.scope != "files" else None
+        reason = " ".join(filter(None, (reason, f"{price_words(effect)}." if effect is not None else "")))
         ledger, facts = self._recorder.ledger, session_facts(self._recorder.state)
         handoff = branch_note(ledger, command.item, facts) if command.handoff and command.scope != "files" else ""
         self._record(Rewound(command.item, reason, text, command.scope, self._next_name()), handoff)

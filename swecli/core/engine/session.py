@@ -201,10 +201,10 @@ class Session:
             else (self.files.close, partial(asyncio.to_thread, services.sandbox.close))
         )
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
-        self.rewinds = Rewinds(services, recorder, self._work, self._models.measure)
         self.inspection = Inspection(services, recorder, self._connection, self._next_notes)
         self.prices = EditPrices(services, recorder, self._connection, self._compactions, self.inspection)
         services.settings.changed.append(self._follow)
+        self.rewinds = Rewinds(services, recorder, self._work, self._models.measure, self.prices.rewind)
         self._core = Core(
             services,
             recorder,

@@ -102,6 +102,10 @@ class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):
     """Anchors that the model's own summary contains."""
     undo: str = ""
     """What an undo would bring back right after it, as a clause; empty: not known."""
+    rewritten: int = 0
+    """Tokens after it that the provider's cache can't have."""
+    thoughts: int = 0
+    """Thoughts of the model that are lost."""
 
 
 class CompactionFailed(Tagged, frozen=True, tag="compaction_failed"):

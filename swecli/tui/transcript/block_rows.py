@@ -387,7 +387,8 @@ def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: boo
     count = len(block.blocks)
     hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
     why = f": {block.reason.removesuffix('.')}" if block.reason else ""
-    text = f"Rewound {plural(count, 'entry')}{why}{hint}"
+    undo = " · /rewind undo" if block.undoable else ""
+    text = f"Rewound {plural(count, 'entry')}{why}{undo}{hint}"
     if block.not_sent:
         text = f"Not sent; your message is back in the prompt. {block.reason}{hint}"
     sign = "■ " if block.not_sent else "⟲ "

@@ -179,6 +179,8 @@ class RewoundBlock(Struct, frozen=True):
     reason: str = ""
     not_sent: bool = False
     """Whether it is a message that was blocked and returned to the prompt."""
+    undoable: bool = False
+    """Whether the user asked for it."""
 
 
 Block = (

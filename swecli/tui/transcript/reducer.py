@@ -460,7 +460,7 @@ def _rewound(reducer: Reducer, event: Event, body: Rewound) -> None:
     taken = tuple(block for block_id in gone if (block := reducer.block(block_id)) is not None)
     for block_id in gone:
         reducer.remove(block_id)
-    reducer.put(RewoundBlock(f"rewound-{body.name or event.seq}", taken, body.reason))
+    reducer.put(RewoundBlock(f"rewound-{body.name or event.seq}", taken, body.reason, undoable=bool(body.name)))
 
 
 def _rewind_undone(reducer: Reducer, event: Event, body: RewindUndone) -> None:

@@ -35,8 +35,9 @@ from swecli.core.protocol.commands import (
     UndoCompaction,
     UndoRewind,
 )
-from swecli.core.protocol.events import CompactionCompleted, ContextChange, ItemStarted, Notice, StepStarted
+from swecli.core.protocol.events import CompactionCompleted, ContextChange, ItemStarted, Notice, Rewound, StepStarted
 from swecli.core.protocol.messages import Usage
+from swecli.event_lines import completed_line, rewind_lines
 from tests.core.engine.support import Bench, bench, until
 from tests.core.engine.test_preserved_thinking import SUMMARY, session, steps, strict
 from tests.support.strict_anthropic import THOUGHTS, AnthropicRules
@@ -178,6 +179,47 @@ async def test_the_announced_thoughts_are_the_lost_ones(kind: str, rules: Callab
             assert bool(getattr(server.rules, "dropping", False)) == (rules is dropping)
             dropped = Counter(lost.request for lost in server.rules.lost if lost.reason != "left out")
             assert max(dropped.values(), default=0) <= (rules is dropping), "but the first thought"
+
+
+@RULES
+async def test_a_compaction_without_a_question_says_what_it_cost(rules: Callable[[], Any], tmp_path: Path) -> None:
+    with strict(steps(8, SUMMARY), rules()) as server:
+        async with session(server, tmp_path) as b:
+            await grown(b)
+            assert (await b.say("one more")).outcome == "done"
+            had, plan = alive(b.session), b.session.plan_compaction()
+            assert plan is not None
+            await run_command(COMPACT, b.session, "now")
+            await b.session.worked()
+            await b.idle()
+            (body,) = b.bodies(CompactionCompleted)
+            assert (await b.say("and now?")).outcome == "done"
+            first = next(request.body for request in server.asked if "and now?" in str(request.body))
+            assert body.thoughts == plan.thoughts == len(had - thoughts(first))
+            assert body.rewritten > 0
+            assert f"{body.thoughts} thoughts of the model are lost. /compact undo" in completed_line(body)
+
+
+@RULES
+async def test_a_typed_rewind_says_what_it_cost_and_the_way_back(rules: Callable[[], Any], tmp_path: Path) -> None:
+    with strict(steps(8, SUMMARY), rules()) as server:
+        async with session(server, tmp_path) as b:
+            await grown(b)
+            effect, had = b.session.prices.rewind(users(b)[1]), alive(b.session)
+            assert effect is not None
+            rewind = find("rewind")
+            assert rewind is not None
+            await run_command(rewind, b.session, "2 conversation")
+            await b.idle()
+            (body,) = b.bodies(Rewound)
+            assert rewind_lines(body) == [
+                f"Rewound to before that message. {price_words(effect)}.",
+                "Your message was: turn 1",
+                "/rewind undo reverses it.",
+            ]
+            assert effect.thoughts == len(had - alive(b.session)) > 0
+            again = await run_command(rewind, b.session, "2 conversation")  # that message has left
+            assert "No message 2" in "".join(line for block in again.blocks for line in block_lines(block))
 
 
 def alive(session: Session) -> set[str]:

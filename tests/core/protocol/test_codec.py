@@ -119,7 +119,7 @@ STORED = Path(__file__).parents[2] / "data" / "stored-protocol.tsv"
 LATER = {
     "item_checkpointed": {"begins"},
     "item_completed": {"title"},
-    "compaction_completed": {"anchors", "anchors_kept", "anchors_written", "undo"},
+    "compaction_completed": {"anchors", "anchors_kept", "anchors_written", "undo", "rewritten", "thoughts"},
     "compaction_undone": {"view"},
     "apply_plan": {"fold"},
     "context_restored": {"view"},
