@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from swecli.block_text import block_lines
+from swecli.core.context_management.note_topics import is_shown
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TerminalBlock
 from swecli.core.protocol.events import (
     CHOICE,
@@ -232,7 +233,7 @@ class EventLines:
         match started.kind:
             case "text" | "reasoning":
                 self._end_text(completed.item, _STREAMED[started.kind], text, ending)
-            case "note" if not started.name:  # those on a topic repeat what the user sees elsewhere
+            case "note" if is_shown(started.name):
                 self.say([started.title])
             case "user":
                 self._user(started, completed, text)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.protocol.events import Event, Notice, RetryScheduled, TurnEnded
+from swecli.core.context_management.note_topics import INSTRUCTIONS, LESSONS, MEMORY_NEWS, MODE, SKILL_NEWS
+from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, Notice, RetryScheduled, TurnEnded
 from swecli.event_lines import EventLines, trouble_line
 
 
@@ -28,6 +29,16 @@ def test_an_automatic_choice_is_told_where_other_remarks_are_not() -> None:
 def test_a_retry_says_when(delay: float, when: str) -> None:
     retry = RetryScheduled(1, 5, delay, "overloaded", "Too busy")
     assert trouble_line(Event(1, 0.0, "s", 0, retry)) == f"retry 1 of 5 {when}: Too busy"
+
+
+def test_a_note_on_what_has_changed_in_files_is_told_and_one_on_the_mode_is_not() -> None:
+    said: list[str] = []
+    lines = EventLines(said.append)
+    topics = (f"{INSTRUCTIONS}AGENTS.md", f"{MEMORY_NEWS}/memories/a.md", SKILL_NEWS, LESSONS, MODE)
+    for number, topic in enumerate(topics):
+        for body in (ItemStarted(f"n{number}", "note", topic, f"About {topic}"), ItemCompleted(f"n{number}", "ok")):
+            lines.event(Event(1, 0.0, "s", 0, body))
+    assert said == [f"About {topic}" for topic in topics[:-1]]
 
 
 @pytest.mark.parametrize("reason", ["The server broke off. Try again.", "The server broke off. Try again"])

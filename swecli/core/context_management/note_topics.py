@@ -58,6 +58,11 @@ def changed_in_prompt(topic: str) -> str:
     return topic.removeprefix(prefix) if prefix else ""
 
 
+def is_shown(topic: str) -> bool:
+    """Whether the user sees a note: others on a topic repeat what the screen shows elsewhere."""
+    return not topic or bool(changed_in_prompt(topic))
+
+
 def form_of(topic: str) -> NoteForm:
     """Form of a note on a topic; those without a topic, and those with names or words from elsewhere, are quoted."""
     return _FORMS.get(topic, "quoted")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from swecli.core.context_management.note_topics import is_shown
 from swecli.core.llm.foreign_calls import own_name
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock, TextBlock
 from swecli.core.protocol.events import (
@@ -304,7 +305,7 @@ def _started(reducer: Reducer, event: Event, body: ItemStarted) -> None:
             reducer.put(ReasoningBlock(body.item))
         case "tool" | "attachment":
             reducer.put(ToolBlock(body.item, own_name(body.name), body.title))
-        case "note" if not body.name:  # those on a topic repeat what the user sees elsewhere
+        case "note" if is_shown(body.name):
             reducer.put(NoticeBlock(body.item, body.title))
         case "compaction":
             if body.item not in reducer.ids:
