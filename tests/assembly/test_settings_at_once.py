@@ -43,6 +43,7 @@ OTHER: dict[str, Any] = {
     "models.aliases": {"mine": MODEL},
     "models.effort": {MODEL: "high"},
     "models.window": {MODEL: 50_000},
+    "models.profile": {MODEL: "lean"},
     "models.price": {MODEL: {"input": 1.0, "output": 2.0}},
     "models.capabilities": {MODEL: {"binding": True}},
     "providers.mine": {"base_url": "http://127.0.0.1:9/v1"},

@@ -266,10 +266,11 @@ class EndpointModel(Struct, frozen=True):
 
 def is_known_program(model: EndpointModel) -> bool:
     """Whether the description comes from llama.cpp, Ollama, LM Studio, vLLM or SGLang."""
-    return model.where.startswith(_OWN_PATHS) or model.server in _OWNERS
+    return model.where in _OWN_PATHS or model.server in _OWNERS
 
 
-_OWN_PATHS = ("/props", "/api/show", "/api/ps", "/api/v0/", "/api/v1/")
+_OWN_PATHS = ("/props", "/api/show", "/api/ps")
+"""Of llama.cpp and Ollama, whose answers have a form of their own; any gateway may answer at others."""
 _OWNERS = ("llamacpp", "vllm", "sglang", "organization_owner", "library")
 """What these programs write as the owner of their models; LM Studio and Ollama the last two."""
 

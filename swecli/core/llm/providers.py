@@ -163,7 +163,8 @@ def resolve(
     dialect = replace(dialect, **provider.quirks)
     elsewhere = "" if _is_own(provider, address, protocol) else without_password(address)
     refused = chosen.refused(refusal_place(address, model))
-    free = chosen.warm if chosen.warm is not None else is_loopback(address)
+    on_this_machine = provider.local and is_loopback(address)
+    free = chosen.warm if chosen.warm is not None else on_this_machine
     info = replace(info, warms=info.warms and free, profile=chosen.profile)
     if TOOLS_REFUSAL + model in refused:
         info = replace(info, tools=False)

@@ -144,7 +144,8 @@ async def _ask_local(endpoint: Endpoint, model: str, seconds: float, absent: set
         owner = next((listed.server for listed in models if listed.server in _WAYS_OF), "")
         ways = [way for way in _WAYS_OF.get(owner, _WAYS) if way not in absent]
         asked = (_ask_in_way(fetcher, way, model, absent) for way in ways)
-        return merge(await _asked_at_once(*asked, _picked(listing, model)))
+        found = merge(await _asked_at_once(*asked, _picked(listing, model)))
+        return replace(found, server=owner) if found is not None and owner else found
     finally:
         listing.cancel()
         await fetcher.close()

@@ -572,3 +572,20 @@ async def test_one_way_that_stays_silent_does_not_hold_up_the_others(monkeypatch
         )
     assert asked is not None
     assert asked.window == 9_000
+
+
+async def test_only_a_known_program_gets_requests_ahead() -> None:
+    """A gateway on this machine may answer with its list at any path, and forwards each request to a paid model."""
+    listing = {"object": "list", "data": [{"id": "m", "object": "model", "max_model_len": 9_000}]}
+    paths = ("/v1/models", "/api/v0/models", "/api/v1/models", "/v1/model/info")
+    async with serve_json(dict.fromkeys(paths, listing)) as server:
+        gateway = await ask_model(chat(server), "m", seconds=PATIENCE)
+        address = f"{server.url}/v1"
+    async with serve_json(LLAMA_CPP) as server:
+        llama = await ask_model(chat(server), "m", seconds=PATIENCE)
+    env = {"OPENAI_API_KEY": "sk-x", "LLAMACPP_BASE_URL": address, "OPENAI_BASE_URL": address}
+    names = ("llamacpp/m", "openai/m")
+    warms = [
+        [resolve(name, env, look_up=lookup_with(asked)).info.warms for name in names] for asked in (gateway, llama)
+    ]
+    assert warms == [[False, False], [True, False]]
