@@ -1,17 +1,15 @@
-"""Writes docs/images/inspector.svg, inspector-compacted.svg, compaction-plan.svg, wire.svg and lab.svg: a scripted
-session of some turns, its context as the screens show it, and what other settings would have done to it."""
+"""Writes docs/images/inspector.svg, inspector-compacted.svg, compaction-plan.svg and wire.svg: the context
+of a scripted session of some turns, as the screens show it."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import re
 import tempfile
 from pathlib import Path
 
 from scripts import shown_project
-from scripts.screenshots import IMAGES, Camera, Greeting, save
-from swecli.command_line.lab import replay_session
+from scripts.screenshots import Camera, Greeting, save
 from swecli.launch import LaunchOptions
 from swecli.tui.app import SwecliApp
 
@@ -109,17 +107,6 @@ async def main(folder: Path, script_file: Path) -> None:
         save(app, "inspector-compacted.svg")
 
 
-def plot(folder: Path) -> None:
-    """The session once more, under other settings; its name, which has the time, is left out."""
-    picture = IMAGES / "lab.svg"
-    chosen = ["-C", str(folder), "--strategy", "early,half,context.keep_recent=4", "--plot", str(picture)]
-    if replay_session(chosen) != 0:
-        raise SystemExit("the session could not be replayed")
-    text = re.sub(r"\d{4}-\d\d-\d\d-[\w-]+, ", "", picture.read_text(encoding="utf-8"))
-    picture.write_text(text.replace("scripted/script", "scripted-demo"), encoding="utf-8")
-    print("docs/images/lab.svg")
-
-
 if __name__ == "__main__":
     os.environ.pop("NO_COLOR", None)
     os.environ.update(shown_project.environment())
@@ -129,4 +116,3 @@ if __name__ == "__main__":
         answers = Path(beside) / "script.toml"
         answers.write_text(script(), encoding="utf-8")
         asyncio.run(main(shown, answers))
-        plot(shown)

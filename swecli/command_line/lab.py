@@ -56,7 +56,6 @@ def replay_session(arguments: Sequence[str]) -> int:
         help=f"what to compare: {', '.join(PRESETS)}, or settings as KEY=VALUE+KEY=VALUE (default: {USUAL})",
     )
     parser.add_argument("--json", action="store_true", help="for scripts, with every curve")
-    parser.add_argument("--plot", metavar="FILE", help="write a picture of the curves (SVG)")
     parser.add_argument("-C", "--cwd", metavar="DIR", help="a session of this folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
@@ -64,7 +63,7 @@ def replay_session(arguments: Sequence[str]) -> int:
     with opened(folder) as store:
         recording = _recording(store, chosen.session or _newest(store, folder))
     from swecli.lab.replay import replay
-    from swecli.lab.report import document, svg
+    from swecli.lab.report import document
     from swecli.lab.strategies import LEAST_REQUESTS
 
     if recording.skipped:
@@ -74,8 +73,6 @@ def replay_session(arguments: Sequence[str]) -> int:
         complain(f"warning: with {count} this session is too short to learn from; that takes {LEAST_REQUESTS}")
     results = asyncio.run(replay(recording, strategies))
     names = ["recorded", *(strategy.name for strategy in strategies)]
-    if chosen.plot is not None:
-        _write(Path(chosen.plot), svg(recording, names, results))
     if chosen.json:
         return print_text(json.dumps(document(recording, names, results), indent=2) + "\n")
     return print_text("\n".join(_shown(recording, names, results)) + "\n")
@@ -196,10 +193,3 @@ def _recording(store: SessionStore, name: str) -> Recording:
         return Recording.of(session, store.load(session))
     except NotReplayable as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StartError(f"{path}: can't be written: {error.strerror}", ExitCode.FAILURE) from error

@@ -22,7 +22,7 @@ from swecli.core.sessions.database import open_database
 from swecli.core.sessions.store import SessionStore
 from swecli.core.validation import validated
 from swecli.lab.replay import NotReplayable, Recording, Replayed, Strategy, replay
-from swecli.lab.report import document, svg
+from swecli.lab.report import document
 from swecli.lab.strategies import PRESETS, Tried, changes_of, propose, with_changes
 from swecli.launch import StartError
 from tests.lab.recorded_session import record
@@ -91,7 +91,6 @@ def test_two_runs_are_the_same_and_open_no_socket(
     names = ["recorded", "current"]
     assert opened == []
     assert document(recording, names, again) == document(recording, names, results[:2])
-    assert svg(recording, names, again) == svg(recording, names, results[:2])
 
 
 def test_events_that_cannot_be_read_are_left_out_and_counted(events: Sequence[Event]) -> None:
@@ -109,27 +108,14 @@ def test_a_session_without_a_request_says_so(events: Sequence[Event]) -> None:
         Recording.of("s", [])
 
 
-def test_a_picture_escapes_names(events: Sequence[Event], results: Sequence[Replayed]) -> None:
-    drawn = svg(Recording.of("<script>", events), ["recorded", "a<b&c"], results[:2])
-    assert "<script>" not in drawn
-    assert "a&lt;b&amp;c" in drawn
-
-
 # --- the command --------------------------------------------------------------------------------------------
 
 
-def test_the_command_compares_and_draws(
-    base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plot = base / "plot.svg"
-    assert (
-        lab(["replay", "-C", str(base / "work"), "--strategy", "current,context.keep_recent=4", "--plot", str(plot)])
-        == 0
-    )
+def test_the_command_compares(base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lab(["replay", "-C", str(base / "work"), "--strategy", "current,context.keep_recent=4"]) == 0
     out = capsys.readouterr().out
     assert "recorded" in out
     assert "context.keep_recent=4" in out
-    assert plot.read_text(encoding="utf-8").startswith("<svg")
     monkeypatch.setattr(SessionStore, "holder", lambda store, session: store)  # one that is open elsewhere is read too
     assert lab(["replay", "-C", str(base / "work"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
