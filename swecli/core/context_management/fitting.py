@@ -108,7 +108,8 @@ class Room:
             fitted, shortened = self._with_references(wanted, likely, limit, protected)
             if fitted := fitted or self._with_boundary(shortened, present, limit):
                 return fitted
-        return whole  # one large message: it fits, though the next request compacts again
+        # One large message: it fits, though the next request compacts again. Or an earlier undo has filled the window.
+        return whole or self._no_more(wanted, present, now.used)
 
     def shorten(self, wanted: View) -> Fitted | None:
         """All of the view, with references for what does not fit; None if that is not enough."""
@@ -193,6 +194,13 @@ class Room:
                 left = [later for later in candidates if later > place]
                 place = _first_that_fits(left, missing, sum(missing[place:]) - (measured.upper - limit))
         return None
+
+    def _no_more(self, wanted: View, present: View, used: int) -> Fitted | None:
+        """The present view, if it has the newest part of the wanted one; None if it has nothing of it."""
+        here = {entry.id for entry in present}
+        end = len(wanted)
+        place = next((place + 1 for place in range(end - 1, -1, -1) if wanted[place].id not in here), 0)
+        return self._from(place, wanted, present, used) if place < end else None
 
     def _from(self, place: int, wanted: View, view: View, used: int) -> Fitted:
         entries = self._ledger.entries

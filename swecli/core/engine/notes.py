@@ -29,6 +29,9 @@ from swecli.core.protocol.events import ItemCompleted, ItemStarted
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.session_tools import Scratchpad, UpdateTodos
 
+USAGE_ROOM = 150
+"""Tokens that the note on a filling context needs at the most."""
+
 
 def add_note(recorder: Recorder, title: str, text: str, topic: str = "") -> str:
     """Append a note to the conversation at once: ``text`` for the model, ``title`` for the user. Returns its id."""
@@ -117,9 +120,9 @@ class Notes:
 
     def state_usage(self, prepared: PreparedRequest) -> bool:
         """Say that a request passed the warning level, and once more that it passed the one of compaction. Whether
-        there is something to say."""
+        there is something to say. Where the note itself could block the request, nothing is said."""
         budget = prepared.budget
-        if budget.level == "ok":
+        if budget.level == "ok" or budget.upper + USAGE_ROOM >= budget.block_at:
             return False
         can_compact = any(tool.name == COMPACT_TOOL for tool in prepared.request.tools)
         levels = [level for level in (budget.warn_at, budget.compact_at) if level <= budget.used]
