@@ -542,7 +542,7 @@ WITH_SCREEN = frozenset(
 
 
 def available_commands(session: Session) -> list[AvailableCommand]:
-    """The slash commands that work in an editor."""
+    """The slash commands that work in an editor, unlisted ones too: it may refuse a name that was not announced."""
     return [
         AvailableCommand(
             name=clean(each.name),

@@ -133,6 +133,8 @@ class SlashCommand(Struct, frozen=True):
     waits: Callable[[str], bool] = lambda arguments: False
     words: Callable[[Session], Iterable[Word]] = lambda session: ()
     """What the arguments may begin with, as far as that is known at once; other arguments are as good."""
+    under: str = ""
+    """Name of the listed command that help shows it with; empty for a listed one. It works like any other."""
 
     def takes(self, arguments: str) -> bool:
         """Whether it may be called with these words; one without a hint for arguments takes none. The user's own
@@ -142,6 +144,17 @@ class SlashCommand(Struct, frozen=True):
     def needs_rest(self, arguments: str) -> bool:
         """Whether it cannot run during a turn with these arguments."""
         return self.takes(arguments) and (not self.while_busy or self.waits(arguments))
+
+
+def listed(commands: Iterable[SlashCommand]) -> list[SlashCommand]:
+    """The commands that lists show by themselves."""
+    return [command for command in commands if not command.under]
+
+
+def other_names(command: SlashCommand, commands: Iterable[SlashCommand]) -> str:
+    """The aliases of a listed command and the commands that help shows with it, as the user types them."""
+    names = (*command.aliases, *(each.name for each in commands if each.under == command.name))
+    return ", ".join(f"/{name}" for name in names)
 
 
 def opens(screen: Screen, instead: str = "") -> Run:

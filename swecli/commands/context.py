@@ -597,6 +597,7 @@ WIRE = SlashCommand(
     arguments="[message | save [FILE]]",
     words=fixed_words(save="write the request to a file"),
     shows_tools=True,
+    under="context",
 )
 
 
@@ -657,7 +658,11 @@ async def _run_cache(session: Session, arguments: str) -> CommandResult:
 
 
 CACHE = SlashCommand(
-    "cache", "Show each request's cached part, and each miss with its cause", _run_cache, arguments="[words]"
+    "cache",
+    "Show each request's cached part, and each miss with its cause",
+    _run_cache,
+    arguments="[words]",
+    under="context",
 )
 
 

@@ -271,8 +271,15 @@ _ARGUMENTS = "[name | approve]"
 SKILLS = SlashCommand(
     "skills", "List skills, their tokens and problems", _lists("skills", _skill_rows, _skill_details), (), _ARGUMENTS
 )
-SKILL = SlashCommand("skill", "Use a skill", _run_skill, (), "<name> [text]", words=_skill_words)
+SKILL = SlashCommand("skill", "Use a skill", _run_skill, (), "<name> [text]", words=_skill_words, under="skills")
 CUSTOM = SlashCommand(
-    "commands", "List your own commands", _lists("commands", _command_rows, _command_details), (), _ARGUMENTS
+    "commands",
+    "List your own commands",
+    _lists("commands", _command_rows, _command_details),
+    (),
+    _ARGUMENTS,
+    under="skills",
 )
-AGENTS = SlashCommand("agents", "List agent profiles", _lists("agents", _agent_rows, _agent_details), (), _ARGUMENTS)
+AGENTS = SlashCommand(
+    "agents", "List agent profiles", _lists("agents", _agent_rows, _agent_details), (), _ARGUMENTS, under="skills"
+)

@@ -138,7 +138,7 @@ async def _run_redo(session: Session, arguments: str) -> CommandResult:
     return await restored_result(session, await session.files.redo())
 
 
-REDO = SlashCommand("redo", "Reapply what /undo reverted", _run_redo, while_busy=False)
+REDO = SlashCommand("redo", "Reapply what /undo reverted", _run_redo, while_busy=False, under="undo")
 
 
 async def _run_diff(session: Session, arguments: str) -> CommandResult:

@@ -187,6 +187,7 @@ EFFORT = SlashCommand(
     aliases=("thinking",),
     arguments="[word]",
     words=_effort_words,
+    under="model",
 )
 
 
@@ -217,7 +218,7 @@ async def _run_logout(session: Session, arguments: str) -> CommandResult:
         return CommandResult.text(str(error), "error")
 
 
-LOGOUT = SlashCommand("logout", "Delete a stored API key", _run_logout, arguments="[provider]")
+LOGOUT = SlashCommand("logout", "Delete a stored API key", _run_logout, arguments="[provider]", under="login")
 
 
 def stored_text(entries: Sequence[StoredKey], command: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from swecli.commands.base import SlashCommand
+from swecli.commands.base import SlashCommand, listed, other_names
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL, WIRE
 from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
@@ -226,7 +226,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     RENAME,
     QUIT,
 )
-"""In order of display."""
+"""In order of display; those ``under`` another work, but lists leave them out."""
 
 
 def commands_of(session: Session) -> tuple[SlashCommand, ...]:
@@ -243,8 +243,8 @@ def session_commands(session: Session) -> tuple[SlashCommand, ...]:
 
 def command_table(commands: Sequence[SlashCommand] = COMMANDS) -> TableBlock:
     rows = (
-        (f"/{each.name} {each.arguments}".rstrip(), each.summary, ", ".join(f"/{alias}" for alias in each.aliases))
-        for each in commands
+        (f"/{each.name} {each.arguments}".rstrip(), each.summary, other_names(each, commands))
+        for each in listed(commands)
     )
     return TableBlock(("Command", "What it does", "Also"), tuple(rows), "Commands")
 

@@ -18,6 +18,7 @@ KEYS = SlashCommand(
     "Show and change key bindings",
     opens("keys", "Keys need the full-screen interface; `swecli config` shows the [keys] settings."),
     arguments=_WORDS,
+    under="help",
 )
 FIND = SlashCommand(
     "find",
@@ -27,17 +28,20 @@ FIND = SlashCommand(
         "This needs the full-screen interface; `swecli sessions search WORD` searches stored sessions.",
     ),
     arguments=_WORDS,
+    under="recall",
 )
 THEME = SlashCommand(
     "theme",
     "Choose a colour theme",
     opens("pick_theme", "Themes need the full-screen interface; ui.theme in the settings sets one."),
     arguments="[name]",
+    under="config",
 )
 VIM = SlashCommand(
     "vim",
     "Vim keys in the prompt, on or off",
     opens("editing", "Vim keys need the full-screen interface; ui.editing in the settings switches them."),
+    under="config",
 )
 CONFIG = SlashCommand(
     "config",

@@ -62,6 +62,7 @@ SENTINEL = SlashCommand(
     arguments="[take | silence [KIND] | unsilence KIND | undo]",
     words=_words,
     waits=lambda words: words.strip().lower() in ("take", "undo"),
+    under="context",
 )
 
 

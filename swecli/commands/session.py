@@ -230,6 +230,7 @@ USAGE = SlashCommand(
     _run_usage,
     aliases=("cost", "stats"),
     arguments="[price INPUT OUTPUT [CACHED]]",
+    under="status",
 )
 
 
@@ -379,7 +380,7 @@ async def _run_todos(session: Session, arguments: str) -> CommandResult:
     return CommandResult((TodoBlock(todos),))
 
 
-TODOS = SlashCommand("todos", "Show the agent's todo list", _run_todos)
+TODOS = SlashCommand("todos", "Show the agent's todo list", _run_todos, under="plan")
 
 
 JOBS_USAGE = (
@@ -622,4 +623,5 @@ HANDOFF = SlashCommand(
     "Write a bundle to continue from in a new session, with another model or by hand",
     _run_handoff,
     arguments="[file]",
+    under="export",
 )

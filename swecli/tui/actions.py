@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from textual.message import Message
 
-from swecli.commands.base import LATER, Offer, Screen, SlashCommand, Word
+from swecli.commands.base import LATER, Offer, Screen, SlashCommand, Word, listed
 from swecli.core.protocol.commands import CarryOut, Command, Rewind, SetEffort, SetMode, SetModel, Submit
 from swecli.core.protocol.events import Mode, NoticeLevel
 from swecli.safe_text import safe_line
@@ -637,7 +637,7 @@ class Actions:
         view, appearance = self._session.view, self._appearance
         choices = [
             Choice(f"command {command.name}", f"/{command.name} {command.arguments}".rstrip(), command.summary)
-            for command in self.commands()
+            for command in listed(self.commands())
             if not self._session.state.busy or command.while_busy
         ]
         present = view.mode if view is not None else None

@@ -115,10 +115,12 @@ def token_before(text: str, row: int, column: int) -> Token | None:
 
 
 def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
-    """Slash commands for ``query``: by name, then by alias, prefix matches first; an empty query lists all in their
-    order."""
+    """Slash commands for ``query``: by name, then by alias, prefix matches first; an empty query lists all listed ones
+    in their order. An unlisted one is offered once its name is begun."""
     ranked: list[tuple[tuple[int, int, str], SlashCommand]] = []
     for command in known:
+        if command.under and not (query and command.name.startswith(query.lower())):
+            continue
         ranks = [score(query, command.name)]
         for alias in command.aliases:
             rank = score(query, alias)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from swecli.commands.base import SlashCommand
+from swecli.commands.base import SlashCommand, listed, other_names
 from swecli.core.config.key_actions import ACTIONS
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.tui.keymap import PLACES, Keymap
@@ -91,8 +91,8 @@ def entries(commands: Sequence[SlashCommand], keymap: Keymap) -> list[Entry]:
     out = [heading("In a message")]
     out += [Entry(f"basic {sign}", (sign, meaning)) for sign, meaning in BASICS]
     out.append(heading("Commands"))
-    for command in commands:
-        also = ", ".join(f"/{alias}" for alias in command.aliases)
+    for command in listed(commands):
+        also = other_names(command, commands)
         cells = (f"/{command.name} {command.arguments}".rstrip(), command.summary + (f" ({also})" if also else ""))
         out.append(Entry(f"/{command.name}", cells, words="command"))
     for place in PLACES:
@@ -138,8 +138,8 @@ class HelpPage(ListPage):
         if entry.name in self._commands:
             command = self._commands[entry.name]
             lines = [f"{entry.name} {command.arguments}".rstrip() + f": {command.summary}"]
-            if command.aliases:
-                lines.append(f"Also: {', '.join('/' + alias for alias in command.aliases)}")
+            if also := other_names(command, self._offered):
+                lines.append(f"Also: {also}")
             if not command.while_busy:
                 lines.append("It waits until the turn ends.")
             return (TextBlock("\n".join(lines)),)

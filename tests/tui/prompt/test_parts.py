@@ -6,6 +6,7 @@ import asyncio
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -146,6 +147,10 @@ def test_commands_are_ranked_by_prefix_then_alias_then_letters() -> None:
     assert [entry.insert for entry in completion.commands("", COMMANDS)] == ["/context", "/clear", "/mode ", "/model"]
     assert [entry.begins for entry in completion.commands("cntx", COMMANDS)] == [False]
     assert completion.commands("xyz", COMMANDS) == []
+    effort = msgspec.structs.replace(COMMANDS[0], name="effort", aliases=(), under="model")
+    assert len(completion.commands("", (*COMMANDS, effort))) == 4  # works, but no list shows it by itself
+    assert completion.commands("ff", (*COMMANDS, effort)) == []
+    assert [entry.insert.strip() for entry in completion.commands("Eff", (*COMMANDS, effort))] == ["/effort"]
 
 
 def test_files_are_ranked_by_name_and_quoted_where_they_need_it() -> None:
