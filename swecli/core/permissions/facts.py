@@ -30,7 +30,7 @@ from swecli.core.permissions.git_facts import (
 )
 from swecli.core.permissions.listings import MAX_SEARCHED, Covering, Listings, covered
 from swecli.core.permissions.paths import folders_above, inside, is_secret
-from swecli.core.secret_names import SecretNames, secret_names
+from swecli.core.secret_names import SecretNames, is_test_key, secret_names
 from swecli.lazy_pattern import lazy_pattern
 
 PathKind = Literal["file", "directory", "other", "missing"]
@@ -498,9 +498,9 @@ class OsFacts(FileFacts):
         if ignored(top, True):
             ignored = nothing_ignored(path)  # a search looks into an ignored folder that it is given
         found: list[str] = []
-        pending, walked, seen = [top], {top}, 0
+        pending, walked, seen = [(top, top)], {top}, 0
         while pending:
-            folder = pending.pop()
+            shown, folder = pending.pop()  # they differ behind a link
             listed = self._listings.listed(folder, top)
             if listed is None:
                 continue
@@ -508,28 +508,34 @@ class OsFacts(FileFacts):
             if seen > MAX_SEARCHED:
                 return None
             for link in listed.links if reach.links else ():
-                place = os.path.join(folder, link)
-                target = _real(place)
-                if (link[0] == "." and not reach.hidden) or inside(target, (top,)) is not None or target in walked:
+                target = _real(os.path.join(folder, link))
+                if (link[0] == "." and not reach.hidden) or target in walked:
                     continue
+                # Whatever keeps the search from the target under its own name does not hold for the link.
+                place = os.path.join(shown, link)
                 if os.path.isdir(target):
                     walked.add(target)
-                    pending.append(target)
-                elif is_secret(f"/{os.path.basename(target)}", self.secret_names) or (rules and rules.covering(target)):
+                    pending.append((place, target))
+                elif self._is_kept_back(target, top) or (rules and rules.covering(target)):
                     found.append(place)
             for name in listed.folders:
                 pruned = any(fnmatchcase(name, pattern) for pattern in reach.pruned)
-                below = os.path.join(folder, name)
+                below = os.path.join(shown, name)
                 if not pruned and (reach.hidden or name[0] != ".") and not ignored(below, True):
-                    pending.append(below)
+                    pending.append((below, os.path.join(folder, name)))
             for name in dict.fromkeys((*listed.secret, *listed.settings, *covered(listed, folder, rules))):
-                place = os.path.join(folder, name)
-                harmless = name in listed.settings and not self.credentials_in(place)
-                if harmless and name not in listed.secret and not (rules and rules.covering(place)):
+                place, real = os.path.join(shown, name), os.path.join(folder, name)
+                harmless = name in listed.settings and not self.credentials_in(real)
+                if harmless and name not in listed.secret and not (rules and rules.covering(real)):
                     continue
                 if (reach.hidden or name[0] != ".") and not ignored(place, False):
                     found.append(place)
         return tuple(sorted(found))
+
+    def _is_kept_back(self, target: str, top: str) -> bool:
+        """Whether the target of a link may hold secrets, by its name below ``top`` or alone."""
+        below = target[len(top) :] if target.startswith(f"{top}/") else f"/{os.path.basename(target)}"
+        return is_secret(below, self.secret_names) and not is_test_key(below)
 
     def tracked_files(self, cwd: str) -> tuple[str, ...] | None:
         names = tracked_names(cwd)

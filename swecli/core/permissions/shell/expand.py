@@ -42,6 +42,8 @@ class Situation(Struct, frozen=True):
     """A variable that an earlier command, run because of a rule, sets and that programs may obey."""
     edited: frozenset[str] = frozenset()
     """Names that commands of the script may make, move or change: the parts of all paths among their words."""
+    moved: bool = False
+    """Whether an earlier git command of the script may change index, work tree or revisions."""
     effects_only: bool = False
     """Whether only what commands do is judged, not what they read."""
     rules: ReadRules = NO_READ_RULES

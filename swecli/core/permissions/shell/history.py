@@ -79,6 +79,8 @@ def check_git(name: str, words: GitWords, situation: Situation) -> None:
     for path in paths:
         _check_pathspec(path, situation)
     limits = [path for path in paths if not path.startswith((":!", ":^"))]
+    if situation.moved:
+        _check_all(name, paths, limits, situation)
     if not _COPIES.isdisjoint(options):
         _check_tracked(name, (), (), situation, all_of_them=True)
     if name == "git cat-file":
@@ -298,6 +300,16 @@ def _check_grep(
     if {"--untracked", "--no-exclude-standard"} & set(options):
         reach = Reach(ignored="--no-exclude-standard" in options)
         check_below(name, limits or ["."], reach, lambda path: not _excluded(path, paths, situation), situation)
+
+
+def _check_all(name: str, paths: Sequence[str], limits: Sequence[str], situation: Situation) -> None:
+    """Raise if a file within the limits may not be shown that an earlier git command of the script may have staged,
+    committed or checked out: any that git tracks, tracked once, or would add."""
+    _check_tracked(name, paths, limits, situation, all_of_them=True)
+    check_below(
+        name, limits or ["."], Reach(ignored=False), lambda path: not _excluded(path, paths, situation), situation
+    )
+    _check_names(name, ("log", "--all", "--full-history", "--format=", *_ONLY_NAMES, "--", *paths), situation)
 
 
 def _left_out(path: str, paths: Sequence[str], limits: Sequence[str], situation: Situation) -> bool:

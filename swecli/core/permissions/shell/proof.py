@@ -312,6 +312,8 @@ class _Walker:
         self.parts: list[Part] = []
         self._producer: tuple[str | None, ...] | None = None
         """The words of the command whose output the current one reads, for xargs."""
+        self._moved = False
+        """Whether a git command so far may change what later ones show."""
 
     def script(self, script: Script, situation: Situation, *, certain: bool) -> Situation:
         for item in script.items:
@@ -402,6 +404,7 @@ class _Walker:
     # --- simple commands ------------------------------------------------------------------------------------------
 
     def _simple(self, node: Simple, situation: Situation, *, certain: bool) -> Situation:
+        situation = replace(situation, moved=True) if self._moved else situation
         part, after, error = self._judged(node, situation, certain=certain)
         if error is None:
             self.parts.append(part)
@@ -413,6 +416,7 @@ class _Walker:
             part = replace(part, effect=behind or "")
         self.parts.append(part)
         words = part.words
+        self._moved |= "git" in words and (not error.soft or bool(part.effect))
         if words and words[0] in ("cd", "pushd", "popd", None):
             after = replace(after, cwds=())
         if _may_set_any(words):

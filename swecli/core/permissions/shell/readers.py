@@ -14,6 +14,7 @@ from functools import cache
 from typing import cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import within_text
@@ -42,6 +43,7 @@ class Showing(Struct, frozen=True):
 class _Readers(Struct, frozen=True):
     recursive: Mapping[str, frozenset[str]]
     always: frozenset[str]
+    following: Mapping[str, frozenset[str]]
     here: frozenset[str]
     leaving_out: Mapping[str, frozenset[str]]
     contents: frozenset[str]
@@ -64,6 +66,7 @@ def _readers() -> _Readers:
     return _Readers(
         recursive,
         always,
+        {name: frozenset(text.split()) for name, text in cast("dict[str, str]", data["following"]).items()},
         frozenset(data["here"]["names"].split()),
         {name: frozenset(text.split()) for name, text in cast("dict[str, str]", data["leaving_out"]).items()},
         frozenset(data["contents"]["names"].split()),
@@ -128,8 +131,29 @@ def _recursive(item: Started, rules: ReadRules, place: Place) -> Iterator[Showin
 
 def _reach(item: Started) -> Reach:
     """What a search looks into: everything, unless it is ripgrep without an option that widens it."""
-    widened = item.name != "rg" or any(_WIDENS.match(word.text) or not word.known for word in item.words[1:])
-    return Reach(hidden=widened, ignored=widened, links=True)
+    computed = any(not word.known for word in item.words[1:])
+    widened = item.name != "rg" or computed or any(_WIDENS.match(word.text) for word in item.words[1:])
+    return Reach(hidden=widened, ignored=widened, links=computed or _follows(item))
+
+
+def _follows(item: Started) -> bool:
+    """Whether a program may follow the links that it finds."""
+    listed = _readers().following.get(item.name)
+    if listed is None:
+        return True
+    keeping = frozenset(option[1:] for option in listed if option.startswith("!"))
+    return _has_option(_options(item), listed) if not keeping else not _has_option(_options(item), keeping)
+
+
+_TAR = frozenset(("tar", "gtar", "bsdtar"))
+
+
+def _options(item: Started) -> Sequence[ScanWord]:
+    """The words behind a name; the first one of tar has its options also without a dash."""
+    words = item.words[1:]
+    if item.name in _TAR and words and not words[0].text.startswith("-"):
+        return (replace(words[0], text=f"-{words[0].text}"), *words[1:])
+    return words
 
 
 _WIDENS = lazy_pattern(r"-[A-Za-z0-9]*[u.g]|--(?:no-ignore|hidden|unr|glob|iglob|files-from|pre)")
@@ -309,11 +333,16 @@ def _tells_what_it_reads(item: Started) -> bool:
     return known and item.name not in ("cpio", "pax") and not _lists_names(item)
 
 
-_LISTS = lazy_pattern(r"-T|-K|--files?(?:0)?-from|--null|-@$|--input-file|--config")
+_TAR_LISTS = frozenset(("-T",))
+_LISTS = lazy_pattern(
+    r"-T|-K|--files?(?:0)?-from|--null|-@$|@.|-[ix]r?@.|--input-file|--config|:{3,4}\+?$|--arg-file|-a$"
+)
 """Options with a file that names the files to read."""
 
 
 def _lists_names(item: Started) -> bool:
+    if item.name in _TAR and _has_option(_options(item), _TAR_LISTS):
+        return True
     return any(_LISTS.match(word.text) for word in item.words[1:])
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
 from swecli.core.permissions.facts import Reach
+from swecli.core.permissions.paths import inside, is_secret
 from swecli.core.permissions.shell.expand import Situation, absolute
 from swecli.core.permissions.shell.syntax import UnprovenError
+from swecli.core.secret_names import is_test_key
 
 Texts = Sequence[tuple[str, str]]
 """Options with their values, in order."""
@@ -163,7 +165,7 @@ def check_below(
                 rule = next(iter(situation.rules.rules), None)
                 what = "secrets" if rule is None else f"secrets and for what your rule {rule.text} covers"
                 raise UnprovenError(f"{start} is too large to check for {what}", soft=True, rule=rule)
-            reads = [path for path in found if read(path)]
+            reads = [path for path in (*found, *_checked_out(path, reach, situation)) if read(path)]
             # A rule comes first: consent to reading a secret must not include what it covers.
             first = next(iter((*filter(situation.covered, reads), *reads)), None)
             if first is not None:
@@ -173,6 +175,28 @@ def check_below(
                 raise UnprovenError(
                     f"{name} would read {shown}, which {why}; exclude it with an option", soft=True, rule=rule
                 )
+
+
+def _checked_out(folder: str, reach: Reach, situation: Situation) -> Iterator[str]:
+    """Files below a folder that may hold secrets or that a rule covers, which an earlier git command of the script may
+    bring back from the history."""
+    if not situation.moved:
+        return
+    listed = ("log", "--all", "--full-history", "--format=", "--no-renames", "--no-relative", "--name-only", "-z")
+    names = situation.facts.names_shown(situation.start, listed)
+    if names is None:
+        raise UnprovenError("an earlier git command may bring files with secrets back", soft=True, git_knows=True)
+    top = situation.facts.repository(situation.start)
+    for name in dict.fromkeys(name.lstrip("\n") for name in names):
+        path = posixpath.normpath(posixpath.join(top, name))
+        below = posixpath.relpath(path, folder)
+        pruned = any(fnmatchcase(part, pattern) for part in below.split("/") for pattern in reach.pruned)
+        hidden = not reach.hidden and any(part.startswith(".") for part in below.split("/"))
+        if inside(path, (folder,)) is None or pruned or hidden:
+            continue
+        secret = is_secret(f"/{below}", situation.facts.secret_names) and not is_test_key(path)
+        if secret or situation.covered(path):
+            yield path
 
 
 def glob_takes(pattern: str, path: str, *, loose: bool, fold: bool) -> bool:

@@ -129,8 +129,9 @@ def test_no_nesting_of_wraps_makes_the_dangerous_silent(
 ) -> None:
     command = dangerous[1]
     for wrap in wraps:
+        # Likewise "env ! rm" runs a program "!".
         # "env case a in a) rm -rf /;; esac" runs a program "case"; in "$(…)" the rest is a text after its parenthesis.
-        assume(not command.startswith("case ") or re.search(r"(^|[(;{]|then|do|else) ?\{\}", wrap))
+        assume(not command.startswith(("case ", "! ")) or re.search(r"(^|[(;{]|then|do|else) ?\{\}", wrap))
         command = wrap.format(command)
     # An assignment before a comment stands alone, so "$X" is known to be 1 and no longer dangerous.
     assume("X=1 #" not in command)
