@@ -15,6 +15,7 @@ PARTS = (
     "decoding",
     "session",
     "screen",
+    "painted",
     "inspector",
     "lab",
     "context",

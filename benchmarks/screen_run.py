@@ -1,7 +1,8 @@
 """The whole program in the terminal that it is started in, with a scripted model that is given work.
 
-    python -m benchmarks.screen_run stream RESULT.json    one answer of 2,000 words
-    python -m benchmarks.screen_run turns RESULT.json     200 turns with one tool call each
+    python -m benchmarks.screen_run stream RESULT.json      one answer of 2,000 words
+    python -m benchmarks.screen_run repeated RESULT.json    the same with one passage again and again
+    python -m benchmarks.screen_run turns RESULT.json       200 turns with one tool call each
 
 RESULT.json gets what was measured inside: processor seconds, seconds of each turn, memory in bytes.
 """
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from random import Random
 
 import psutil
 
@@ -25,14 +27,15 @@ from swecli.launch import LaunchOptions
 
 TURNS = 200
 WORDS = 2_000
-DELAY = 0.002
+DELAY = 0.02
 """Seconds between two words."""
+PROMPT = "Explain it at length."
 OVER = "benchmark-is-over"
 LINES = 60
 
 
-def text() -> str:
-    """An answer of 2,000 words as models write them: paragraphs, a list, some code."""
+def repeated_text() -> str:
+    """2,000 words that repeat a paragraph, a list and some code."""
     paragraph = (
         "The parser reads one line after the other and keeps a stack of open blocks, so that `close_all` can end "
         "them in order. That is why the **last** line matters: it decides which block is still open.\n\n"
@@ -43,9 +46,27 @@ def text() -> str:
     return " ".join(words[:WORDS])
 
 
-def stream_script() -> str:
+def text() -> str:
+    """2,000 words as models write them: paragraphs, lists and code, each with words of its own."""
+    random = Random(1)
+
+    def words(count: int) -> str:
+        return " ".join("".join(random.choices("etaoinsrhl", k=random.randint(1, 9))) for _ in range(count))
+
+    passages: list[str] = []
+    while len(" ".join(passages).split(" ")) < WORDS:
+        name = "_".join(words(2).split())
+        passages.append(
+            f"## {words(3)}\n\n{words(40)}, so that `{name}` can {words(8)}. {words(5)} **{words(2)}** {words(20)}.\n\n"
+            f"- {words(5)}\n- {words(9)}\n- {words(4)}\n\n"
+            f"```python\ndef {name}(value):\n    while value:\n        value.pop().{name}()  # {words(3)}\n```\n\n"
+        )
+    return " ".join(" ".join(passages).split(" ")[:WORDS])
+
+
+def stream_script(answer: str) -> str:
     """A script with one long answer."""
-    return f"window = 200000\ndelay = {DELAY}\n[[step]]\ntext = {json.dumps(text())}\n"
+    return f"window = 200000\ndelay = {DELAY}\n[[step]]\ntext = {json.dumps(answer)}\n"
 
 
 def turns_script(count: int) -> str:
@@ -91,7 +112,7 @@ async def many_turns(session: Session, count: int) -> dict[str, object]:
 async def one_stream(session: Session) -> dict[str, object]:
     """Processor seconds of one long answer."""
     start = time.process_time()
-    await one_turn(session, session.subscribe(), "Explain it at length.")
+    await one_turn(session, session.subscribe(), PROMPT)
     return {"cpu": time.process_time() - start}
 
 
@@ -101,15 +122,20 @@ def main() -> int:
     from swecli.tui.launch import run
 
     scenario, result = sys.argv[1], Path(sys.argv[2])
+    scripts = {
+        "stream": stream_script(text()),
+        "repeated": stream_script(repeated_text()),
+        "turns": turns_script(TURNS),
+    }
     with tempfile.TemporaryDirectory() as name:
         script = Path(name) / "bench.toml"
-        script.write_text(stream_script() if scenario == "stream" else turns_script(TURNS), encoding="utf-8")
+        script.write_text(scripts[scenario], encoding="utf-8")
         options = LaunchOptions(cwd=workspace(Path(name) / "work"), script=script, mode="default")
         tasks: list[asyncio.Task[None]] = []
 
         async def work(session: Session) -> None:
             await asyncio.sleep(0.5)  # the interface settles
-            found = await (one_stream(session) if scenario == "stream" else many_turns(session, TURNS))
+            found = await (many_turns(session, TURNS) if scenario == "turns" else one_stream(session))
             await asyncio.to_thread(result.write_text, json.dumps(found))
             session.notice(OVER)  # type: ignore[attr-defined]
 

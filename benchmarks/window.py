@@ -35,13 +35,15 @@ class Window:
         tmux: bool,
         variables: Mapping[str, str] | None = None,
         cwd: Path = ROOT,
+        size: tuple[int, int] = (COLUMNS, ROWS),
     ) -> None:
+        """``size`` is columns and rows."""
         drop = ("TMUX", "TMUX_PANE", "NO_COLOR", "SSH_CONNECTION", "SSH_TTY", "COLUMNS", "LINES")
         kept = {name: value for name, value in os.environ.items() if name not in drop}
         self._environment = {**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(ROOT)}
         self._environment.update(variables or {})
         self._master, self._slave = pty.openpty()
-        self._size(COLUMNS, ROWS)
+        self._size(*size)
         quiet = termios.tcgetattr(self._slave)
         quiet[3] &= ~termios.ECHO
         termios.tcsetattr(self._slave, termios.TCSANOW, quiet)
@@ -51,7 +53,7 @@ class Window:
         """What the program has painted, and when it was seen."""
         self.started = time.monotonic()
         if tmux:
-            self._in_tmux(command)
+            self._in_tmux(command, *size)
         else:
             self._process = self._spawn(command)
             self.pid = self._process.pid
@@ -66,11 +68,11 @@ class Window:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-    def _in_tmux(self, command: Sequence[str]) -> None:
+    def _in_tmux(self, command: Sequence[str], columns: int, rows: int) -> None:
         options = (
             "set -g status off ; set -g focus-events on ; set -s escape-time 0 ; set -g default-terminal tmux-256color"
         )
-        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), "sleep 1000")
+        self._tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "sleep 1000")
         self._tmux(*options.split(" "))
         self._process = self._spawn(["tmux", "-u", "-L", self._socket, "attach"])
         self.settle()
