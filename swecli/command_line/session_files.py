@@ -76,9 +76,7 @@ def import_session(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="swecli sessions import",
         description="Store a session from a file in this folder: swecli's own JSON export, or a session file of "
-        "Claude Code (~/.claude/projects), Codex (~/.codex/sessions), pi (~/.pi/agent/sessions), Gemini CLI "
-        "(~/.gemini/tmp/*/chats), opencode (opencode export), kimi-cli (~/.kimi/sessions), mistral-vibe "
-        "(~/.vibe/logs/session) or aider (.aider.chat.history.md). "
+        "Claude Code (~/.claude/projects) or Codex (~/.codex/sessions). "
         "Permissions, waiting messages and model addresses are not imported.",
     )
     parser.add_argument("file")
@@ -106,7 +104,6 @@ def _read(path: Path) -> Portable:
     from swecli.core.sessions.store import new_session_id
     from swecli.core.workspace.text_file import NotRegularError, TooLargeError, read_bytes
     from swecli.export.foreign import portable_of, read_foreign
-    from swecli.export.foreign_chats import is_aider
 
     try:
         data, _ = read_bytes(Path(os.path.realpath(path)), MAX_BYTES)  # the user named it, so a link is followed
@@ -120,7 +117,7 @@ def _read(path: Path) -> Portable:
     try:
         if _is_own(text):
             return read_portable(text)
-        if text.lstrip().startswith(("<!DOCTYPE", "# ", "<html")) and not is_aider(text):
+        if text.lstrip().startswith(("<!DOCTYPE", "# ", "<html")):
             raise PortableError("Markdown and HTML exports are for reading; import takes the JSON export")
         found = read_foreign(text)
         began = next((one.at for one in found.said if one.at > 0), 0.0)

@@ -1,8 +1,7 @@
 """Sessions of other agents with publicly known files.
 
-Claude Code, Codex and pi write one JSON object per line and are read here, Gemini CLI and opencode in
-``foreign_documents.py``, kimi-cli, mistral-vibe and aider in ``foreign_chats.py``. Unknown lines are counted and left
-out, because these formats change. Only messages and tool results are imported: no permissions, settings, commands to
+Claude Code and Codex write one JSON object per line. Unknown lines are counted and left out, because these formats
+change. Only messages and tool results are imported: no permissions, settings, commands to
 run, or data that only its provider understands.
 """
 
@@ -10,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from swecli.core.protocol.blocks import TerminalBlock
@@ -37,8 +36,6 @@ from swecli.core.protocol.messages import (
     ToolResultPart,
 )
 from swecli.core.sessions.portable import Portable, PortableError, bounded
-from swecli.export.foreign_chats import aider, chat, is_aider, is_chat
-from swecli.export.foreign_documents import gemini, opencode
 from swecli.export.foreign_parts import (
     NOT_UNDERSTOOD,
     OF_BRANCHES,
@@ -63,20 +60,10 @@ def read_foreign(text: str) -> Foreign:
     Raises:
         PortableError: it belongs to none of these agents, or is an empty session.
     """
-    if is_aider(text):
-        return _with_messages(aider(text))
-    whole = object_of(text)
-    lines, broken = ([whole], 0) if isinstance(whole.get("messages"), list) else _lines(text)
-    try:
-        bounded(whole)
-    except ValueError as error:
-        raise PortableError(str(error)) from None
+    lines, broken = _lines(text)
     kind = _kind(lines)
     if not kind:
-        raise PortableError(
-            "it is neither swecli's own JSON export nor a session file of Claude Code, Codex, pi, Gemini CLI, "
-            "opencode, kimi-cli, mistral-vibe or aider"
-        )
+        raise PortableError("it is neither swecli's own JSON export nor a session file of Claude Code or Codex")
     found = _READERS[kind](lines)
     if broken:
         found.left_out[NOT_UNDERSTOOD] += broken
@@ -113,12 +100,6 @@ def _kind(lines: Sequence[Line]) -> str:
     """The agent behind a file, from its first lines; empty if unknown."""
     for line in lines[:200]:
         kind = line.get("type")
-        if isinstance(line.get("messages"), list) and isinstance(line.get("info"), dict):
-            return "opencode"
-        if isinstance(line.get("sessionId"), str) and ("projectHash" in line or isinstance(line.get("messages"), list)):
-            return "gemini"
-        if kind == "session" and isinstance(line.get("cwd", ""), str) and "id" in line:
-            return "pi"
         if kind in ("session_meta", "response_item", "turn_context", "event_msg") and isinstance(
             line.get("payload"), dict
         ):
@@ -127,8 +108,6 @@ def _kind(lines: Sequence[Line]) -> str:
             return "claude"
         if kind == "message" and isinstance(line.get("content"), list) and "role" in line:
             return "codex"  # first versions, without an envelope
-        if is_chat(line) or (isinstance(line.get("messages"), list) and isinstance(line.get("metadata"), dict)):
-            return "chat"
     return ""
 
 
@@ -292,21 +271,15 @@ _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "shell_command": ("run_command", {"command": "command", "cmd": "command"}),
     "local_shell": ("run_command", {"command": "command"}),
     "exec_command": ("run_command", {"cmd": "command", "command": "command"}),
-    "run_shell_command": ("run_command", {"command": "command"}),
     "read": ("read_file", _READ),
     "read_file": ("read_file", _READ),
-    "readfile": ("read_file", {"path": "path", "line_offset": "offset", "n_lines": "limit"}),
     "write": ("write_file", _WRITE),
-    "writefile": ("write_file", _WRITE),
     "write_file": ("write_file", _WRITE),
     "edit": ("edit_file", _EDIT),
     "replace": ("edit_file", _EDIT),
     "grep": ("search", _SEARCH),
-    "search_file_content": ("search", _SEARCH),
-    "grep_search": ("search", _SEARCH),
     "ls": ("list_files", _LIST),
     "list": ("list_files", _LIST),
-    "list_directory": ("list_files", _LIST),
     "apply_patch": ("apply_patch", {"patch": "patch", "input": "patch", "patchText": "patch"}),
 }
 """Equivalents of other agents' tools: swecli's name, and the names of arguments. A model repeats the names in a
@@ -638,117 +611,7 @@ def _codex_output(output: object) -> tuple[str, bool, tuple[ImagePart, ...]]:
     return text, False, images
 
 
-# --- pi --------------------------------------------------------------------------------------------------------
-
-
-def _pi(lines: Sequence[Line]) -> Foreign:
-    found = Foreign("pi")
-    header = next((line for line in lines if line.get("type") == "session"), {})
-    found.cwd = string_in(header, "cwd")
-    if (model := string_in(header, "modelId")) and (provider := string_in(header, "provider")):
-        found.model = f"{provider}/{model}"
-    entries = [line for line in lines if line.get("type") != "session"]
-    way = _on_pi_way(entries)
-    for number, line in enumerate(entries):
-        at = when(line.get("timestamp"))
-        if number not in way:
-            found.left_out[OF_BRANCHES] += line.get("type") == "message"
-            continue
-        match line.get("type"):
-            case "message" if isinstance(line.get("message"), dict):
-                _pi_message(found, cast("Line", line["message"]), at, str(line.get("id") or f"a{number}"))
-            case "model_change":
-                found.model = f"{string_in(line, 'provider')}/{string_in(line, 'modelId')}".strip("/") or found.model
-            case "compaction" if found.said:
-                found.left_out[SUMMARIES] += 1
-            case "compaction" | "branch_summary":
-                if text := string_in(line, "summary"):
-                    found.add(TextPart(f"[Summary of the earlier conversation]\n{text}"), at)
-            case "session_info":
-                found.title = string_in(line, "name") or found.title
-            case "custom_message":
-                if text := texts_of(line.get("content"))[0]:
-                    found.add(TextPart(text), at)
-            case "thinking_level_change" | "custom" | "label" | "leaf":
-                pass
-            case _:
-                found.left_out[NOT_UNDERSTOOD] += 1
-    return found
-
-
-def _on_pi_way(entries: Sequence[Line]) -> set[int]:
-    """Entries from the newest one up to the root; all of them in files of version 1, which have no tree."""
-    places = {str(line.get("id")): number for number, line in enumerate(entries) if line.get("id")}
-    if not places or not any("parentId" in line for line in entries):
-        return set(range(len(entries)))
-    way: set[int] = set()
-    place: int | None = max(places.values())
-    while place is not None and place not in way:
-        way.add(place)
-        above = entries[place].get("parentId")
-        place = places.get(str(above)) if above is not None else None
-    return way
-
-
-def _pi_message(found: Foreign, message: Line, at: float, name: str) -> None:
-    content = message.get("content")
-    match message.get("role"):
-        case "user":
-            for part in _pi_parts(found, content):
-                found.add(part, at)
-        case "assistant":
-            provider, model = string_in(message, "provider"), string_in(message, "model")
-            found.model = f"{provider}/{model}".strip("/") or found.model
-            for part in _pi_parts(found, content):
-                found.add(part, at, name)
-        case "toolResult":
-            text, images = texts_of(content)
-            failed = message.get("isError") is True
-            found.add(ToolResultPart(string_in(message, "toolCallId"), "", text, failed, images), at)
-        case "bashExecution":
-            command, output = string_in(message, "command"), string_in(message, "output")
-            found.add(TextPart(f"I ran this command myself: {command}\n{output}"), at)
-        case "branchSummary" | "compactionSummary":
-            if found.said:
-                found.left_out[SUMMARIES] += 1
-            elif text := string_in(message, "summary"):
-                found.add(TextPart(f"[Summary of the earlier conversation]\n{text}"), at)
-        case "custom" | "hookMessage":
-            if text := texts_of(content)[0]:
-                found.add(TextPart(text), at)
-        case _:
-            found.left_out[NOT_UNDERSTOOD] += 1
-
-
-def _pi_parts(found: Foreign, content: object) -> Iterator[Part]:
-    if isinstance(content, str):
-        if content.strip():
-            yield TextPart(content)
-        return
-    for entry in cast("list[object]", content) if isinstance(content, list) else ():
-        block = cast("Line", entry) if isinstance(entry, dict) else {}
-        match block.get("type"):
-            case "text":
-                if text := string_in(block, "text"):
-                    yield TextPart(text)
-            case "thinking":
-                if text := string_in(block, "thinking"):
-                    yield ReasoningPart(text)
-            case "toolCall":
-                arguments = json.dumps(block.get("arguments", {}), ensure_ascii=False)
-                yield ToolCallPart(string_in(block, "id"), string_in(block, "name"), arguments)
-            case "image":
-                if (image := image_of(block)) is not None:
-                    yield image
-            case _:
-                found.left_out[NOT_UNDERSTOOD] += 1
-
-
 _READERS: Final[Mapping[str, Callable[[Sequence[Line]], Foreign]]] = {
     "claude": _claude,
     "codex": _codex,
-    "pi": _pi,
-    "gemini": gemini,
-    "opencode": opencode,
-    "chat": chat,
 }

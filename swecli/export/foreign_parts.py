@@ -106,12 +106,6 @@ def when(value: object) -> float:
     return seconds if seconds < LATEST else 0.0
 
 
-def blocks_of(content: object) -> list[Line]:
-    """The objects of a list, or a single one."""
-    entries = cast("list[object]", content) if isinstance(content, list) else [content]
-    return [cast("Line", entry) for entry in entries if isinstance(entry, dict)]
-
-
 def line_in(line: Line, name: str) -> Line:
     """The object under a name; empty if it is none."""
     value = line.get(name)

@@ -256,8 +256,9 @@ def test_every_command_says_why_a_database_can_not_be_used(
 
 def test_the_way_to_an_imported_session_is_one_that_a_shell_takes(place: Place, run: Run, tmp_path: Path) -> None:
     (tmp_path / "my folder").mkdir()
-    (tmp_path / "chat.md").write_text("# aider chat started at 2026-02-03 04:05:06\n\n#### hello\n\nHi.\n")
-    code, out, _ = run("import", str(tmp_path / "chat.md"), "-C", str(tmp_path / "my folder"))
+    line = {"type": "user", "message": {"role": "user", "content": "hello"}, "timestamp": "2026-02-03T04:05:06"}
+    (tmp_path / "chat.jsonl").write_text(json.dumps(line))
+    code, out, _ = run("import", str(tmp_path / "chat.jsonl"), "-C", str(tmp_path / "my folder"))
     assert code == 0
     assert f"Continue with: swecli -C '{tmp_path}/my folder' -r 2026-02-03" in out
 
