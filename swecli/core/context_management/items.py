@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.entry_bodies import stub_parts
-from swecli.core.context_management.ledger import RECORD, Entry, Ledger
+from swecli.core.context_management.ledger import RECORD, RESULT, Entry, Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import REPORT, unmarked
@@ -86,6 +86,26 @@ def items_of(
     present = (_shown(ledger, one, placed.get(one.id), used) for one in ledger.view)
     found = (*fixed, *present, *_absent(ledger, used))
     return tuple(_of_agent(ledger, item, agents) for item in found) if agents else found
+
+
+def calls_with_results(items: Sequence[ContextItem]) -> Mapping[str, ContextItem]:
+    """The call of each result that stands in one row with it, by the result's id. A call that was shortened while its
+    result was not keeps a row of its own, where it can be restored."""
+    calls = {item.id: item for item in items if item.kind == "call"}
+    results = ((item, calls.get(item.id.removesuffix(RESULT))) for item in items if item.kind == "result")
+    return {result.id: call for result, call in results if call is not None and call.state in ("live", result.state)}
+
+
+def in_one_row(items: Sequence[ContextItem], calls: Mapping[str, ContextItem]) -> tuple[ContextItem, ...]:
+    """The items with each of ``calls`` added to its result: the tokens of both, pinned if one is."""
+    joined = {call.id for call in calls.values()}
+    return tuple(_with_call(item, calls.get(item.id)) for item in items if item.id not in joined)
+
+
+def _with_call(item: ContextItem, call: ContextItem | None) -> ContextItem:
+    if call is None:
+        return item
+    return replace(item, tokens=item.tokens + call.tokens, pinned=item.pinned or call.pinned)
 
 
 def _of_agent(ledger: Ledger, item: ContextItem, agents: Mapping[str, str]) -> ContextItem:

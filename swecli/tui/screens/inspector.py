@@ -11,7 +11,7 @@ from rich.style import Style
 from swecli.commands.context import agent_figures, agents_line, tokens_by_agent
 from swecli.core.context_management.edit_effects import loss_words
 from swecli.core.context_management.edits import Effect
-from swecli.core.context_management.items import CONVERSATION, ContextItem
+from swecli.core.context_management.items import CONVERSATION, ContextItem, calls_with_results, in_one_row
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import ChangeContext, Command
 from swecli.core.protocol.events import ContextChange
@@ -36,8 +36,8 @@ CHANGED: Final = "changed"
 
 
 class InspectorList:
-    """Items, filter, selection and staged changes. ``title`` returns the words of an item, ``size`` its shown tokens;
-    both are computed on first use."""
+    """Rows of items, filter, selection and staged changes; a call and its result are one row, whose actions change the
+    result. ``title`` returns the words of an item, ``size`` its shown tokens; both are computed on first use."""
 
     def __init__(
         self,
@@ -48,21 +48,24 @@ class InspectorList:
         self._title = title
         self._size = size
         self._titles: dict[tuple[str, str], str] = {}
-        self.items: Sequence[ContextItem] = items
+        self.calls = calls_with_results(items)
+        """Calls without a row of their own, by the result's id."""
+        self.items: Sequence[ContextItem] = in_one_row(items, self.calls)
         self.sort: Sort = "order"
         self.shown: str = ALL
         """A component, ``ALL`` or ``CHANGED``."""
         self.words = ""
         self.staged: dict[str, Action] = {}
         """Staged actions by item id, in the order chosen."""
-        self.rows: Sequence[ContextItem] = items
+        self.rows: Sequence[ContextItem] = self.items
         self.at = 0
         self.top = 0
 
     def take(self, items: Sequence[ContextItem]) -> None:
         """Set the items of a changed context; keep the staged actions of items that still exist."""
-        here = {item.id for item in items}
-        self.items = items
+        self.calls = calls_with_results(items)
+        self.items = in_one_row(items, self.calls)
+        here = {item.id for item in self.items}
         self.staged = {name: action for name, action in self.staged.items() if name in here}
         self.narrow()
 
@@ -312,6 +315,11 @@ class Inspector(Board):
         if item is None:
             return
         sent, said = self._session.inspection.text(item)
+        call = self.list.calls.get(item.id)
+        if call is not None:
+            asked, written = self._session.inspection.text(call)
+            sent = "\n\n".join(filter(None, (asked, sent)))
+            said = "\n\n".join(filter(None, (written or asked, said))) if said else ""
         said_at = f"{item.id} {self.list.title(item)}" if item.state != "fixed" else item.source
         name = cut(safe_line(said_at), max(20, self.size.width - HEADING))
         if said:
@@ -483,9 +491,13 @@ class Inspector(Board):
         """Tokens that the item takes, or took before it was removed."""
         if item.state not in GONE:
             return item.tokens
-        known = self._sizes.get(item.id)
+        call = self.list.calls.get(item.id)
+        return sum(self._entry_size(name) for name in (item.id, *([call.id] if call is not None else ())))
+
+    def _entry_size(self, name: str) -> int:
+        known = self._sizes.get(name)
         if known is None:
-            known = self._sizes[item.id] = self._session.inspection.size(item.id)
+            known = self._sizes[name] = self._session.inspection.size(name)
         return known
 
     def _item(

@@ -364,14 +364,24 @@ async def test_a_key_before_the_screen_had_the_keyboard_counts_once() -> None:
         assert board.list.sort == "age"  # type: ignore[union-attr]
 
 
-async def test_dropping_what_a_pinned_item_needs_is_refused_at_once() -> None:
+async def test_a_call_and_its_result_are_one_row_with_the_tokens_of_both() -> None:
     inspected = Inspected().fill(2)
+    picture = inspected.inspection.picture()
+    assert picture is not None
+    tokens = {item.id: item.tokens for item in picture.items}
     async with running(session=prepared(inspected)) as it:
         await inspector(it)
+        view = it.app.main.list_view
+        assert isinstance(view, Inspector)
+        rows = {item.id: item for item in view.list.rows}
+        assert "t2" in tokens
+        assert "t2" not in rows
+        assert rows["t2.result"].tokens == tokens["t2"] + tokens["t2.result"]
+        assert sum(item.tokens for item in view.list.rows) == picture.budget.used
         await it.press("slash", *"t2.result", "enter", "p")
-        await it.press("escape", "slash", *"t2 ", "enter", "home", "d")
-        await it.shows("pinned and needs its call")
-        assert list(it.app.main.list_view.list.staged) == ["t2.result"]  # type: ignore[union-attr]
+        assert view.list.changes == (ContextChange("pin", "t2.result"),)
+        await it.press("enter")
+        await it.shows('"path"', "rule 0 decides here")
 
 
 async def test_what_was_dropped_is_sorted_by_the_size_that_is_shown() -> None:
