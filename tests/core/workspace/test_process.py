@@ -340,6 +340,13 @@ def test_a_process_is_what_psutil_reads() -> None:
             here = process_tree._process(found)
             if one is None or not found.is_running() or here.parent != one.process.parent:
                 continue  # it ended, or its parent did
+            again = process_tree._listed(pid)
+            if (
+                again is None
+                or again.process.group != one.process.group
+                or again.process.session != one.process.session
+            ):
+                continue  # it moved to another group meanwhile
             assert one.process == here
             assert (one.process.group, one.process.session) == (here.group, here.session)
             assert process_tree._mark_of(pid) == process_tree._environment(found).get(process_tree.MARK, "")
