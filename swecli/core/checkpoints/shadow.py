@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from swecli.core.checkpoints.built import BUILT, ChangedFolders
 from swecli.core.checkpoints.generated import is_below
 from swecli.core.checkpoints.journal import digest_of
-from swecli.core.checkpoints.store import ABSENT, Blobs, Image, Rows, capture, decoded
+from swecli.core.checkpoints.store import ABSENT, Blobs, Image, Rows, capture, decoded, unread
 from swecli.core.permissions.paths import is_secret_in
 from swecli.core.secret_names import secret_names
 from swecli.core.workspace.atomic_write import PREFIX
@@ -349,7 +349,8 @@ class Shadow:
                 before = self._known(seen.path)
                 after = self._image(connection, seen.path, seen.status, seen.rules) if seen.status else ABSENT
                 self._remember(connection, seen.path, seen.seen_stamp, after)
-                if not seen.quiet and (not before.same(after) or before.twin or after.twin):
+                quiet = seen.quiet or (seen.status is not None and _was_unread(before, seen.status))
+                if not quiet and (not before.same(after) or before.twin or after.twin):
                     found.append(PathChange(seen.path, before, after))
                     self._stale_rules |= seen.path.rpartition("/")[2] in IGNORE_FILES
         return found
@@ -404,6 +405,11 @@ def is_racy(status: os.stat_result, now: int) -> bool:
     """Whether another change after ``now`` may leave the file with the same change time."""
     coarse = status.st_ctime_ns % 1_000_000_000 == 0
     return status.st_ctime_ns >= now - (_COARSE_NS if coarse else _RACY_NS)
+
+
+def _was_unread(image: Image, status: os.stat_result) -> bool:
+    """Whether a file looks as it did when a scan left it unread for want of time: reading it now is no change."""
+    return image.note == TOO_MUCH and (image.mode, image.content) == (stat.S_IMODE(status.st_mode), unread(status))
 
 
 def _with_names(image: Image, names: Mapping[str, Iterable[str]]) -> Image:

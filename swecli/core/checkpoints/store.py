@@ -169,10 +169,15 @@ def too_large(limit: int) -> str:
     return f"larger than {limit / 1_000_000:g} MB"
 
 
+def unread(status: os.stat_result) -> str:
+    """What stands for the content of a file that is not stored: it changes with the file."""
+    return f"?{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
+
+
 def _file(path: str, keep: Keep, limit: int, status: os.stat_result, secret: bool) -> Image:
     twin = f"{status.st_dev}:{status.st_ino}" if status.st_nlink > 1 else ""
     mode = stat.S_IMODE(status.st_mode)
-    stamp = f"?{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
+    stamp = unread(status)
     if secret:
         return Image("file", mode, stamp, twin=twin, note="may hold secrets, judging by its name")
     if status.st_size > limit:

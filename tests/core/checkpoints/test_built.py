@@ -88,6 +88,18 @@ def test_a_scan_reads_only_so_much(bench: Bench, monkeypatch: pytest.MonkeyPatch
     assert bench.command("true") == ()
 
 
+def test_a_file_read_one_scan_later_is_no_change_of_that_command(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(built, "HEAVY_BYTES", 1_000_000)
+    monkeypatch.setattr(shadow, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(shadow, "is_racy", lambda status, now: True)  # each scan looks at all files anew
+    bench.command("for n in $(seq 20); do yes $n | head -c 2000 > $n.txt; done")
+    assert shadow.TOO_MUCH in left_out(bench).values()
+    monkeypatch.setattr(shadow, "MOST_BYTES", 1_000_000)
+    changes = bench.command("echo more >> 20.txt; chmod 600 19.txt")
+    assert {os.path.basename(one.path) for one in changes} == {"19.txt", "20.txt"}
+    assert left_out(bench) == {}
+
+
 def test_a_full_store_forgets_the_oldest_changes(tmp_path: Path) -> None:
     bench = Bench(tmp_path, replace(OPTIONS, total=40_000))
     for number in range(12):
