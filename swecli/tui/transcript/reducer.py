@@ -346,6 +346,8 @@ def _completed(reducer: Reducer, event: Event, body: ItemCompleted) -> None:
             reducer.put(replace(block, images=images))
         case AnswerBlock():
             reducer.put(replace(block, status=body.status, detail=body.detail))
+        case ReasoningBlock(text="") if not (body.duration or body.detail):
+            reducer.remove(block.id)  # a signature or a hidden thought: it stays in the record and in /context
         case ReasoningBlock():
             reducer.put(replace(block, status=body.status, duration=body.duration, detail=body.detail))
         case ToolBlock():

@@ -34,7 +34,7 @@ from swecli.core.protocol.events import (
     TodosChanged,
     TurnEnded,
 )
-from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from swecli.tui.greeting import MODEL, NO_MODEL
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import (
@@ -408,3 +408,13 @@ def test_the_line_of_a_job_tells_how_it_ended(body: JobChanged, words: str, leve
     notice = notice_of(Event(1, 0.0, "s", 1, body))
     assert notice is not None
     assert (notice.text, notice.level) == (f"Job j1 {words}: make", level)
+
+
+def test_a_thought_without_text_leaves_no_row() -> None:
+    reducer = Reducer()
+    reducer.reduce(stream(ItemStarted("r1", "reasoning")))
+    assert "r1" in reducer.ids
+    reducer.reduce(stream(ItemCompleted("r1", "ok", (ReasoningPart(""),))))
+    reducer.reduce(stream(ItemStarted("r2", "reasoning"), ItemCompleted("r2", "ok", (ReasoningPart("Why?"),))))
+    reducer.reduce(stream(ItemStarted("r3", "reasoning"), ItemCompleted("r3", "interrupted", detail="stopped")))
+    assert list(reducer.blocks) == ["r2", "r3"]
