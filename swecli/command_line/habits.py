@@ -177,8 +177,7 @@ ANSWERS: Mapping[str, str] = {
 _NO_PLUGINS = f"There are no plugins; {_FILES}."
 
 WORDS: Mapping[str, str] = {
-    "update": "Upgrade it the way you installed it, for example `pipx upgrade swecli`.",
-    "upgrade": "Upgrade it the way you installed it, for example `pipx upgrade swecli`.",
+    "upgrade": "Use `swecli update`; it names the command for this installation.",
     "auth": "Use `swecli login PROVIDER` or `swecli logout`.",
     "setup-token": "Use `swecli login PROVIDER`.",
     "providers": "Use `swecli doctor` or `swecli models`.",
