@@ -1,5 +1,5 @@
-"""The only user of non-public Textual names, and a defect of Textual. Each name is optional: if it is missing, only the
-feature that needs it is off. A test checks them against the installed version."""
+"""The only user of non-public Textual names, and two defects of Textual. Each name is optional: if it is missing, only
+the feature that needs it is off. A test checks them against the installed version."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from textual._compositor import ChopsUpdate, LayoutUpdate
 from textual.app import App
 from textual.binding import Binding, BindingsMap
 from textual.dom import DOMNode
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.selection import SelectEnd
 from textual.strip import Strip
@@ -93,10 +94,23 @@ def _lines(update: LayoutUpdate | ChopsUpdate) -> Iterator[Placed]:
 
 class PacedScreen(Screen[None]):
     """Draws only once the terminal has taken what was drawn before. Textual's queue of output is short, and to wait for
-    room in it would stop everything: keys, the turn, its commands. What changed meanwhile is drawn together."""
+    room in it would stop everything: keys, the turn, its commands. What changed meanwhile is drawn together.
+
+    A layout tells each widget its new size. Textual compares with the map of the screen, which a look at a widget's
+    region may have made anew before the layout: the widget then never learned its size, so that a list that opened
+    left the end of the transcript out of view. Here the comparison is always with the last layout."""
 
     _late: Timer | None = None
     """Runs while something is not drawn yet because of that."""
+    _laid_out: Any = None
+    """Map of the last layout."""
+
+    def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:
+        compositor: Any = self._compositor
+        if self._laid_out is not None and compositor._full_map is not self._laid_out:
+            compositor._full_map, compositor._full_map_invalidated = self._laid_out, True
+        super()._refresh_layout(size, scroll)
+        self._laid_out = getattr(compositor, "_full_map", None)
 
     def _compositor_refresh(self) -> None:
         if not writer_depth(self.app) and not getattr(self.app, "_batch_count", 0):

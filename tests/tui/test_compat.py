@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual import events
 from textual.app import App, ComposeResult
 from textual.drivers._writer_thread import WriterThread
 from textual.screen import Screen
@@ -64,6 +65,34 @@ async def test_nothing_is_drawn_until_the_terminal_has_taken_the_last_frame() ->
         await until(lambda: FRAMES.count > before)
         assert FRAMES.count == before + 1
         assert "four" in app.export_screenshot()
+
+
+async def test_a_look_at_a_region_before_the_layout_keeps_no_size_from_a_widget() -> None:
+    heights: list[int] = []
+
+    class Content(Static):
+        def on_resize(self, event: events.Resize) -> None:
+            heights.append(event.size.height)
+
+    class Host(App[None]):
+        CSS = "Content { height: 1fr; } .hidden { display: none; }"
+
+        def get_default_screen(self) -> Screen[None]:
+            return compat.PacedScreen(id="_default")
+
+        def compose(self) -> ComposeResult:
+            yield Content("text")
+            yield Static("panel", id="panel")
+            yield Static("prompt", classes="hidden")
+
+    app = Host()
+    async with app.run_test(size=(80, 24)):
+        content, panel, hidden = app.query_one(Content), app.query_one("#panel"), app.query_one(".hidden")
+        await until(lambda: heights[-1:] == [23])
+        app.screen._compositor.update_widgets({hidden})  # type: ignore[arg-type]  # as when it has changed
+        panel.styles.height = 5
+        assert content.region.height == 19
+        await until(lambda: heights[-1:] == [19])
 
 
 async def test_a_late_frame_waits_for_a_batch_of_changes() -> None:
