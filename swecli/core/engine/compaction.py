@@ -598,7 +598,10 @@ class Compactions:
         """Report undone or redone compactions, the size of the context ``before`` and after, and the way ``back``."""
         what = f"Compaction {how}" if count == 1 else f"{count} compactions {how}"
         extent = f" {fitted.extent}" if fitted is not None and not fitted.whole else ""
-        sizes = f": {before:,} to {self._used(client):,} tokens" if client is not None else ""
+        after = self._used(client)
+        sizes = f": {before:,} to {after:,} tokens" if client is not None else ""
+        if client is not None and after == before:
+            sizes = f": still {after:,} tokens, " + ("as nothing more fits" if extent else "as large as before")
         self._notice(f"{what}{extent}{sizes}. {back}")
         if client is not None:
             self.measure(client)

@@ -16,12 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits, edge
-from swecli.core.context_management.compaction.clearing import clear, kept_whole
 from swecli.core.context_management.compaction.options import EntrySizes
+from swecli.core.context_management.compaction.transaction import Compaction, Job
 from swecli.core.context_management.counter import IMAGE_TOKENS, document_tokens
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
+from swecli.core.engine.compaction import session_facts
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
+from swecli.core.llm.types import ModelRequest
 from swecli.core.ports import BlobError, BlobRef, BlobStore
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import FileRead, ItemsOffloaded, Notice, Offloaded, ResultKind
@@ -35,8 +37,9 @@ GUARD = 1.1
 RESERVED = 200
 """Tokens kept for the result of each unfinished call: a reference without an excerpt."""
 MOST_CORRECTION = 2.0
-ADMITTED = 0.25
-"""Largest share of the window for a result that older ones are cleared for."""
+ADMITTED, ADMITTED_SMALL = 0.25, 0.12
+"""Largest share of the window for a result that the conversation is compacted for, and that in a small window."""
+SMALL = 8_192
 
 
 class OffloadRules(Struct, frozen=True):
@@ -233,7 +236,7 @@ class Results:
             facts = self._facts(kind, outcome, measure)
             reason = too_large(facts, self._rules)
             if not reason and measure is not None and does_not_fit(facts, room):
-                room = self._room_with_clearing(measure)
+                room = self._room_with_compaction(item, measure)
                 reason = does_not_fit(facts, room)
             if reason and (kind == "stored" or self._services.blobs is None or not self._belongs(item)):
                 outcome = self.bounded(kind, outcome, room)
@@ -356,19 +359,19 @@ class Results:
         room = room if own is None else min(room, own)
         return _Measure(room, monitor.ratio(info) * scale)
 
-    def _room_with_clearing(self, measure: _Measure) -> int:
-        """Space for this result if older ones are cleared for it, which happens before the next request."""
-        budget, ledger, client = self._recorder.state.budget, self._recorder.ledger, self._connection.client
-        if budget is None or client is None or not self._services.settings.now.compaction.auto:
+    def _room_with_compaction(self, item: str, measure: _Measure) -> int:
+        """Space for this result if the conversation is compacted before the next request."""
+        budget, client = self._recorder.state.budget, self._connection.client
+        services, ledger = self._services, self._recorder.ledger
+        if budget is None or client is None or not services.settings.now.compaction.auto:
             return measure.room
-        services, sizes = self._services, EntrySizes(self._services.context.monitor, client.info)
-        kept = kept_whole(ledger, ledger.view, services.settings.now.compaction.retention)
-        allowed = services.settings.now.compaction.allowances(budget.effective).protected
-        freed = clear(ledger, ledger.view, sizes, allowed, kept).freed
-        most = int(ADMITTED * budget.window)
+        job = Job("auto", item, ModelRequest((), (), ()), client, session_facts(self._recorder.state))
+        room = Compaction(services.context, ledger, job, services.settings.now.compaction).room_for_results()
+        room -= RESERVED * sum(1 for opened in ledger.open.values() if opened.kind == "tool" and opened.id != item)
+        most = int((ADMITTED if budget.window > SMALL else ADMITTED_SMALL) * budget.window)
         if (own := services.context.limits.components.of_result(budget.effective)) is not None:
             most = min(most, own)
-        return max(measure.room, min(measure.room + freed, most))
+        return max(measure.room, min(room, most))
 
     def _report_once(self, error: BlobError) -> None:
         if not self._reported:

@@ -15,7 +15,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.services import Services, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable, Settings
-from swecli.core.llm.scripted import ScriptedModel, parse_script
+from swecli.core.llm.scripted import Script, ScriptedModel, parse_script
 from swecli.core.llm.types import ModelRequest
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Effects, Policy
@@ -242,11 +242,12 @@ async def bench(
     tools: Sequence[AnyTool] = (),
     name: str = "scripted/test",
     session_id: str = "s",
+    make_model: Callable[[Script], ScriptedModel] = ScriptedModel,
     **changes: Any,
 ) -> AsyncIterator[Bench]:
     """A running session over the script's steps; ``name`` is the model that it begins with."""
     gates = Gates()
-    model = ScriptedModel(parse_script(script))
+    model = make_model(parse_script(script))
     everything = [Peek(gates), Poke(gates), Shell(gates), *tools]
     facts = list(history)
     services = make_services(model, everything, cwd, **changes)

@@ -37,17 +37,20 @@ def _summarisable(ledger: Ledger) -> bool:
     return any(request is None or entry.id != request.id for entry in ledger.view)
 
 
-def ample(before: Budget, after: Budget) -> bool:
-    """Whether a candidate frees as much room as a compaction should."""
-    left = conversation_tokens(after)
-    return left <= conversation_tokens(before) * WANTED_SHARE and left <= conversation_room(after) * WANTED_FILL
+def ample(before: Budget, after: Budget, unread: int = 0) -> bool:
+    """Whether a candidate frees as much room as a compaction should. ``unread`` tokens of results that the model has
+    not seen stay in both, and count as little as the fixed part."""
+    left = conversation_tokens(after) - unread
+    share = left <= (conversation_tokens(before) - unread) * WANTED_SHARE
+    return share and left <= (conversation_room(after) - unread) * WANTED_FILL
 
 
-def acceptable(before: Budget, after: Budget, *, manual: bool) -> bool:
+def acceptable(before: Budget, after: Budget, unread: int = 0, *, manual: bool) -> bool:
     """Whether to accept a candidate. After a command of the user it need only be clearly smaller."""
-    if conversation_tokens(after) > conversation_tokens(before) * ACCEPTED_SHARE:
+    if conversation_tokens(after) - unread > (conversation_tokens(before) - unread) * ACCEPTED_SHARE:
         return False
-    return manual or after.upper - fixed_tokens(after) < conversation_room(after) * ACCEPTED_FILL
+    left = after.upper - fixed_tokens(after) - unread
+    return manual or left < (conversation_room(after) - unread) * ACCEPTED_FILL
 
 
 def conversation_tokens(budget: Budget) -> int:

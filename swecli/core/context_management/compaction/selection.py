@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
+from msgspec import Struct
+
 from swecli.core.context_management.compaction.options import (
     Allowances,
     CompactionOptions,
     EntrySizes,
     ImportanceStrategy,
 )
-from swecli.core.context_management.ledger import Ledger, is_statement
+from swecli.core.context_management.ledger import RESULT, Ledger, is_statement
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import TextPart
 
@@ -79,6 +81,35 @@ def current_request(ledger: Ledger, view: Sequence[ViewEntry]) -> ViewEntry | No
         if known is not None and known.kind == "user" and entry.kind != "dropped":
             return ViewEntry("live", entry.id)
     return None
+
+
+class Unread(Struct, frozen=True):
+    """What the next request shows the model for the first time, besides the user's message: results of its newest
+    answer's calls, and files attached since. ``ids`` are their entries and those of the calls; ``start`` is the index
+    of the view where that answer, or the first of these files, begins."""
+
+    ids: frozenset[str]
+    start: int
+
+
+def unread(ledger: Ledger, view: Sequence[ViewEntry]) -> Unread:
+    answer, start = "", len(view)
+    attached: set[str] = set()
+    items: set[str] = set()
+    for index in range(len(view) - 1, -1, -1):
+        entry = ledger.entries.get(view[index].id)
+        if entry is None or (answer and entry.message != answer):
+            break
+        if entry.kind in ("text", "reasoning", "call", "opaque"):
+            answer = entry.message
+            if entry.kind == "call":
+                items.add(entry.item)
+        elif entry.kind == "attachment":
+            attached.add(entry.id)
+            start = index
+        if items:
+            start = index
+    return Unread(frozenset(attached).union(name for item in items for name in (item, item + RESULT)), start)
 
 
 def is_answered(ledger: Ledger, view: Sequence[ViewEntry], request: str) -> bool:

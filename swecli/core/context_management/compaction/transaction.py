@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swecli.core.context_management.budget import roomy_part
+from swecli.core.context_management.budget import fixed_tokens, roomy_part
 from swecli.core.context_management.compaction.claims import harmless_summary
 from swecli.core.context_management.compaction.clearing import kept_whole, tidy
 from swecli.core.context_management.compaction.options import (
@@ -29,6 +30,7 @@ from swecli.core.context_management.compaction.policy import (
     adjusted,
     ample,
     conversation_room,
+    conversation_tokens,
     signals_of,
     wants_summary,
 )
@@ -45,6 +47,7 @@ from swecli.core.context_management.compaction.selection import (
     shrunk,
     tail_allowance,
     tail_start,
+    unread,
 )
 from swecli.core.context_management.compaction.summary import CALLS, CALLS_BESIDES, Summarizer, Summary
 from swecli.core.context_management.context_manager import ContextManager
@@ -177,6 +180,11 @@ class Compaction:
         """Entries kept word for word by the user's rules."""
         self._request = ""
         """The user's newest message, which stays word for word."""
+        self._whole: frozenset[str] = frozenset()
+        """Results that the model has not read, with their calls, and tokens of them; they stay word for word."""
+        self._unread = 0
+        self._latest_start = 0
+        """Index of the view before which the verbatim tail begins at the latest."""
         self._start()
 
     def _start(self) -> None:
@@ -188,6 +196,11 @@ class Compaction:
         self.sizes = EntrySizes(self._context.monitor, self.job.client.info)
         usual = self.options.allowances(roomy_part(self.before))
         self._request = self._request_to_keep(usual.user_messages)
+        fresh = unread(self.ledger, self._view)
+        self._whole, self._latest_start = fresh.ids, fresh.start
+        self._unread = self.sizes.view((entry for entry in self._view if entry.id in fresh.ids), self.ledger)
+        if self.job.trigger == "overflow" and 2 * self._unread > conversation_tokens(self.before):
+            self._cut_unread()  # they are what the provider has no room for
         recent, tail_is_set = self.options.recent_messages, self.options.keep_recent_tokens is not None
         self._plan = ChainPlan(usual, recent)
         if self.options.strategy == "chain":
@@ -266,9 +279,20 @@ class Compaction:
         if summary and self.job.by_provider and (view := self._expected_by_provider(Written(summary))) is not None:
             return view[1]
         view = self._without_model(_Attempt())
-        if view is None and (candidate := self._resort(summary)) is not None:
-            view = candidate.view
-        return view
+        return self._last_resort(_Attempt(), summary) if view is None else view
+
+    def room_for_results(self) -> int:
+        """Most tokens that further results may have if an automatic compaction is to keep them whole; negative if there
+        is no room."""
+        rooms: list[int] = []
+        candidate = self._resort("")
+        for view in filter(None, (self._without_model(_Attempt()), candidate.view if candidate else None)):
+            after = self._measured(view).budget
+            left = after.upper - fixed_tokens(after) - self._unread
+            if any(entry.id == self.job.summary_id for entry in view):  # without the model's text and the files' so far
+                left += self._plan.allowances.summary + self._plan.allowances.attached
+            rooms.append(conversation_room(after) - self._unread - math.ceil(left / ACCEPTED_FILL))
+        return max(rooms, default=0)
 
     def tokens(self, view: View) -> int:
         return self._measured(view).budget.used
@@ -287,11 +311,21 @@ class Compaction:
         summarizer = Summarizer(self._gateway, job.client, self.options.summarization, sleep, job.summary_client)
         calls = CALLS_BESIDES if attempt.cleared else CALLS
         most = min(self._plan.allowances.summary, self.before.reserve or 500)
-        summary = await summarizer.summarize(job.request, focus, most, self.before.effective, calls)
+        summary = await summarizer.summarize(self._read_part(), focus, most, self.before.effective, calls)
         summary = checked_summary(summary, self.ledger, job.cover)
         if summary.text:
             attempt.strategies.append("summary")
         return summary
+
+    def _read_part(self) -> ModelRequest:
+        """The request to summarise: without the newest answer if the model has not read the results of its calls. Both
+        stay, and the rest was short enough to be sent."""
+        request = self.job.request
+        answers = [at for at, message in enumerate(request.messages) if message.role == "assistant"]
+        if not self._whole or not answers or not request.messages[answers[-1]].tool_calls:
+            return request
+        marks = tuple(at for at in request.breakpoints if at < answers[-1])
+        return replace(request, messages=request.messages[: answers[-1]], breakpoints=marks)
 
     async def _by_provider(self, attempt: _Attempt, focus: str) -> tuple[View | None, Summary | None]:
         """The view with a summary by the provider, and that summary; nothing, with a note, if it can't be had."""
@@ -331,7 +365,7 @@ class Compaction:
         tail = tail_allowance(self.options, self._plan.allowances, self.before.used)
         for share in (1.0, 0.5, 0.25, 0.0):
             wanted = tail_start(self.ledger, self._view, self.sizes, max(1, int(tail * share)))
-            start = next((start for start in starts if start >= wanted), None)
+            start = next((start for start in starts if wanted <= start <= self._latest_start), None)
             if start is not None and not any(entry.id in self._keep for entry in self._view[:start]):
                 yield start
 
@@ -412,13 +446,13 @@ class Compaction:
         """
         allowances = self._plan.allowances
         for newest in (allowances.protected, allowances.tail):
-            cleared = tidy(self.ledger, self._view, self.sizes, self.options.retention, newest)
+            cleared = tidy(self.ledger, self._view, self.sizes, self.options.retention, newest, self._whole)
             if not cleared.cleared:
                 continue
             after = self._measured(cleared.view).budget
-            if ample(self.before, after) or self.job.without_model:
+            if ample(self.before, after, self._unread) or self.job.without_model:
                 return self._if_small_enough(attempt, cleared.view, "clearing")
-            if acceptable(self.before, after, manual=False):
+            if acceptable(self.before, after, self._unread, manual=False):
                 attempt.cleared = cleared.view
                 continue
             least = max(LEAST_BATCH, allowances.worthwhile // 2, round(PROGRESS * self.before.used))
@@ -430,15 +464,24 @@ class Compaction:
 
     def _possible(self) -> bool:
         """Whether a summary would help: at least an empty one must free enough room."""
-        return self._resort("") is not None or (self._hard_pressed and self._resort("", loose=True) is not None)
+        return self._last_resort(_Attempt(), "") is not None
 
     def _last_resort(self, attempt: _Attempt, summary: str) -> View | None:
-        """Summary or record in front of a tail; if no request fits any more, anything that lets one fit again."""
+        """Summary or record in front of a tail; if no request fits any more, anything that lets one fit again. Results
+        that the model has not read are cut only if nothing else helps."""
         candidate = self._resort(summary, loose=attempt.loose)
-        if candidate is None and self._hard_pressed:
+        if candidate is None and self._hard_pressed and not attempt.loose:
             attempt.loose = True
             candidate = self._resort(summary, loose=True)
+        if candidate is None and self._whole:
+            self._cut_unread()
+            attempt.loose = False
+            return self._last_resort(attempt, summary)
         return attempt.take(candidate)
+
+    def _cut_unread(self) -> None:
+        self._whole, self._unread, self._latest_start = frozenset(), 0, len(self._view)
+        self._packages.clear()
 
     def _resort(self, summary: str, *, loose: bool = False) -> _Candidate | None:
         """Summary or record in front of ever shorter tails, until one frees ample room, or else just enough."""
@@ -452,16 +495,17 @@ class Compaction:
         tail = tail_allowance(self.options, self._plan.allowances, self.before.used)
         for share in (1.0, 0.5, 0.25, 0.0):
             allowance, recent = max(1, int(tail * share)), max(1, int(self._plan.recent * share))
-            start = tail_start(self.ledger, self._view, self.sizes, allowance, recent)
+            start = min(tail_start(self.ledger, self._view, self.sizes, allowance, recent), self._latest_start)
             if start:
                 name = "record" if not summary and share == 1.0 else "truncation" if share < 1.0 else ""
                 yield _Candidate(self._package(start, summary), name)
-        yield _Candidate(self._package(len(self._view), summary), "truncation")
+        if self._latest_start:
+            yield _Candidate(self._package(self._latest_start, summary), "truncation")
         if not demanding:
             largest = max(200, self._plan.allowances.tail // 4)
             view = self._packages.get((-1, ""))
             if view is None:
-                view = shrunk(self.ledger, self._view, self.sizes, largest, self._keep)
+                view = shrunk(self.ledger, self._view, self.sizes, largest, self._keep | self._whole)
                 self._packages[(-1, "")] = view
             yield _Candidate(view, "shrinking")
 
@@ -474,7 +518,7 @@ class Compaction:
         removed = [one for one in covered(self._view[:start]) if one not in self._keep]
         package = build_package(ledger, removed, summary, job.facts, self.sizes, allowances, job.attachments, job.when)
         view = replaced(ledger, self._view, start, job.summary_id, package.text, self._request, self._keep)
-        cleared = tidy(ledger, view, self.sizes, self.options.retention, allowances.tail)
+        cleared = tidy(ledger, view, self.sizes, self.options.retention, allowances.tail, self._whole)
         made = self._packages[(start, summary)] = cleared.view if cleared.cleared else view
         return made
 
@@ -489,11 +533,11 @@ class Compaction:
         return attempt.take(_Candidate(view, strategy)) if small else None
 
     def _accepts(self, after: Budget, *, demanding: bool = False, loose: bool = False) -> bool:
-        if demanding and not ample(self.before, after):
+        if demanding and not ample(self.before, after, self._unread):
             return False
         if loose:
-            return after.level in ("ok", "warn") and acceptable(self.before, after, manual=True)
-        return acceptable(self.before, after, manual=self.job.trigger in ("manual", "model"))
+            return after.level in ("ok", "warn") and acceptable(self.before, after, self._unread, manual=True)
+        return acceptable(self.before, after, self._unread, manual=self.job.trigger in ("manual", "model"))
 
     def _is_doubtful(self, after: Budget, *, loose: bool) -> bool:
         """Whether exact counts could show a view to be too large. The vocabulary for them takes 50 MB."""

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.package import SessionFacts
+from swecli.core.context_management.compaction.selection import unread
 from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.projection import project
@@ -107,8 +109,11 @@ async def test_what_is_left_is_small(one: Round, window: int) -> None:
     model, context, said = Summariser(window), ContextManager(()), Said()
     said.user("Build it, and never touch port 7001.")
     fill(said, one, context, model.info)
+    fresh, sizes = unread(said.ledger, said.ledger.view).ids, EntrySizes(context.monitor, model.info)
+    new = sizes.view((entry for entry in said.ledger.view if entry.id in fresh), said.ledger)
     outcome = await compacted(said, context, model, 1)
-    before, after = outcome.result.before_tokens, outcome.result.after_tokens
+    assert {entry.id for entry in said.ledger.view if entry.kind == "live"} >= fresh & said.ledger.entries.keys()
+    before, after = outcome.result.before_tokens - new, outcome.result.after_tokens - new
     messages = project(said.ledger)
     check_valid(messages)
     effective = context.measure(messages, model.info).effective
