@@ -43,6 +43,7 @@ from swecli.core.llm.catalog import (
     cost_text,
     load_catalog,
     read_prices,
+    shown_ref,
     utc_now,
     with_searches,
 )
@@ -872,7 +873,7 @@ async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
         said = failed.error.message.rstrip(". ")
         hint = failed.error.hint if failed.error.kind != "truncated" else ""  # of a test no answer is kept
         return False, f"{ref} did not answer: {said}. {hint}".rstrip()
-    return True, f"Connected to {ref} ({time.monotonic() - started:.1f} s)"
+    return True, f"Connected to {shown_ref(ref)} ({time.monotonic() - started:.1f} s)"
 
 
 def _supply(options: LaunchOptions) -> ModelSupply:

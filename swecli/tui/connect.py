@@ -175,9 +175,14 @@ class Connection:
 
     def _choices(self) -> list[Choice]:
         from swecli.commands.models import summary
+        from swecli.core.llm.catalog import shown_ref
 
         choices = [
-            Choice(offer.ref, offer.ref, f"{f'running at {offer.running} · ' if offer.running else ''}{summary(offer)}")
+            Choice(
+                offer.ref,
+                shown_ref(offer.ref),
+                f"{f'running at {offer.running} · ' if offer.running else ''}{summary(offer)}",
+            )
             for offer in self._offers
         ]
         others = [
@@ -194,9 +199,11 @@ class Connection:
         self._screen.run_worker(steps[value]() if value in steps else self._try(value))
 
     async def _try(self, ref: str) -> None:
+        from swecli.core.llm.catalog import shown_ref
+
         self._trying.clear()  # messages sent meanwhile wait
         try:
-            with self._screen.activity.beside(f"Testing {safe_line(ref)}…"):
+            with self._screen.activity.beside(f"Testing {safe_line(shown_ref(ref))}…"):
                 works, said = await self._backend.try_model(ref)
             if works:
                 shown, over = await self._kept(ref, said), self._welcome

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swecli.core.llm.catalog import shown_ref
 from swecli.safe_text import safe_line
 from swecli.tui.backend import StoredSession
 
@@ -84,7 +85,8 @@ def connected(lines: Sequence[tuple[str, str]], model: str, address: str) -> tup
 
 
 def _model(ref: str, address: str) -> str:
-    return f"{ref} at {address}" if address else ref
+    name = shown_ref(ref)
+    return f"{name} at {address}" if address else name
 
 
 def _instructions(view: SessionView, home: str) -> str:

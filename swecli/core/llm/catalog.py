@@ -151,6 +151,14 @@ def common_name(name: str) -> str:
     return _VERSION_PREFIX.sub(r"\1-", last)
 
 
+def shown_ref(ref: str) -> str:
+    """``provider/name`` as the user reads it: of a model named by its file, as llama.cpp's server names one, only the
+    file's name."""
+    provider, _, name = ref.partition("/")
+    path = name.replace("\\", "/")
+    return f"{provider}/…/{path.rpartition('/')[2]}" if path.startswith("/") or path[1:3] == ":/" else ref
+
+
 def undated(name: str) -> str:
     """The name without a trailing date or ``-latest``, if any."""
     return _DATE.sub("", name)
