@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,34 +16,17 @@ from swecli.commands.registry import CommandCall, command_table, commands_of
 from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.permissions.decide import NO_RULE_NOW
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import (
     MAIN,
     CompactionRedone,
     CompactionUndone,
-    ContextMeasured,
     Event,
-    ItemCheckpointed,
-    ItemCompleted,
-    ItemDelta,
-    ItemStarted,
-    ModelChanged,
-    ModelResponded,
-    Notice,
     PermissionRequested,
-    PermissionResolved,
-    QuestionAnswered,
-    QuestionAsked,
     RewindUndone,
     Rewound,
-    SessionStarted,
-    StepEnded,
-    StepStarted,
-    TurnEnded,
-    TurnStarted,
 )
-from swecli.core.protocol.messages import Stop, TextPart, Usage, plus
 from swecli.core.protocol.result import Kept, Status
+from swecli.core.protocol.turns import Item, Turns
 from swecli.event_lines import REDONE, UNDONE, rewind_lines
 from swecli.exit_codes import ExitCode
 from swecli.launch import StartError
@@ -128,24 +110,13 @@ class Denial(Struct, frozen=True):
     ruled: bool = True
 
 
-class Outcome:
+class Outcome(Turns):
     """Result of a run, reduced from all its events in order."""
 
     def __init__(self) -> None:
-        self.session = self.model = ""
+        super().__init__()
         self.kept: Kept = "nothing"
         """What of the session can be continued after the run."""
-        self.budget: Budget | None = None
-        """The newest measure of the context."""
-        self.turns = 0
-        self.steps = 0
-        self._ended_steps = 0
-        self.denials: list[Denial] = []
-        self.ended: TurnEnded | None = None
-        self.stop: Stop | None = None
-        """Reason why the model stopped the newest answer; None before the first one."""
-        self.error_notice: Notice | None = None
-        """The first error outside a turn: later ones are its consequences."""
         self.input_errors: list[str] = []
         self.start_error: StartError | None = None
         """Reason for the failure to open a session."""
@@ -155,25 +126,10 @@ class Outcome:
         """Undone actions, because the command for that has no output of its own."""
         self.signal: ExitCode | None = None
         """Set by the run after a signal."""
-        self.turn_open = False
-        self._usage = Usage()
-        self.estimated = False
-        """Whether a part of the usage is an estimate, because an answer broke off."""
-        self._cost: Decimal | None = Decimal(0)
-        self._kinds: dict[str, ItemStarted] = {}
-        self._of_agents: dict[str, ItemStarted] = {}
-        """Unfinished calls of subagents."""
-        self._partial: dict[str, list[str]] = {}
-        self._step_text: list[str] = []
         self.structured: Any = None
         """The answer as a value, if it matches the requested schema; see ``fits``."""
         self.fits = False
         self.mismatch: Mismatch | None = None
-        self._cut = False
-        """Whether the newest text was cut off, so that the model's next text continues it."""
-        self._text = ""
-        self._requests: dict[str, PermissionRequested] = {}
-        self._questions: set[str] = set()
         self._nobody: dict[str, PermissionRequested] = {}
         self.offers: dict[str, None] = {}
         """Rules that would have allowed the calls refused because the run is unattended."""
@@ -186,171 +142,38 @@ class Outcome:
             self.structured, self.mismatch, self.fits = None, error, False
 
     @property
-    def idle(self) -> bool:
-        return not self.turn_open and not self._kinds
-
-    @property
-    def waiting(self) -> tuple[list[PermissionRequested], list[str]]:
-        """Unanswered permission requests, and ids of unanswered questions."""
-        return list(self._requests.values()), sorted(self._questions)
-
-    @property
     def text(self) -> str:
-        """The newest answer: the output of a slash command, else the text of the last step with text, complete or
-        not."""
-        if self.shown is not None:
-            return self.shown.text or "\n".join(self._undone)
-        texts = [*self._step_text]
-        for text in filter(None, map("".join, self._partial.values())):
-            _join(texts, text, self._cut and len(texts) == len(self._step_text))
-        return "\n\n".join(texts) or self._text
-
-    @property
-    def usage(self) -> Usage:
-        return self._usage
-
-    @property
-    def cost(self) -> Decimal | None:
-        """US dollars; None if the price of a step is unknown, or no step was completed."""
-        return self._cost if self._ended_steps == self.steps > 0 else None
-
-    def answered(self, request: str) -> None:
-        """Mark a permission request or question as answered; its event will follow."""
-        self._requests.pop(request, None)
-        self._questions.discard(request)
+        """The output of a slash command, else the newest answer."""
+        return super().text if self.shown is None else self.shown.text or "\n".join(self._undone)
 
     def nobody_to_ask(self, request: PermissionRequested) -> None:
         """Mark this request as rejected because the run is unattended."""
         self._nobody[request.item] = request
         self.offers.update(dict.fromkeys(request.offered))
 
-    def apply(self, event: Event) -> None:
-        self.session = event.session
-        if event.agent == MAIN:
-            self._apply(event)
-        else:
-            self._of_agent(event)
-
-    def _of_agent(self, event: Event) -> None:
-        """Usage and questions of a subagent belong to the run; its texts do not."""
+    def apply(self, event: Event) -> Item | None:
         match event.body:
-            case StepEnded() as ended:
-                self._add(ended)
-            case ItemStarted(item=item, kind="tool") as started:
-                self._of_agents[item] = started
-            case ItemCheckpointed(item=item, title=title) if title and item in self._of_agents:
-                self._of_agents[item] = replace(self._of_agents[item], title=title)
-            case ItemCompleted(item=item) as completed if item in self._of_agents:
-                self._deny(self._of_agents.pop(item), completed)
-            case _:
-                self._ask(event)
-
-    def _ask(self, event: Event) -> None:
-        match event.body:
-            case PermissionRequested(request=request) as asked:
-                self._requests[request] = asked
-            case PermissionResolved(request=request):
-                self._requests.pop(request, None)
-            case QuestionAsked(request=request):
-                self._questions.add(request)
-            case QuestionAnswered(request=request):
-                self._questions.discard(request)
+            case Rewound() | RewindUndone() as body if event.agent == MAIN:
+                self._undone += rewind_lines(body)
+            case CompactionUndone() if event.agent == MAIN:
+                self._undone.append(UNDONE)
+            case CompactionRedone() if event.agent == MAIN:
+                self._undone.append(REDONE)
             case _:
                 pass
+        return super().apply(event)
 
-    def _apply(self, event: Event) -> None:
-        match event.body:
-            case ItemDelta(item=item, text=text, channel="text"):
-                if item in self._partial:
-                    self._partial[item].append(text)
-            case TurnStarted():
-                self.turn_open, self.ended, self._text, self._cut = True, None, "", False
-                self.stop = None
-                self.turns += 1
-                self._new_step()
-            case SessionStarted(model=model) | ModelChanged(model=model):
-                self.model = model
-            case ContextMeasured(budget=budget):
-                self.budget = budget
-            case StepStarted(budget=budget):
-                self.budget = budget
-                self.steps += budget.level != "block"  # a blocked step sent no request
-                self._new_step()
-            case ModelResponded(stop=stop):
-                self.stop = stop
-            case StepEnded() as step:
-                self._ended_steps += 1
-                self._add(step)
-            case TurnEnded() as ended:
-                self.turn_open, self.ended = False, ended
-                self._kinds.clear()
-            case ItemStarted(item=item) as started:
-                self._kinds[item] = started
-                if started.kind == "text":
-                    self._partial[item] = []
-            case ItemCheckpointed() as checkpoint:
-                self._checkpoint(checkpoint)
-            case ItemCompleted() as completed:
-                self._complete(completed)
-            case Rewound() | RewindUndone():
-                self._undone += rewind_lines(event.body)
-            case CompactionUndone():
-                self._undone.append(UNDONE)
-            case CompactionRedone():
-                self._undone.append(REDONE)
-            case Notice(level="error") as notice:
-                self.error_notice = self.error_notice or notice
-            case _:
-                self._ask(event)
+    @property
+    def denials(self) -> list[Denial]:
+        return [self._denial(item) for item in self.rejected]
 
-    def _new_step(self) -> None:
-        text = self.text
-        if not self._cut:
-            self._step_text = []
-        self._partial = {}
-        self._text = text
-
-    def _checkpoint(self, body: ItemCheckpointed) -> None:
-        item, known = body.item, self._kinds.get(body.item)
-        if known is not None and body.title:
-            self._kinds[item] = ItemStarted(item, known.kind, known.name, body.title)
-        if item in self._partial and isinstance(part := body.whole_part("".join(self._partial[item])), TextPart):
-            self._partial[item] = [part.text]
-
-    def _complete(self, completed: ItemCompleted) -> None:
-        started = self._kinds.pop(completed.item, None)
-        if self._partial.pop(completed.item, None) is not None:
-            text = "".join(part.text for part in completed.parts if isinstance(part, TextPart))
-            if text.strip():
-                _join(self._step_text, text, self._cut)
-                self._cut = completed.status == "error"
-        if started is not None:
-            self._deny(started, completed)
-
-    def _deny(self, started: ItemStarted, completed: ItemCompleted) -> None:
-        if completed.status == "rejected":
-            request = self._nobody.get(completed.item)
-            ruled = request is None or request.rule_note != NO_RULE_NOW
-            needed = "needs approval" if ruled else "needs approval after text from outside"
-            reason = completed.detail if request is None else f"{needed}, but no user is present"
-            self.denials.append(Denial(started.name, started.title, reason, request is not None, ruled))
-
-    def _add(self, step: StepEnded) -> None:
-        usage, cost = step.usage, step.cost
-        self.estimated |= step.estimated
-        if usage is not None:
-            now = self._usage
-            self._usage = Usage(
-                input_total=plus(now.input_total, usage.input_total),
-                cache_read=plus(now.cache_read, usage.cache_read),
-                cache_write=plus(now.cache_write, usage.cache_write),
-                output_total=plus(now.output_total, usage.output_total),
-                reasoning=plus(now.reasoning, usage.reasoning),
-            )
-        try:
-            self._cost = self._cost + Decimal(cost) if cost is not None and self._cost is not None else None
-        except InvalidOperation:
-            self._cost = None
+    def _denial(self, item: Item) -> Denial:
+        request = self._nobody.get(item.id)
+        if request is None:
+            return Denial(item.name, item.title, item.ended.detail if item.ended is not None else "", False)
+        ruled = request.rule_note != NO_RULE_NOW
+        needed = "needs approval" if ruled else "needs approval after text from outside"
+        return Denial(item.name, item.title, f"{needed}, but no user is present", True, ruled)
 
     @property
     def status(self) -> Status:
@@ -411,10 +234,3 @@ class Outcome:
         if any(denial.asked for denial in self.denials):
             return ExitCode.APPROVAL_NEEDED
         return ExitCode.FAILURE if failed else ExitCode.OK
-
-
-def _join(texts: list[str], text: str, goes_on: bool) -> None:
-    if goes_on and texts:
-        texts[-1] += text
-    else:
-        texts.append(text)

@@ -555,11 +555,8 @@ class HeadlessRun:
         if interrupt:
             self._session.send(Interrupt())
             return
-        permissions, questions = self._outcome.waiting
-        for request in permissions:
+        for request in tuple(self._outcome.requests.values()):
             self._answer(request)
-        for question in questions:
-            self._reply(dismissal(question))
 
     def _look_at_output(self) -> None:
         """Stop the run once its output has no reader."""

@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from swecli import __version__
 from swecli.core.mcp.messages import BadMessage, read_answer
 from swecli.core.protocol.events import PermissionRequested
+from swecli.core.protocol.turns import Request
 from swecli.core.tools.bounding import bound_result
 from swecli.core.workspace.text_file import usable_folder
 from swecli.exit_codes import ExitCode
@@ -36,7 +37,6 @@ from swecli.mcp_server.tasks import (
     NO_FORMS,
     TOO_LONG,
     UNANSWERED,
-    Request,
     Task,
     permission_form,
     permission_message,

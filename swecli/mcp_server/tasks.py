@@ -15,19 +15,16 @@ from swecli.core.protocol.events import (
     Event,
     FileChanged,
     ItemCheckpointed,
-    ItemCompleted,
-    ItemStarted,
     Mode,
     Notice,
     PermissionRequested,
-    PermissionResolved,
-    QuestionAnswered,
     QuestionAsked,
     StepStarted,
     TurnEnded,
     grounds,
     rule_words,
 )
+from swecli.core.protocol.turns import Item, Request, Turns
 from swecli.mcp_server.tools import Report, state_of
 from swecli.output import safe
 from swecli.safe_text import safe_line
@@ -130,7 +127,6 @@ def question_answers(asked: QuestionAsked, action: str, content: Mapping[str, An
     return Answer(asked.request, tuple(answers))
 
 
-Request = PermissionRequested | QuestionAsked
 LOOK_SECONDS = 1.0
 MOST_QUIET = 5
 """Idle checks without any event after which a task counts as failed silently."""
@@ -138,8 +134,7 @@ CLOSE_SECONDS = 10.0
 
 
 class Task:
-    """Follows a session. ``open`` are the unanswered requests, the oldest first; ``unasked`` is why the user can't be
-    asked now, empty if they can."""
+    """Follows a session. ``unasked`` is why the user can't be asked now, empty if they can."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -148,7 +143,6 @@ class Task:
         """Mode from the settings."""
         self.ended: TurnEnded | None = None
         self.working = False
-        self.open: dict[str, Request] = {}
         self.unasked = ""
         self.doing = ""
         """Current activity, on one line."""
@@ -159,8 +153,9 @@ class Task:
         self.steps = 0
         self._trouble = ""
         self._changed: dict[str, None] = {}
-        self._denials: list[tuple[str, str]] = []
-        self._calls: dict[str, str] = {}
+        self._turns = Turns()
+        self._rejected_before = 0
+        """Rejected calls of earlier tasks."""
         self._reasons: dict[str, str] = {}
         """Reasons for refusing calls without asking the user."""
         self._seen = 0
@@ -173,11 +168,16 @@ class Task:
         """Start a task in the session, in this mode."""
         self.ended, self.working, self.doing, self._trouble = None, True, "", ""
         self._changed.clear()
-        self._denials.clear()
+        self._rejected_before = len(self._turns.rejected)
         self.steps = 0
         if self.session.view.mode != mode:
             self.session.send(SetMode(mode))
         self.session.send(Submit(prompt, mentions=()))
+
+    @property
+    def open(self) -> Mapping[str, Request]:
+        """The unanswered requests, the oldest first."""
+        return self._turns.requests
 
     async def moved(self) -> None:
         """Wait for the next event, or a short time."""
@@ -244,10 +244,14 @@ class Task:
             self.session.answer,
             self.ended.reason,
             changed,
-            tuple(self._denials),
+            tuple(map(self._denial, self._turns.rejected[self._rejected_before :])),
             self.ended.usage,
             str(cost) if cost is not None else None,
         )
+
+    def _denial(self, item: Item) -> tuple[str, str]:
+        detail = item.ended.detail if item.ended is not None else ""
+        return str(safe_line(f"{item.name} {item.title}".rstrip()))[:300], self._reasons.get(item.id, detail)
 
     async def _follow(self) -> None:
         async for event in self._events:
@@ -262,33 +266,23 @@ class Task:
         self.happened += 1
 
     def _take(self, event: Event) -> None:
+        item = self._turns.apply(event)
         match event.body:
             case TurnEnded() as ended if event.agent == MAIN:
                 self.ended, self.working = ended, False
-                self.open.clear()
+                for request in tuple(self.open):
+                    self._turns.answered(request)
             case StepStarted() if event.agent == MAIN:
                 self.steps += 1
                 self._does(f"step {self.steps}")
-            case ItemStarted(item=item, kind="tool", name=name):
-                self._calls[item] = name
-            case ItemCheckpointed(item=item, title=title) if title and item in self._calls:
-                self._calls[item] = f"{self._calls[item].partition(' ')[0]} {title}"
-                self._does(f"step {self.steps}: {self._calls[item]}")
-            case ItemCompleted(item=item, status="rejected", detail=detail):
-                call = str(safe_line(self._calls.pop(item, "a call")))[:300]
-                self._denials.append((call, self._reasons.pop(item, detail)))
-            case ItemCompleted(item=item):
-                self._calls.pop(item, None)
+            case ItemCheckpointed(title=title) if title and item is not None and item.kind == "tool":
+                self._does(f"step {self.steps}: {item.name} {title}")
             case FileChanged(path=path):
                 self._changed[path] = None
             case Notice(level="error") as notice:
                 self._trouble = notice.line
-            case PermissionRequested() | QuestionAsked() as request:
-                if self.unasked or not self.working:
-                    self.refuse(request, self.unasked or "No task is running")
-                else:
-                    self.open[request.request] = request
-            case PermissionResolved(request=request) | QuestionAnswered(request=request):
-                self.open.pop(request, None)
+            case PermissionRequested() | QuestionAsked() as request if self.unasked or not self.working:
+                self._turns.answered(request.request)
+                self.refuse(request, self.unasked or "No task is running")
             case _:
                 pass
