@@ -19,7 +19,6 @@ from swecli.core.protocol.events import (
     Event,
     FilesRestored,
     HookRan,
-    ItemCheckpointed,
     ItemCompleted,
     ItemStarted,
     MemoryLoaded,
@@ -27,9 +26,6 @@ from swecli.core.protocol.events import (
     ModelChanged,
     ModelResponded,
     Notice,
-    PermissionRequested,
-    PermissionResolved,
-    QuestionAnswered,
     RewindUndone,
     Rewound,
     ScratchpadChanged,
@@ -48,11 +44,11 @@ from swecli.core.protocol.messages import (
     ImagePart,
     ReasoningPart,
     TextPart,
-    ToolCallPart,
     ToolResultPart,
     Usage,
     added,
 )
+from swecli.core.protocol.turns import Item, Turns
 from swecli.event_lines import completed_line, restored_line
 from swecli.figures import plural
 
@@ -191,14 +187,14 @@ class _Reading:
     def __init__(self) -> None:
         self.turns: list[Turn] = [Turn(0, 0.0)]
         self.unreadable = 0
-        self._open: dict[str, Entry] = {}
+        self._items = Turns()
+        self._unended: list[Item] = []
+        """Items of turns that ended before them: their ends are unreadable."""
         self._held: list[tuple[set[str], Entry]] = []
         """Searches of the provider, which end within an answer, and the texts that began before and have not ended."""
         self._said: dict[str, str] = {}
         """The first words of the user's messages by item, as names for rewinds."""
-        self._asked: dict[str, str] = {}
-        """Items by the request that waits for the user."""
-        self._compacted = self._started = 0
+        self._compacted = 0
         self._replaced: set[str] = set()
         """Texts in place of items that are already told."""
         self._cwd = ""
@@ -211,6 +207,9 @@ class _Reading:
 
     def take(self, event: Event) -> None:
         body = event.body
+        if isinstance(body, TurnEnded) and event.agent == MAIN:
+            self._unended += self._open
+        item = self._items.apply(event)
         if tag_of(body) == "unreadable":
             self.unreadable += 1
         if event.agent != MAIN:
@@ -226,10 +225,8 @@ class _Reading:
                 self.turns.append(Turn(event.turn, event.ts))
             case TurnEnded():
                 self._turn.outcome, self._turn.reason, self._turn.duration = body.outcome, body.reason, body.duration
-            case ItemStarted() | ItemCheckpointed() | ItemCompleted():
-                self._item(body)
-            case PermissionRequested() | PermissionResolved() | QuestionAnswered():
-                self._permission(body)
+            case ItemCompleted() if item is not None:
+                self._completed(item)
             case StepStarted(budget=budget):
                 self._turn.context.append(ContextPoint(budget.used, budget.effective, compacted_from=self._compacted))
                 self._compacted = 0
@@ -244,58 +241,33 @@ class _Reading:
             case _:
                 self._notice(event)
 
-    def _item(self, body: ItemStarted | ItemCheckpointed | ItemCompleted) -> None:
-        match body:
-            case ItemStarted(item=item, kind=kind, name=name, title=title):
-                shown = _KINDS.get(kind)
-                if shown is not None:
-                    shown = "shell" if (kind, name) == ("user", "shell") else shown
-                    self._started += 1
-                    asked = self._started if shown == "tool" else 0
-                    self._open[item] = Entry(shown, name=name, title=title, asked=asked)
-            case ItemCheckpointed(item=item, title=title) if item in self._open:
-                known = self._open[item]
-                part = body.whole_part(known.text)
-                raw = part.arguments if isinstance(part, ToolCallPart) else known.arguments
-                so_far = part.text if isinstance(part, TextPart | ReasoningPart) else ""
-                self._open[item] = replace(known, title=title or known.title, arguments=raw, text=so_far)
-            case ItemCompleted() if body.item in self._open:
-                entry = _completed(self._open.pop(body.item), body)
-                if entry.kind == "user":
-                    self._said[body.item] = " ".join((entry.title or entry.text).split())[:60]
-                if entry.text.strip() or entry.blocks or entry.images or entry.kind == "tool":
-                    self._add_in_order(entry)
-                self._release(body.item)
-            case _:
-                pass
+    def _completed(self, item: Item) -> None:
+        entry = _entry_of(item)
+        if entry is None:
+            return
+        if entry.kind == "user":
+            self._said[item.id] = " ".join((entry.title or entry.text).split())[:60]
+        if entry.text.strip() or entry.blocks or entry.images or entry.kind == "tool":
+            self._add_in_order(entry)
+        self._release(item.id)
 
     def _add_in_order(self, entry: Entry) -> None:
         """Add a completed entry, a search behind the texts before it."""
-        texts = {item for item, known in self._open.items() if known.kind in ("answer", "reasoning")}
+        texts = {item.id for item in self._open if item.kind in ("text", "reasoning")}
         if entry.kind == "tool" and texts:
             self._held.append((texts, entry))
         else:
             self._add(entry)
+
+    @property
+    def _open(self) -> list[Item]:
+        return [item for item in self._items.items.values() if item.agent == MAIN]
 
     def _release(self, ended: str) -> None:
         for texts, _ in self._held:
             texts.discard(ended)
         while self._held and not self._held[0][0]:
             self._add(self._held.pop(0)[1])
-
-    def _permission(self, body: PermissionRequested | PermissionResolved | QuestionAnswered) -> None:
-        match body:
-            case PermissionRequested(request=request, item=item):
-                self._asked[request] = item
-            case PermissionResolved(request=request, choice=choice, by=by, note=note):
-                item = self._asked.pop(request, "")
-                if item in self._open:
-                    words = _DECISIONS.get(choice, choice)
-                    who = "" if by == "user" else f" ({by})"
-                    decision = f"{words}{who}{f': {note}' if note else ''}"
-                    self._open[item] = replace(self._open[item], decision=decision)
-            case _:
-                pass
 
     def _replacements(self, view: Sequence[ViewEntry]) -> str:
         """What the model reads in place of other items, each text once."""
@@ -306,7 +278,7 @@ class _Reading:
 
     def _is_called(self, tool: str) -> bool:
         """Whether a call of the tool is running, which shows the change itself."""
-        return any(entry.name == tool for entry in self._open.values())
+        return any(item.name == tool for item in self._open)
 
     def _of_agent(self, event: Event) -> None:
         """Of subagents only their cost: their report is the result of the call that began them."""
@@ -385,7 +357,7 @@ class _Reading:
         self._tell_restored(told=False)
         for _, entry in self._held:
             self._add(entry)
-        for entry in self._open.values():
+        for entry in filter(None, map(_entry_of, (*self._unended, *self._open))):
             if entry.kind == "tool":
                 self._add(replace(entry, status="interrupted", detail="no result"))
             elif entry.text.strip():
@@ -409,7 +381,27 @@ _DECISIONS = {
 }
 
 
-def _completed(entry: Entry, body: ItemCompleted) -> Entry:
+def _entry_of(item: Item) -> Entry | None:
+    """The entry of an item, open or ended; None if it is not shown."""
+    kind = "shell" if (item.kind, item.name) == ("user", "shell") else _KINDS.get(item.kind)
+    if kind is None:
+        return None
+    resolved, body, decision = item.resolved, item.ended, ""
+    if resolved is not None:
+        who = "" if resolved.by == "user" else f" ({resolved.by})"
+        note = f": {resolved.note}" if resolved.note else ""
+        decision = f"{_DECISIONS.get(resolved.choice, resolved.choice)}{who}{note}"
+    entry = Entry(
+        kind,
+        item.text,
+        item.name,
+        item.title,
+        arguments=item.call.arguments if item.call is not None else "",
+        decision=decision,
+        asked=item.number if kind == "tool" else 0,
+    )
+    if body is None:
+        return entry
     texts = [part.text for part in body.parts if isinstance(part, TextPart | ReasoningPart | ToolResultPart)]
     images = [part for part in body.parts if isinstance(part, ImagePart)]
     documents: list[DocumentPart] = []
@@ -417,15 +409,13 @@ def _completed(entry: Entry, body: ItemCompleted) -> Entry:
         if isinstance(part, ToolResultPart):
             images += part.images
             documents += part.documents
-    text = "\n".join(texts) if entry.kind in ("user", "tool") else "".join(texts)
-    blocks = tuple(block for block in body.blocks if not (isinstance(block, TextBlock) and not block.text))
     return replace(
         entry,
-        text=text,
+        text=("\n" if kind in ("user", "tool") else "").join(texts),
         status=body.status,
         detail=body.detail,
         duration=body.duration,
-        blocks=blocks,
+        blocks=tuple(block for block in body.blocks if not (isinstance(block, TextBlock) and not block.text)),
         images=tuple(images),
         documents=tuple(documents),
     )
