@@ -43,20 +43,18 @@ from swecli.core.protocol.events import (
     Event,
     ItemCheckpointed,
     ItemCompleted,
-    ItemStarted,
     Mode,
     ModelResponded,
     PermissionRequested,
     QuestionAsked,
-    StepEnded,
-    StepStarted,
     TurnEnded,
     TurnOutcome,
     TurnStarted,
     begins_turn,
     is_fact,
 )
-from swecli.core.protocol.messages import Message, Part, TextPart, ToolCallPart, Usage
+from swecli.core.protocol.messages import Message, Part, ToolCallPart, Usage
+from swecli.core.protocol.turns import Item, Turns
 from swecli.core.spill import SpillHandle, SpillStore
 from swecli.core.tools.base import AnyTool, Tool
 from swecli.core.tools.function import Function, FunctionTool, tool
@@ -315,27 +313,16 @@ class Client:
         self._interrupted = False
 
     async def _answered(self, prompt: str) -> Result:
-        texts: list[str] = []
-        kinds: dict[str, str] = {}
-        cost: Decimal | None = Decimal(0)
+        turns = Turns()
         async with aclosing(self.stream(prompt)) as events:
             async for event in events:
+                turns.apply(event)
                 match event.body:
-                    case body if event.agent != MAIN and not isinstance(body, StepEnded):
-                        pass
-                    case StepStarted():
-                        texts.clear()
-                    case ItemStarted(item=item, kind=kind):
-                        kinds[item] = kind
-                    case ItemCompleted(item=item, parts=parts) if kinds.get(item) == "text":
-                        texts += [part.text for part in parts if isinstance(part, TextPart)]
-                    case StepEnded(cost=price):
-                        cost = cost + Decimal(price) if cost is not None and price is not None else None
-                    case TurnEnded(outcome="blocked" | "error", reason=reason):
+                    case TurnEnded(outcome="blocked" | "error", reason=reason) if event.agent == MAIN:
                         raise AgentError(reason)
-                    case TurnEnded() as ended:
-                        text = "\n\n".join(texts)
-                        return Result(text, ended.outcome, ended.reason, ended.usage, cost)
+                    case TurnEnded() as ended if event.agent == MAIN:
+                        cost = turns.cost if turns.steps else Decimal(0)
+                        return Result(turns.text, ended.outcome, ended.reason, ended.usage, cost)
                     case _:
                         pass
         raise AgentError("the conversation ended before the answer")
@@ -346,11 +333,11 @@ class Client:
         Raises:
             AgentError: the turn was blocked or failed.
         """
-        users: set[str] = set()
-        calls: set[str] = set()
+        turns, calls = Turns(), set[str]()
         self._events = self._events or self._open().subscribe()
         async with aclosing(self._turn(self._events, self._streamed)) as events:
             async for event in events:
+                item = turns.apply(event)
                 if event.agent != MAIN:
                     continue
                 if isinstance(event.body, TurnEnded):
@@ -358,7 +345,7 @@ class Client:
                     self._events = self._events if self._asked > 0 else None
                 if isinstance(event.body, TurnEnded) and event.body.outcome in ("blocked", "error"):
                     raise AgentError(event.body.reason)
-                for part in _shown(event, users, calls):
+                for part in _shown(event, item, calls):
                     yield part
 
     async def _turn(self, source: AsyncIterator[Event], without: Set[int] = frozenset()) -> AsyncGenerator[Event, None]:
@@ -490,16 +477,13 @@ def tools_of(given: Sequence[AnyTool | Function | str]) -> tuple[list[AnyTool], 
     return tools, tuple(tool.name for tool in tools if isinstance(tool, FunctionTool))
 
 
-def _shown(event: Event, users: set[str], calls: set[str]) -> tuple[Part, ...]:
-    """The agent's messages and actions in an event. ``users`` and ``calls`` are the items of the user and the tool
-    calls so far."""
+def _shown(event: Event, item: Item | None, calls: set[str]) -> tuple[Part, ...]:
+    """The agent's messages and actions in an event about ``item``. ``calls`` are the tool calls so far."""
     match event.body:
-        case ItemStarted(item=item, kind="user" | "attachment" | "note"):
-            users.add(item)
-        case ItemCompleted(item=item, parts=parts) if item not in users:
+        case ItemCompleted(parts=parts) if item is None or item.kind not in ("user", "attachment", "note"):
             return parts
-        case ItemCheckpointed(item=item, part=ToolCallPart() as call) if item not in calls:
-            calls.add(item)
+        case ItemCheckpointed(item=id, part=ToolCallPart() as call) if id not in calls:
+            calls.add(id)
             return (call,)
         case _:
             pass

@@ -279,3 +279,13 @@ async def test_the_example_of_the_documentation(tmp_path: Path) -> None:
         result = await agent.run("Will Oslo be sunny?", schema=defined["Weather"])
     assert result.value == defined["Weather"](city="Oslo", sunny=True)
     assert [schema.name for schema in model.requests[0].tools] == ["forecast", "read_file"]
+
+
+async def test_a_result_has_the_whole_of_an_answer_that_broke_off_and_went_on(tmp_path: Path) -> None:
+    script = (
+        '[[step]]\ntext = "The first half and"\nfault = { kind = "cut", after = 16 }\n[[step]]\ntext = " the second."\n'
+    )
+    async with Agent(options(ScriptedModel(parse_script(script)), tmp_path)) as agent:
+        result = await agent.run("Tell me both halves.")
+    assert result.text.startswith("The first")
+    assert result.text.endswith(" the second.")
