@@ -43,9 +43,9 @@ from swecli.assembly.storage import (
 )
 from swecli.core.atomic_text import close_to_others
 from swecli.core.config.key_store import KeyStore
-from swecli.core.config.load import ConfigError
 from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
+from swecli.core.engine.feature import Feature
 from swecli.core.engine.services import ModelUnavailable, Services, WindowKnowledge
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable
@@ -56,12 +56,13 @@ from swecli.core.llm.secrets import masker_of
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import CHOICE, Mode, RotKind
+from swecli.core.protocol.events import CHOICE, Mode
 from swecli.core.protocol.messages import Origin
 from swecli.core.sessions.search import BackgroundIndex
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
-from swecli.launch import LaunchOptions, StartError
+from swecli.features import wirings
+from swecli.launch import Launch, LaunchOptions, StartError
 from swecli.output import Output
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class _Parts(Struct, frozen=True):
     """All parts of a session, built off the event loop."""
 
     services: Services
+    features: Sequence[Feature]
     stored: Stored
     model: str | None
     environment: str
@@ -108,7 +110,8 @@ async def open_session(
         parts = replace(parts, services=replace(parts.services, editor=editor))
     with uncollected():
         stored = parts.stored
-        session = Session(stored.session_id, parts.services, stored.make_log, stored.history, before=stored.before)
+        record = stored.session_id, parts.services, stored.make_log, stored.history
+        session = Session(*record, features=parts.features, before=stored.before)
     loop = asyncio.get_running_loop()
     if parts.stored.history:
         parts.stored.history, parts.stored.before = (), None  # now in the session
@@ -207,6 +210,7 @@ def _build(options: LaunchOptions) -> _Parts:
     services = build_services(
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
     )
+    features = tuple(wiring.build(Launch(options, environment)) for wiring in wirings())
     if stored.forked_from:
         inherit_changes(options, startup, stored.forked_from, stored.session_id)
     if options.store and not options.look_only:
@@ -224,7 +228,6 @@ def _build(options: LaunchOptions) -> _Parts:
         name=stored.name,
         examine=partial(_examined, options, startup, models),
         settings=replace(services.settings, read=partial(_read_again, options, environment, models)),
-        keep_silenced=partial(_keep_silenced, environment),
     )
     rules = rule_notices(services.settings.now.rules)
     orphans = _orphans(workspace_mark(startup.paths, options.cwd))
@@ -235,6 +238,7 @@ def _build(options: LaunchOptions) -> _Parts:
     notices = (*settled, *notices)
     return _Parts(
         models.equip(services),
+        features,
         stored,
         model,
         session_environment(options, startup),
@@ -272,23 +276,6 @@ def _read_again(options: LaunchOptions, environment: Mapping[str, str], models: 
         raise ValueError(str(error)) from None
     models.adopt(startup.loaded.settings)
     return adjustable(options, startup)
-
-
-def _keep_silenced(environment: Mapping[str, str], kinds: Sequence[RotKind]) -> str:
-    """Store in the user's settings. Returns their file.
-
-    Raises:
-        ValueError: it can't be written.
-    """
-    from swecli.assembly.settings import user_file  # only to silence suggestions
-    from swecli.core.config.change import set_value
-
-    path = user_file(environment)
-    try:
-        set_value(path, "context.sentinel_silenced", list(kinds))
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
-    return str(path)
 
 
 def _orphans(place: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -125,6 +126,14 @@ class LaunchOptions(Struct, frozen=True):
     """Shown once at the start."""
     approve_all: bool = False
     """Headless only: approve each permission request (the demonstration, on its own copy)."""
+
+
+class Launch(Struct, frozen=True):
+    """A run as its features see it: what the user wants, and what was read at the start."""
+
+    options: LaunchOptions
+    environment: Mapping[str, str]
+    """That of the process."""
 
 
 def fresh_start(options: LaunchOptions) -> LaunchOptions:

@@ -597,8 +597,8 @@ class ModelSupply:
         Raises:
             ValueError: it is not a price, or can't be written.
         """
-        from swecli.assembly.settings import user_file  # imported only when a price is set
         from swecli.core.config.change import dotted, set_value
+        from swecli.core.config.paths import user_file  # imported only when a price is set
 
         given = {"input": price.input, "output": price.output, "cache_read": price.cached}
         try:

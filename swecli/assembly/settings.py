@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +10,7 @@ from swecli.assembly.rules import rule_notice
 from swecli.assembly.startup import Startup, flags_of, startup_of, unknown_theme
 from swecli.core.config.change import Described, describe, instead_of, meaning, own_name, set_value, unset_value
 from swecli.core.config.load import ConfigError, key_parts, load, toml_text, typed_value
-from swecli.core.config.paths import keep_unshared, project_folder, user_paths
+from swecli.core.config.paths import keep_unshared, project_folder, user_file, user_paths
 from swecli.core.config.trust import is_led_away, loosens
 from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Rule, RuleEffect
@@ -44,11 +43,6 @@ def counts_at_once(key: tuple[str, ...]) -> bool:
 
 
 SECRET = "Not shown, because it may contain keys; change it in the file."
-
-
-def user_file(environment: Mapping[str, str]) -> Path:
-    named = environment.get("SWECLI_CONFIG", "")
-    return Path(os.path.expanduser(named)).absolute() if named else user_paths(environment).config / "config.toml"
 
 
 class SettingsFiles:

@@ -145,7 +145,7 @@ def tune(arguments: Sequence[str]) -> int:
 
 
 def _user_file() -> str:
-    from swecli.assembly.settings import user_file
+    from swecli.core.config.paths import user_file
 
     return str(user_file(os.environ))
 

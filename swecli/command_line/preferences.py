@@ -46,8 +46,8 @@ def remember(key: str, value: str) -> str:
     Raises:
         ValueError: it was not written; one sentence.
     """
-    from swecli.assembly.settings import user_file
     from swecli.core.config.change import set_value
+    from swecli.core.config.paths import user_file
 
     path = user_file(os.environ)
     try:

@@ -23,7 +23,6 @@ from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.playbook import PLAYBOOK
 from swecli.commands.rewind import FORK, RENAME, REWIND
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
-from swecli.commands.sentinel import SENTINEL
 from swecli.commands.session import (
     BTW,
     COPY,
@@ -39,6 +38,7 @@ from swecli.commands.session import (
 from swecli.commands.where import WHERE
 from swecli.core import edit_distance
 from swecli.core.protocol.blocks import TableBlock
+from swecli.features import wirings
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -180,7 +180,6 @@ COMMANDS: tuple[SlashCommand, ...] = (
     CACHE,
     COMPACT,
     WIRE,
-    SENTINEL,
     RECALL,
     FIND,
     WHERE,
@@ -204,6 +203,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     HOOKS,
     MCP,
     LSP,
+    *(command for wiring in wirings() for command in wiring.commands()),
     PLAYBOOK,
     TODOS,
     MEMORY,

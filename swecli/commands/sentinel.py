@@ -15,6 +15,7 @@ from swecli.event_lines import suggested_line
 from swecli.figures import dollars
 
 if TYPE_CHECKING:
+    from swecli.core.engine.sentinel import Sentinel
     from swecli.core.engine.session import Session
 
 KINDS: Mapping[RotKind, str] = {
@@ -31,14 +32,19 @@ SHOWN = 12
 
 
 async def _run_sentinel(session: Session, arguments: str) -> CommandResult:
+    from swecli.core.engine.sentinel import Sentinel  # a list of the commands needs no engine
+
+    sentinel = session.companion(Sentinel)
     verb, _, rest = arguments.strip().lower().partition(" ")
+    if sentinel is None:
+        return CommandResult.text("This session has no sentinel.", "warning")
     match verb:
         case "":
-            return await _status(session)
+            return await _status(session, sentinel)
         case "take":
-            return await _take(session)
+            return await _take(session, sentinel)
         case "silence" | "unsilence":
-            return await _silence(session, rest.strip(), on=verb == "silence")
+            return await _silence(session, sentinel, rest.strip(), on=verb == "silence")
         case "undo":
             return _undo(session)
         case _:
@@ -66,8 +72,7 @@ SENTINEL = SlashCommand(
 )
 
 
-async def _status(session: Session) -> CommandResult:
-    sentinel = session.sentinel
+async def _status(session: Session, sentinel: Sentinel) -> CommandResult:
     found = await (sentinel.suggestion() if session.view.busy else sentinel.renewed())
     rows = [(kind, f"{what}{' (silenced)' if kind in sentinel.silenced else ''}") for kind, what in KINDS.items()]
     state = "" if sentinel.enabled else "The sentinel is off (context.sentinel); it suggests nothing on its own.\n"
@@ -75,11 +80,11 @@ async def _status(session: Session) -> CommandResult:
     return CommandResult.text(f"{state}{now}\nWhat it looks for:\n{labelled(rows)}")
 
 
-async def _take(session: Session) -> CommandResult:
+async def _take(session: Session, sentinel: Sentinel) -> CommandResult:
     """Preview the suggested action, and offer it."""
     if session.view.busy:
         return CommandResult.text("A turn is running; try again when it ends.", "warning")
-    found = await session.sentinel.renewed()
+    found = await sentinel.renewed()
     if found is None:
         return CommandResult.text("Nothing to suggest now; nothing was changed.")
     title = f"{found.action[0].upper()}{found.action[1:]}?"
@@ -110,16 +115,16 @@ def _table(session: Session, found: ContextSuggested) -> TableBlock:
     return TableBlock(("", ""), tuple(rows), f"If you {found.action}")
 
 
-async def _silence(session: Session, name: str, *, on: bool) -> CommandResult:
+async def _silence(session: Session, sentinel: Sentinel, name: str, *, on: bool) -> CommandResult:
     now = session.view.suggestion
     kind: RotKind | None = next((kind for kind in get_args(RotKind) if kind == name), None)
     if on and not name and now is not None:
         kind = now.kind
     if kind is None:
         return CommandResult.text(f"Name the kind to {'' if on else 'un'}silence: {', '.join(KINDS)}.", "warning")
-    kept: list[RotKind] = [one for one in session.sentinel.silenced if one != kind]
+    kept: list[RotKind] = [one for one in sentinel.silenced if one != kind]
     try:
-        where = await session.silence([*kept, kind] if on else kept)
+        where = await sentinel.silence([*kept, kind] if on else kept)
     except ValueError as error:
         return CommandResult.text(str(error), "error")
     if on:

@@ -19,9 +19,10 @@ from swecli.command_line.preferences import preferences
 from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import NAMED, SECTIONS, Settings
+from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.engine.session import Session
-from swecli.core.engine.settings import Adjustable, SentinelOptions
+from swecli.core.engine.settings import Adjustable
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import TurnEnded
 from swecli.core.protocol.messages import Usage
@@ -214,7 +215,7 @@ def held(session: Session) -> Adjustable:
         services.rules,
         tuple(now.fallback),
         session._connection._side_models,
-        SentinelOptions(session.sentinel.enabled, tuple(session.sentinel.silenced)),
+        now.sentinel,
     )
 
 
@@ -283,6 +284,12 @@ async def test_a_rule_settles_the_question_that_waits(tmp_path: Path, monkeypatc
     await session.close()
 
 
+def sentinel_of(session: Session) -> Sentinel:
+    sentinel = session.companion(Sentinel)
+    assert sentinel is not None
+    return sentinel
+
+
 async def test_what_is_silenced_stays_so_in_the_next_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path)
     monkeypatch.setenv("SWECLI_HOME", str(place.home))
@@ -292,6 +299,7 @@ async def test_what_is_silenced_stays_so_in_the_next_session(tmp_path: Path, mon
     place.file.write_text("# mine\n")
     for silenced in (False, True):
         session = await open_session(options)
+        sentinel = sentinel_of(session)
         for text in ("Always use tabs.", "Never use tabs."):
             session.send(Submit(text))
             await session.worked()
@@ -299,13 +307,13 @@ async def test_what_is_silenced_stays_so_in_the_next_session(tmp_path: Path, mon
         assert (told is None) == silenced
         if told is not None:
             assert told.kind == "contradiction"
-            assert await session.silence([told.kind]) == str(place.file)
+            assert await sentinel.silence([told.kind]) == str(place.file)
             assert session.view.suggestion is None
         await session.close()
     assert place.file.read_text() == '# mine\n\n[context]\nsentinel_silenced = ["contradiction"]\n'
     session = await open_session(options)
     place.file.write_text("[context\n")
     with pytest.raises(ValueError, match=r"config\.toml"):
-        await session.silence(["stale"])
-    assert session.sentinel.silenced == ("contradiction",)
+        await sentinel_of(session).silence(["stale"])
+    assert sentinel_of(session).silenced == ("contradiction",)
     await session.close()

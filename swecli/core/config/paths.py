@@ -55,6 +55,12 @@ def user_paths(environment: Mapping[str, str]) -> Paths:
     )
 
 
+def user_file(environment: Mapping[str, str]) -> Path:
+    """The user's settings file."""
+    named = environment.get("SWECLI_CONFIG", "")
+    return Path(os.path.expanduser(named)).absolute() if named else user_paths(environment).config / "config.toml"
+
+
 def workspace_key(workspace: Path) -> str:
     """Short name of a workspace, independent of symbolic links: hex of a hash of its real path."""
     return hashlib.sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()[:20]

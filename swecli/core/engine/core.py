@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from msgspec import Struct
 
 from swecli.core.engine.compaction import Compactions
@@ -30,3 +32,5 @@ class Core(Struct, frozen=True):
     asking: Asking
     scheduler: Scheduler
     questions: SideQuestions
+    follow_settings: Callable[[], Awaitable[None]]
+    """Reads the settings again and adopts those that apply at once. Raises ValueError: they can't be read."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.package import branch_note
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edits import Edited, edited, effect_of
 from swecli.core.context_management.items import items_of
 from swecli.core.context_management.ledger import Passes
@@ -17,10 +18,14 @@ from swecli.core.context_management.view_stack import View
 from swecli.core.engine.compaction import Compactions, session_facts
 from swecli.core.engine.companion import Companion, TurnStopped
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Connection
+from swecli.core.engine.settings import Settings
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import ContextChange, ContextSuggested, RotKind, ViewEntry
 
+Keep = Callable[[Sequence[RotKind]], str]
+"""Writes the silenced kinds of suggestions into the user's settings, for all sessions. Returns the file; raises
+ValueError. Blocks on the disk."""
 WORSE = 2
 """Factor by which the same rot has to worsen to be reported again."""
 
@@ -30,12 +35,23 @@ class Sentinel(Companion):
     events."""
 
     def __init__(
-        self, services: Services, recorder: Recorder, connection: Connection, compactions: Compactions
+        self,
+        recorder: Recorder,
+        context: ContextManager,
+        connection: Connection,
+        compactions: Compactions,
+        settings: Settings,
+        follow: Callable[[], Awaitable[None]],
+        keep: Keep | None,
     ) -> None:
-        self._services = services
+        """``follow`` reads the settings again; ``keep`` is None if kinds can't be silenced."""
         self._recorder = recorder
+        self._context = context
         self._connection = connection
         self._compactions = compactions
+        self._settings = settings
+        self._follow = follow
+        self._keep = keep
         self._passes = Passes()
         self._vain: dict[tuple[RotKind, str], int] = {}
         """Signs whose remedy was not worth it, with their count: measuring one costs more than the rest of a turn."""
@@ -43,11 +59,26 @@ class Sentinel(Companion):
     @property
     def silenced(self) -> Sequence[RotKind]:
         """Kinds of suggestions that the user has turned off."""
-        return self._services.settings.now.sentinel.silenced
+        return self._settings.now.sentinel.silenced
 
     @property
     def enabled(self) -> bool:
-        return self._services.settings.now.sentinel.enabled
+        return self._settings.now.sentinel.enabled
+
+    async def silence(self, kinds: Sequence[RotKind]) -> str:
+        """Set the kinds of suggestions that are silenced, in all sessions. Returns the file.
+
+        Raises:
+            ValueError: it can't be stored, or other settings take precedence; a sentence.
+        """
+        if self._keep is None:
+            raise ValueError("Suggestions can't be silenced here; context.sentinel in the settings turns them off.")
+        wanted = tuple(dict.fromkeys(kinds))
+        where = await asyncio.to_thread(self._keep, wanted)
+        await self._follow()
+        if set(self.silenced) != set(wanted):
+            raise ValueError(f"Written to {where}, but another context.sentinel_silenced takes precedence.")
+        return where
 
     async def end_turn(self, end: TurnStopped) -> None:
         """Record a new suggestion if there is one."""
@@ -94,7 +125,7 @@ class Sentinel(Companion):
     def _signals(self, info: ModelInfo) -> Iterator[Rot]:
         budget = self._recorder.state.budget
         effective = budget.effective if budget is not None else 0
-        rules = self._services.settings.now.compaction.retention
+        rules = self._settings.now.compaction.retention
         return signals(self._recorder.ledger, self._recorder.turn, self._sizes(info), effective, rules)
 
     def _by_change(self, rot: Rot, info: ModelInfo) -> ContextSuggested | None:
@@ -144,17 +175,17 @@ class Sentinel(Companion):
 
     def _measured(self, done: Edited, info: ModelInfo) -> tuple[int, int]:
         """Size of the request before and after a change, as sums of the single items' sizes."""
-        ledger, context = self._recorder.ledger, self._services.context
+        ledger, context = self._recorder.ledger, self._context
         budget = context.measure(project(ledger), info)
         items = items_of(ledger, budget, context.monitor, info)
         effect = effect_of(done, ledger, items, budget, context.monitor, info, _unpriced)
         return effect.before, effect.after
 
     def _tokens(self, view: View, info: ModelInfo) -> int:
-        return self._services.context.measure(project(self._recorder.ledger, view), info).used
+        return self._context.measure(project(self._recorder.ledger, view), info).used
 
     def _sizes(self, info: ModelInfo) -> EntrySizes:
-        return EntrySizes(self._services.context.monitor, info)
+        return EntrySizes(self._context.monitor, info)
 
 
 def _unpriced(_before: int, _after: int, _rewritten: int) -> tuple[str | None, str | None]:

@@ -24,7 +24,7 @@ from swecli.core.memory.places import MemoryPlaces
 from swecli.core.permissions.types import Call, Decision, Policy, Rule
 from swecli.core.ports import Asker, BlobStore, CodeServers, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import Mode, NoticeLevel, Price, RotKind
+from swecli.core.protocol.events import Mode, NoticeLevel, Price
 from swecli.core.protocol.messages import Origin, Usage
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sandbox.sandbox import Sandbox
@@ -265,9 +265,6 @@ class Services(Struct):
     raises ValueError. None: prices can't be set here."""
     spending: SpendingLimits = SpendingLimits()
     """Budgets that ask the user before they are exceeded."""
-    keep_silenced: Callable[[Sequence[RotKind]], str] | None = None
-    """Writes the silenced kinds of suggestions into the user's settings, for all sessions. Returns the file; raises
-    ValueError. Blocks on the disk. None: they can't be set here."""
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
     """The user's reasoning effort for a model (``provider/name``); None = the provider's default."""

@@ -20,6 +20,7 @@ from swecli.core.engine.companion import Companion, Companions, EndReason
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.core import Core
 from swecli.core.engine.edit_prices import EditPrices
+from swecli.core.engine.feature import Feature
 from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.inspection import Inspection
@@ -39,7 +40,6 @@ from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results
 from swecli.core.engine.retrieval import PromptRetrieval
 from swecli.core.engine.rewind import Rewinds
-from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
 from swecli.core.engine.session_memory import InstructionNews, SessionMemory
 from swecli.core.engine.session_view import SessionView
@@ -94,7 +94,6 @@ from swecli.core.protocol.events import (
     NoticeLevel,
     PlanChanged,
     Queued,
-    RotKind,
     RuleRevoked,
     SessionStarted,
     TodosChanged,
@@ -147,11 +146,13 @@ class Session:
         make_log: LogFactory,
         history: Sequence[Event] = (),
         *,
+        features: Sequence[Feature] = (),
         parent: Parent | None = None,
         before: Before | None = None,
     ) -> None:
         """``before`` describes the events before ``history``, if that has only the newest. ``parent`` makes it a
         subagent's session, which leaves shared parts open when it ends."""
+        self._features = features
         first = parent.relay.first if parent is not None else (0, 0)
         self._services = services = replace(services, settings=services.settings.own())
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first, before)
@@ -177,7 +178,6 @@ class Session:
         self._compactions = Compactions(
             services, recorder, self._connection, self._requests, self.hooks.around_compaction
         )
-        self.sentinel = Sentinel(services, recorder, self._connection, self._compactions)
         self._models = ModelChoice(services, recorder, self._connection, self._compactions)
         self.offers = ModelOffers(services, recorder, self._connection)
         self.questions = SideQuestions(services, recorder, self._connection, self._models)
@@ -217,8 +217,10 @@ class Session:
             Asking(services, recorder),
             self._scheduler,
             self.questions,
+            self.follow_settings,
         )
-        self._companions.take(self._companions_of(self._core))
+        self._all = self._companions_of(self._core)
+        self._companions.take(self._all)
         recorder.watchers.extend(self._companions.watching)
 
     def _companions_of(self, core: Core) -> Sequence[Companion]:
@@ -228,6 +230,7 @@ class Session:
         extensions = ExtensionNews(services, recorder, notes, self._prompts, inner=self._parent is not None)
         features: list[Companion] = [extensions, news]
         if self._parent is not None:
+            features += (part for feature in self._features for part in feature.inner(core))
             features.append(self._parent.limits)
         if self._agents is not None:
             features = [self._prompts, self._plans, self._agents, extensions]
@@ -238,7 +241,8 @@ class Session:
                 features.append(
                     PromptRetrieval(services.project, services, recorder, core.scheduler, core.connection, ask)
                 )
-            features += [news, self.memory, self.sentinel, Warming(core)]
+            features += [news, self.memory, *(part for feature in self._features for part in feature.companions(core))]
+            features.append(Warming(core))
             if services.spending.any:
                 features.append(self._spending)
         if services.hooks is not None:
@@ -322,6 +326,10 @@ class Session:
         prefix, tools, offered = self._recorder.cache.prefix, self._services.tools, self._recorder.state.offered
         if prefix is not None and tools.restore([part.name for part in prefix.tools if part.name not in offered]):
             self._services.context.adopt_tools(tools.schemas(), small_schemas(tools))
+
+    def companion(self, kind: type[T]) -> T | None:
+        """The session's companion of this class, if any."""
+        return next((companion for companion in self._all if isinstance(companion, kind)), None)
 
     def extension(self, kind: type[T]) -> T | None:
         """The session's extension of this class, if any."""
@@ -618,7 +626,8 @@ class Session:
         locks = self._calls.locks if parts.folder is None else None
         closing = () if parts.folder is None else (partial(asyncio.to_thread, parts.services.sandbox.close),)
         parent = Parent(parts.relay, parts.limits, locks, self._settle_decided, closing)
-        inner = Session(self._recorder.session, parts.services, lambda publish: parts.relay, parent=parent)
+        session_id, features = self._recorder.session, self._features
+        inner = Session(session_id, parts.services, lambda publish: parts.relay, features=features, parent=parent)
         place = str(self._services.workspace.cwd)
         inner.start(model, self._environment.replace(place, str(parts.folder)) if parts.folder else self._environment)
         return inner
@@ -701,21 +710,6 @@ class Session:
         """Effects of the user's retention rules so far; empty without rules or a model."""
         client = self._connection.client
         return self._compactions.retention(client) if client is not None else ()
-
-    async def silence(self, kinds: Sequence[RotKind]) -> str:
-        """Set the kinds of suggestions that are silenced, in all sessions. Returns the file.
-
-        Raises:
-            ValueError: it can't be stored, or other settings take precedence; a sentence.
-        """
-        if self._services.keep_silenced is None:
-            raise ValueError("Suggestions can't be silenced here; context.sentinel in the settings turns them off.")
-        wanted = tuple(dict.fromkeys(kinds))
-        where = await asyncio.to_thread(self._services.keep_silenced, wanted)
-        await self.follow_settings()
-        if set(self.sentinel.silenced) != set(wanted):
-            raise ValueError(f"Written to {where}, but another context.sentinel_silenced takes precedence.")
-        return where
 
     async def facts(self) -> Sequence[Event]:
         """All facts of the session so far, in order. Reads the disk if they are not in memory."""

@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.engine.feature import Feature
 from swecli.core.engine.services import Services, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable, Settings
@@ -24,6 +27,7 @@ from swecli.core.protocol.commands import Command, ReplyPermission, Submit
 from swecli.core.protocol.events import MAIN, Body, CacheBreak, Event, PermissionRequested, TurnEnded, is_fact
 from swecli.core.tools.base import AnyTool, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.registry import ToolRegistry
+from swecli.features import FEATURES
 from tests.support import waiting
 from tests.support.frames import unframed
 from tests.support.waiting import Condition
@@ -233,6 +237,15 @@ def make_services(model: ScriptedModel, tools: Sequence[AnyTool], cwd: Path, **c
     return replace(services, **changes)
 
 
+def make_features(changes: dict[str, Any]) -> Sequence[Feature]:
+    """All features, each made from those of the changes that concern it; these are taken out."""
+    made: list[Feature] = []
+    for name in FEATURES:
+        feature = import_module(f"swecli.features.{name}.wiring").feature
+        made.append(feature(**{word: changes.pop(word) for word in signature(feature).parameters if word in changes}))
+    return made
+
+
 @asynccontextmanager
 async def bench(
     script: str,
@@ -250,8 +263,9 @@ async def bench(
     model = make_model(parse_script(script))
     everything = [Peek(gates), Poke(gates), Shell(gates), *tools]
     facts = list(history)
+    features = make_features(changes)
     services = make_services(model, everything, cwd, **changes)
-    session = Session(session_id, services, lambda publish: MemoryLog(facts, publish), history)
+    session = Session(session_id, services, lambda publish: MemoryLog(facts, publish), history, features=features)
     made = Bench(session, model, gates, facts)
     subscription = session.subscribe()
 

@@ -39,6 +39,12 @@ def used(b: Bench) -> int:
     return picture.budget.used
 
 
+def sentinel_of(b: Bench) -> Sentinel:
+    sentinel = b.session.companion(Sentinel)
+    assert sentinel is not None
+    return sentinel
+
+
 def suggested(b: Bench) -> list[ContextSuggested]:
     return b.bodies(ContextSuggested)
 
@@ -98,7 +104,7 @@ async def test_the_same_is_not_suggested_again_unless_it_got_much_worse(tmp_path
     async with bench(SCRIPT, tmp_path, history=history) as b:
         await b.say("Go on.")
         assert suggested(b) == []
-        assert (await b.session.sentinel.suggestion()) is not None
+        assert (await sentinel_of(b).suggestion()) is not None
         result = await SENTINEL.run(b.session, "take")
         assert result.offer is not None
         b.send(result.offer.command)
@@ -138,12 +144,12 @@ async def test_what_was_taken_up_is_taken_back_by_one_command_and_then_left_alon
         await taken(b, told)
         assert b.session.view.suggestion is None
         assert b.session.view.taken_up == told
-        assert await b.session.sentinel.suggestion() is None
+        assert await sentinel_of(b).suggestion() is None
         result = await SENTINEL.run(b.session, "undo")
         assert result.blocks == ()
         await until(lambda: len(b.bodies(ContextEdited)) == 2)
         assert used(b) == told.tokens_before
-        assert await b.session.sentinel.suggestion() is None  # the user has decided
+        assert await sentinel_of(b).suggestion() is None  # the user has decided
 
 
 async def test_a_branch_tells_the_model_what_was_done_since(tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+"""The features beside the engine, each in a folder of its name that can be deleted together with its word here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from swecli.commands.base import SlashCommand
+    from swecli.core.engine.feature import Feature
+    from swecli.launch import Launch
+
+FEATURES = ("sentinel",)
+"""In the order in which their companions are called. Two that need different orders at two moments show that a moment
+is missing."""
+
+
+def _no_commands() -> Sequence[SlashCommand]:
+    return ()
+
+
+class Wiring(Struct, frozen=True):
+    """``WIRING`` in the module ``wiring`` of each feature. Its functions import what they need when they are called."""
+
+    build: Callable[[Launch], Feature]
+    """The feature in one run."""
+    commands: Callable[[], Sequence[SlashCommand]] = _no_commands
+    """Its slash commands, for every run."""
+
+
+def wirings() -> Iterator[Wiring]:
+    for name in FEATURES:
+        yield import_module(f"swecli.features.{name}.wiring").WIRING

@@ -1,0 +1,1 @@
+"""Suggestions that improve the context."""

@@ -1,0 +1,55 @@
+"""The sentinel in a run: its companion, its command, and the settings file that it writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from swecli.features import Wiring
+
+if TYPE_CHECKING:
+    from swecli.commands.base import SlashCommand
+    from swecli.core.engine.core import Core
+    from swecli.core.engine.feature import Feature
+    from swecli.core.engine.sentinel import Keep, Sentinel
+    from swecli.core.protocol.events import RotKind
+    from swecli.launch import Launch
+
+
+def feature(keep_silenced: Keep | None = None) -> Feature:
+    """``keep_silenced`` as ``keep`` of ``Sentinel``."""
+    from swecli.core.engine.feature import Feature
+    from swecli.core.engine.sentinel import Sentinel
+
+    def companions(core: Core) -> Sequence[Sentinel]:
+        parts = core.recorder, core.services.context, core.connection, core.compactions
+        return (Sentinel(*parts, core.services.settings, core.follow_settings, keep_silenced),)
+
+    return Feature(companions)
+
+
+def _build(launch: Launch) -> Feature:
+    return feature(partial(_keep, launch.environment))
+
+
+def _keep(environment: Mapping[str, str], kinds: Sequence[RotKind]) -> str:
+    from swecli.core.config.change import set_value  # only to silence suggestions
+    from swecli.core.config.load import ConfigError
+    from swecli.core.config.paths import user_file
+
+    file = user_file(environment)
+    try:
+        set_value(file, "context.sentinel_silenced", list(kinds))
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return str(file)
+
+
+def _commands() -> Sequence[SlashCommand]:
+    from swecli.commands.sentinel import SENTINEL
+
+    return (SENTINEL,)
+
+
+WIRING = Wiring(_build, _commands)
