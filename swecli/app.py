@@ -33,7 +33,6 @@ from swecli.assembly.services import (
 from swecli.assembly.session_list import tidy_up
 from swecli.assembly.startup import Startup, flags_of, read_startup, require_trust, startup_of
 from swecli.assembly.storage import (
-    DATABASE,
     Stored,
     give_back_free_blocks,
     give_back_large_blocks,
@@ -58,6 +57,7 @@ from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import CHOICE, Mode
 from swecli.core.protocol.messages import Origin
+from swecli.core.sessions.database import DATABASE
 from swecli.core.sessions.search import BackgroundIndex
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
@@ -210,7 +210,8 @@ def _build(options: LaunchOptions) -> _Parts:
     services = build_services(
         options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
     )
-    features = tuple(wiring.build(Launch(options, environment)) for wiring in wirings())
+    launch = Launch(options, startup.paths, startup.loaded, environment)
+    features = tuple(wiring.build(launch) for wiring in wirings())
     if stored.forked_from:
         inherit_changes(options, startup, stored.forked_from, stored.session_id)
     if options.store and not options.look_only:

@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from swecli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from swecli.core.config.load import Loaded
+    from swecli.core.config.paths import Paths
     from swecli.core.mcp.definitions import ServerDefinition
 
 OutputFormat = Literal["text", "json", "stream-json", "transcript"]
@@ -132,6 +134,8 @@ class Launch(Struct, frozen=True):
     """A run as its features see it: what the user wants, and what was read at the start."""
 
     options: LaunchOptions
+    paths: Paths
+    loaded: Loaded
     environment: Mapping[str, str]
     """That of the process."""
 

@@ -19,7 +19,6 @@ from swecli.assembly.models import ModelSupply
 from swecli.assembly.services import FILE as CHECKPOINTS
 from swecli.assembly.services import examine_sandbox
 from swecli.assembly.startup import Startup
-from swecli.assembly.storage import DATABASE
 from swecli.core.config.paths import Paths
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.addresses import without_password
@@ -31,7 +30,7 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.llm.windows import LOCAL_PROVIDERS
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.budget import window_words
-from swecli.core.sessions.database import has_locks
+from swecli.core.sessions.database import DATABASE, has_locks
 from swecli.core.sessions.health import health_of, quarantined, rebuild_index, recover, shrink, shrink_other
 from swecli.core.sessions.losses import loss_sentence
 from swecli.core.sessions.search import FILE as INDEX

@@ -19,7 +19,6 @@ from msgspec.structs import replace
 
 from swecli.assembly.accounts import Accounts
 from swecli.assembly.startup import startup_of
-from swecli.assembly.storage import DATABASE, changed_at
 from swecli.core.config.consistency import window_setting
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.load import ConfigError
@@ -89,6 +88,7 @@ from swecli.core.llm.windows import (
 )
 from swecli.core.protocol.events import Price
 from swecli.core.protocol.messages import Message, Origin, TextPart, Usage
+from swecli.core.sessions.database import DATABASE, changed_at
 from swecli.core.sessions.pauses import read_pauses
 from swecli.core.validation import changed, fields_of, validated
 from swecli.exit_codes import ExitCode

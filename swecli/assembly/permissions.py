@@ -17,7 +17,6 @@ from swecli.assembly.rules import no_effect, rule_notice
 from swecli.assembly.services import build_policy, grant_rules, grants_of
 from swecli.assembly.settings import SettingsFiles
 from swecli.assembly.startup import Startup, startup_of
-from swecli.assembly.storage import DATABASE
 from swecli.core.config.load import toml_text
 from swecli.core.config.paths import Paths
 from swecli.core.config.trust import GrantStore, PendingItem
@@ -25,7 +24,7 @@ from swecli.core.engine.state import FOR_THIS_TURN
 from swecli.core.permissions.check import COMMAND_TOOL, Match, command_call, matching_commands, void_reason
 from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
-from swecli.core.sessions.database import read_only
+from swecli.core.sessions.database import DATABASE, read_only
 from swecli.launch import LaunchOptions, StartError
 from swecli.tui.backend import ShownRule, Tried
 

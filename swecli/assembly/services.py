@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,6 @@ from swecli.assembly.memory import instruction_files, is_on, memory_options, mem
 from swecli.assembly.playbook import FILE as PLAYBOOK
 from swecli.assembly.playbook import playbook_opener, proven_bullets
 from swecli.assembly.startup import Startup
-from swecli.assembly.storage import DATABASE, changed_at, read_database
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.journal import broken, half_written, inherit, move
@@ -40,7 +39,6 @@ from swecli.core.config.paths import (
     workspace_key,
 )
 from swecli.core.config.settings import (
-    BudgetSettings,
     ContextSettings,
     SandboxSettings,
     Settings,
@@ -62,8 +60,6 @@ from swecli.core.context_management.stored_prompt import Conditions, sources_of
 from swecli.core.engine.services import AgentProfile, Extension, ModelFactory, Services, Workspace
 from swecli.core.engine.settings import Adjustable, SentinelOptions, SubagentOptions, TurnLimits
 from swecli.core.engine.settings import Settings as LiveSettings
-from swecli.core.engine.spending_limits import Amount, SpendingLimits, Spent
-from swecli.core.engine.spending_limits import Span as BudgetSpan
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.git import git_facts, repository_of
 from swecli.core.llm.types import ServerClearing
@@ -78,8 +74,12 @@ from swecli.core.retrieval.project import TOOL_WAIT, ProjectIndex
 from swecli.core.sandbox.plan import SandboxOptions, SandboxState
 from swecli.core.sandbox.probe import Folders, SandboxWorkspace
 from swecli.core.sandbox.sandbox import Sandbox, own_code
-from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
-from swecli.core.sessions.store import spent_in
+from swecli.core.sessions.database import (
+    Database,
+    Purpose,
+    open_database,
+    open_in_memory,
+)
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, small_schemas
 from swecli.core.tools.search import Locate
@@ -438,7 +438,6 @@ def build_services(
         keep_rule=rule_saver(grants),
         keep_file=approved_file_saver(options, startup),
         policy=replace(build_policy(options, startup, environment), rules=()),
-        spending=spending_limits(startup.loaded.settings.budget, startup.paths.data / "workspaces"),
         settings=LiveSettings(values, safe_mode=options.safe_mode),
         blobs=blobs,
         version=__version__,
@@ -705,38 +704,3 @@ def session_environment(options: LaunchOptions, startup: Startup) -> str:
         shell=Path(startup.environment.get("SHELL", "")).name,
         git=git_facts(options.cwd) is not None,
     )
-
-
-# The budgets of the settings, and today's spending in all folders.
-
-
-def spending_limits(settings: BudgetSettings, folders: Path) -> SpendingLimits:
-    """``folders`` has the databases of all workspaces."""
-    given: tuple[tuple[BudgetSpan, float | None, int | None], ...] = (
-        ("turn", settings.turn, settings.turn_tokens),
-        ("session", settings.session, settings.session_tokens),
-        ("day", settings.day, settings.day_tokens),
-    )
-    amounts: dict[BudgetSpan, Amount] = {
-        span: Amount(Decimal(str(dollars)) if dollars is not None else None, tokens) for span, dollars, tokens in given
-    }
-    return SpendingLimits(amounts, partial(day_spent, folders))
-
-
-def day_spent(folders: Path, start: float, end: float, without: str) -> Spent:
-    """Usage of the stored sessions of all folders between two times (Unix seconds), except one of them. Unreadable
-    sessions count as nothing."""
-    dollars, tokens, unpriced = Decimal(0), 0, False
-    try:
-        paths = [path for folder in folders.iterdir() if changed_at(path := folder / DATABASE) >= start]
-    except OSError:
-        paths = []
-    for path in paths:
-        for used, cost in read_database(path, lambda connection: spent_in(connection, start, end, without), []):
-            tokens += used
-            try:
-                dollars += Decimal(cost or 0)
-            except InvalidOperation:
-                cost = None
-            unpriced = unpriced or cost is None
-    return Spent(dollars, tokens, unpriced)

@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from swecli.assembly.services import FILE as CHECKPOINTS
 from swecli.assembly.services import move_changes
-from swecli.assembly.storage import DATABASE, changed_at, read_database
 from swecli.core.checkpoints.store import Blobs
 from swecli.core.config.paths import PROJECT_FOLDER, Paths, user_paths, workspace_key
 from swecli.core.config.settings import SessionSettings
@@ -25,7 +24,7 @@ from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TextBlock
 from swecli.core.protocol.codec import CodecError, decode_body
 from swecli.core.protocol.events import ItemCompleted, ItemStarted, RewindUndone, Rewound
 from swecli.core.protocol.messages import TextPart
-from swecli.core.sessions.database import open_database
+from swecli.core.sessions.database import DATABASE, changed_at, open_database, read_database
 from swecli.core.sessions.health import copy_rows, shrink, shrink_other
 from swecli.core.sessions.search import FILE as INDEX
 from swecli.core.sessions.search import SearchIndex, refresh, searched

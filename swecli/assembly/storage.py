@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
@@ -28,12 +28,14 @@ from swecli.core.ports import BlobStore, Snapshot, SnapshotError, Snapshots
 from swecli.core.protocol.events import Event, ModelChanged, SessionStarted, Unknown
 from swecli.core.sessions.damage import is_damage
 from swecli.core.sessions.database import (
+    DATABASE,
     Database,
+    changed_at,
     is_full,
     open_database,
     open_in_memory,
     open_unwritten,
-    read_only,
+    read_database,
 )
 from swecli.core.sessions.journal import Journal, MaskedBlobs, MaskedSnapshots, masked_events
 from swecli.core.sessions.log import LogEntries, SessionLog
@@ -53,8 +55,6 @@ from swecli.launch import LaunchOptions, StartError
 if TYPE_CHECKING:
     from swecli.core.protocol.result import Kept
     from swecli.core.sessions.search import BackgroundIndex
-
-DATABASE = "sessions.db"
 
 
 class Stored(Struct):
@@ -404,25 +404,3 @@ def give_back_free_blocks() -> bool:
 
 def _of_glibc(name: str) -> Callable[..., int] | None:
     return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
-
-
-T = TypeVar("T")
-
-
-def changed_at(path: Path) -> float:
-    """Time of a database's last change, in Unix seconds; 0 if there is none."""
-    try:
-        return max(os.path.getmtime(each) for each in (path, Path(f"{path}-wal")) if each.exists())
-    except (OSError, ValueError):
-        return 0.0
-
-
-def read_database(path: Path, read: Callable[[sqlite3.Connection], T], missing: T) -> T:
-    """Read from a database that may be open elsewhere; ``missing`` if it can't be read."""
-    if not path.is_file():
-        return missing
-    try:
-        with closing(read_only(path)) as connection:
-            return read(connection)
-    except sqlite3.Error:
-        return missing

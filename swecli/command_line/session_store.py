@@ -25,7 +25,7 @@ def paths_of() -> Paths:
 
 
 def database_of(folder: Path) -> Path:
-    from swecli.assembly.storage import DATABASE
+    from swecli.core.sessions.database import DATABASE
 
     return paths_of().workspace_data(folder) / DATABASE
 

@@ -244,7 +244,7 @@ def _first(sessions: Iterable[SessionInfo], limit: int) -> Iterable[SessionInfo]
 def _folders(folder: Path, *, every: bool) -> list[Folder]:
     """The database of the folder, or of all folders, the most recently used first."""
     from swecli.assembly.session_list import databases, folder_of
-    from swecli.assembly.storage import changed_at
+    from swecli.core.sessions.database import changed_at
 
     own = database_of(folder)
     files = sorted(databases(paths_of().data), key=changed_at, reverse=True) if every else [own] if own.exists() else []

@@ -6,11 +6,10 @@ from contextlib import closing
 from pathlib import Path
 
 from swecli.assembly.permissions import newest_commands
-from swecli.assembly.storage import DATABASE
 from swecli.core.config.paths import user_paths
 from swecli.core.protocol.events import Event, ItemCheckpointed
 from swecli.core.protocol.messages import ToolCallPart
-from swecli.core.sessions.database import open_database
+from swecli.core.sessions.database import DATABASE, open_database
 from swecli.core.sessions.store import SessionStore
 
 

@@ -11,13 +11,12 @@ import pytest
 from swecli.assembly.permissions import PermissionRules
 from swecli.assembly.session_list import SessionList
 from swecli.assembly.settings import SettingsFiles
-from swecli.assembly.storage import DATABASE
 from swecli.core.config.paths import user_paths
 from swecli.core.engine.state import FOR_THIS_TURN
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, StepEnded, TurnStarted
 from swecli.core.protocol.messages import TextPart, Usage
-from swecli.core.sessions.database import open_database
+from swecli.core.sessions.database import DATABASE, open_database
 from swecli.core.sessions.store import SessionStore
 from swecli.launch import LaunchOptions
 

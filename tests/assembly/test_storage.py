@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.storage import DATABASE, open_storage, read_both
+from swecli.assembly.storage import open_storage, read_both
 from swecli.core.protocol.events import Event, Notice
 from swecli.core.sessions import damage
-from swecli.core.sessions.database import open_database
+from swecli.core.sessions.database import DATABASE, open_database
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.store import SessionStore
 from swecli.core.workspace.process_tree import Process

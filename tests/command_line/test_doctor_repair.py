@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from swecli.assembly.doctor import OFFERS, examine_storage
-from swecli.assembly.storage import DATABASE
 from swecli.command_line.models import doctor
 from swecli.core.config.paths import user_paths
-from swecli.core.sessions.database import open_database
+from swecli.core.sessions.database import DATABASE, open_database
 from swecli.core.sessions.store import SessionStore
 from swecli.exit_codes import ExitCode
 from tests.core.sessions.support import user_turn

@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from swecli.assembly.storage import DATABASE
 from swecli.command_line.arguments import UsageError, launch_options
 from swecli.command_line.dispatch import parsed, run_headless
 from swecli.command_line.worktree import DECISIONS, in_worktree
 from swecli.core.config.paths import user_paths
 from swecli.core.config.trust import read_trust, write_trust
 from swecli.core.mcp.servers import STORE, Decisions
-from swecli.core.sessions.database import open_database
+from swecli.core.sessions.database import DATABASE, open_database
 from swecli.core.sessions.store import SessionStore
 from swecli.launch import LaunchOptions, StartError
 from tests.core.test_worktrees import ENVIRONMENT, git

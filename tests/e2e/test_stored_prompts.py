@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from swecli.assembly.storage import DATABASE
 from swecli.core.config.trust import write_trust
 from swecli.core.llm.scripted import Script
 from swecli.core.protocol.codec import encode_body
 from swecli.core.protocol.events import Notice
+from swecli.core.sessions.database import DATABASE
 from tests.support.program import Ended, Program
 from tests.support.session_kinds import do, end, read
 from tests.support.strict_anthropic import AnthropicRules

@@ -13,12 +13,11 @@ import pytest
 from msgspec import to_builtins
 
 from swecli.assembly.services import compaction_options, context_limits
-from swecli.assembly.storage import DATABASE
 from swecli.command_line.lab import lab
 from swecli.core.config.paths import user_paths
 from swecli.core.config.settings import Settings
 from swecli.core.protocol.events import Event, StepStarted, Unknown
-from swecli.core.sessions.database import open_database
+from swecli.core.sessions.database import DATABASE, open_database
 from swecli.core.sessions.store import SessionStore
 from swecli.core.validation import validated
 from swecli.lab.replay import NotReplayable, Recording, Replayed, Strategy, replay

@@ -17,6 +17,8 @@ from swecli.core.tools.base import ToolOutcome
 
 EndReason = Literal["clear", "resume", "prompt_input_exit", "other"]
 """Why a session ends: a new one replaces it, an earlier one is resumed in its place, the user leaves."""
+BUDGET_KIND = "budget"
+"""Error kind of a turn that a budget ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,10 @@ class CallCompanion(Companion):
         del agent, profile, answer, continued
         return ""
 
+    async def agent_blocked(self) -> str:
+        """A subagent is about to send a request. Returns why it must not, as a clause; empty if it may."""
+        return ""
+
     def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:
         """A result with an error is about to be recorded. Returns text to append to it."""
         del call, item, text
@@ -165,6 +171,7 @@ class Companions:
         self._after_call = at_calls("after_call")
         self._agent_begins = at_calls("agent_begins")
         self._agent_ends = at_calls("agent_ends")
+        self._agent_blocked = at_calls("agent_blocked")
         self._on_failure = at_calls("on_failure")
 
     def start(self, *, resumed: bool) -> None:
@@ -234,6 +241,13 @@ class Companions:
         """The first reason why the subagent has to continue."""
         for companion in self._agent_ends:
             if reason := await companion.agent_ends(agent, profile, answer, continued):
+                return reason
+        return ""
+
+    async def agent_blocked(self) -> str:
+        """The first reason why a subagent must not send a request."""
+        for companion in self._agent_blocked:
+            if reason := await companion.agent_blocked():
                 return reason
         return ""
 

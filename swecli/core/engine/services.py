@@ -16,7 +16,6 @@ from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.context_management.stored_prompt import Conditions
 from swecli.core.engine.settings import Settings
-from swecli.core.engine.spending_limits import SpendingLimits
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
@@ -263,8 +262,6 @@ class Services(Struct):
     keep_price: Callable[[str, Price], str] | None = None
     """Writes the price of a model (``provider/name``) into the user's settings, effective at once. Returns the file;
     raises ValueError. None: prices can't be set here."""
-    spending: SpendingLimits = SpendingLimits()
-    """Budgets that ask the user before they are exceeded."""
     windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
     effort: Callable[[str], str | None] = lambda model: None
     """The user's reasoning effort for a model (``provider/name``); None = the provider's default."""

@@ -45,7 +45,6 @@ from swecli.core.engine.session_memory import InstructionNews, SessionMemory
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover
-from swecli.core.engine.spending import SpendingGate
 from swecli.core.engine.subagents import Inner, InnerParts, Parent, Subagents, close_interrupted, transcript_of
 from swecli.core.engine.tool_calls import CallParts, Scheduler, ToolCalls
 from swecli.core.engine.turn import Begun, Turn
@@ -187,7 +186,6 @@ class Session:
         self._jobs = JobWatch(services, recorder, self._notes)
         self._offered = OfferedTools(services, recorder, self._notes)
         self._counting: asyncio.Task[None] | None = None
-        self._spending = SpendingGate(services, recorder, self._requests, self._connection)
         self.playbook = SessionPlaybook(services, recorder, self.questions.ask)
         self._calls = self._tool_calls(services, recorder)
         self._scheduler = Scheduler(self._calls)
@@ -243,8 +241,6 @@ class Session:
                 )
             features += [news, self.memory, *(part for feature in self._features for part in feature.companions(core))]
             features.append(Warming(core))
-            if services.spending.any:
-                features.append(self._spending)
         if services.hooks is not None:
             features.append(self.hooks)
         return (
@@ -273,9 +269,7 @@ class Session:
         return ToolCalls(services, recorder, self._requests, self._results, self._sandbox, self._companions, parts)
 
     def _subagents(self, services: Services, recorder: Recorder) -> Subagents:
-        return Subagents(
-            services, recorder, self._companions, self._begin_inner, self.tell_model, lambda: self._spending.reached()
-        )
+        return Subagents(services, recorder, self._companions, self._begin_inner, self.tell_model)
 
     def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         """All events from now on, in order; with ``replay`` preceded by the stored facts of the session, or of its

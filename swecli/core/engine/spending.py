@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.forecast import lowest_usage
-from swecli.core.engine.companion import Companion, TurnStopped
+from swecli.core.engine.companion import BUDGET_KIND, CallCompanion, TurnStopped
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Connection
 from swecli.core.engine.spending_limits import (
-    BUDGET_KIND,
     Amount,
     Crossing,
     DayAccount,
     Span,
+    SpendingLimits,
     Spent,
     crossing,
     shown,
@@ -25,41 +26,49 @@ from swecli.core.ports import Asker
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import Notice, Option, Question
+from swecli.core.protocol.messages import Usage
 
 ONCE = "Continue once"
 RAISE = "Raise"
 STOP = "Stop"
 
 
-class SpendingGate(Companion):
+class SpendingGate(CallCompanion):
     """Stops before a request of a session that exceeds a budget, unless the user allows it."""
 
-    def __init__(self, services: Services, recorder: Recorder, asker: Asker, connection: Connection) -> None:
-        limits = services.spending
+    def __init__(
+        self,
+        limits: SpendingLimits,
+        recorder: Recorder,
+        asker: Asker,
+        connection: Connection,
+        price: Callable[[str, Usage], str | None],
+        clock: Callable[[], float],
+    ) -> None:
+        """``price`` is that of a response, ``clock`` in Unix seconds."""
         self._limits: dict[Span, Amount] = dict(limits.amounts)
-        self._watches = limits.any
         self._recorder = recorder
         self._asker = asker
         self._connection = connection
-        self._price = services.price
-        self._clock = services.clock
+        self._price = price
+        self._clock = clock
         self._day = DayAccount(limits.stored, recorder.session, Spent.of(recorder.state.spending.total))
         self._accepted: set[tuple[Span, str]] = set()
         """Money limits that the user chose to ignore because a price is unknown."""
 
     async def check_request(self, prepared: PreparedRequest) -> None:
         client = self._connection.client
-        if not self._watches or client is None:
+        if client is None:
             return
         now, allowed = self._clock(), False
         while not allowed:
             found = await self._crossing(self._following(prepared.budget, client.info.ref, now), now)
             allowed = found is None or await self._is_allowed(found)
 
-    async def reached(self) -> str:
-        """An exhausted budget, for callers that can't ask; empty if there is none."""
-        found = await self._crossing(Spent(), self._clock()) if self._watches else None
-        return "" if found is None else found.reason
+    async def agent_blocked(self) -> str:
+        """An exhausted budget: a subagent can't ask."""
+        reached = await self._crossing(Spent(), self._clock())
+        return "" if reached is None else reached.reason
 
     def _following(self, budget: Budget, model: str, now: float) -> Spent:
         usage = lowest_usage(self._recorder.trend, budget.used, now)

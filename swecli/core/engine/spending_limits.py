@@ -12,8 +12,6 @@ from msgspec import Struct, field
 
 from swecli.core.engine.state import Tally
 
-BUDGET_KIND = "budget"
-"""Error kind of a turn that a budget ended."""
 Span = Literal["turn", "session", "day"]
 SPANS: tuple[Span, ...] = ("turn", "session", "day")
 FRESH_SECONDS = 20.0

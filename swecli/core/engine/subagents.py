@@ -17,13 +17,12 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.prompts import read_prompt
-from swecli.core.engine.companion import Companion, Companions, TurnStopped
+from swecli.core.engine.companion import BUDGET_KIND, Companion, Companions, TurnStopped
 from swecli.core.engine.model_call import cap_reached, has_content, tokens_left
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import AgentProfile, ModelUnavailable, Services
 from swecli.core.engine.settings import TurnLimits
-from swecli.core.engine.spending_limits import BUDGET_KIND
 from swecli.core.engine.state import AgentRecord
 from swecli.core.engine.tool_calls import EffectLocks
 from swecli.core.extensions.profiles import NEVER
@@ -241,18 +240,18 @@ class Relay:
 
 
 class ParentLimits(Companion):
-    """Stops a subagent once a limit of the session that started it is reached. ``cap`` returns a reached cap as reason
-    and error kind, ``budget`` an exhausted budget as a clause or an empty text."""
+    """Stops a subagent once a limit of the session that started it is reached: ``cap`` returns a reached cap as reason
+    and error kind; or one of the session's companions blocks it."""
 
-    def __init__(self, cap: Callable[[], tuple[str, str] | None], budget: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, cap: Callable[[], tuple[str, str] | None], companions: Companions) -> None:
         self._cap = cap
-        self._budget = budget
+        self._companions = companions
 
     async def check_request(self, prepared: PreparedRequest) -> None:
         if (reached := self._cap()) is not None:
             raise TurnStopped("limit", *reached)
-        if used_up := await self._budget():
-            raise TurnStopped("limit", f"stopped because {used_up}", BUDGET_KIND)
+        if why := await self._companions.agent_blocked():
+            raise TurnStopped("limit", f"stopped because {why}", BUDGET_KIND)
 
 
 class InnerParts(Struct, frozen=True):
@@ -307,10 +306,7 @@ class Subagents(Companion):
         companions: Companions,
         begin: Callable[[InnerParts, str], Inner],
         tell: Callable[[str, str], None],
-        budget: Callable[[], Awaitable[str]],
     ) -> None:
-        """``budget`` returns an exhausted budget of the session, as a clause; empty if there is none."""
-        self._budget = budget
         self._services = services
         self._recorder = recorder
         self._companions = companions
@@ -476,7 +472,7 @@ class Subagents(Companion):
     def _parts(self, run: _Run) -> InnerParts:
         """Parts of its session. Its own work tree needs no undo, and commands are contained there."""
         tree = run.tree
-        limits = ParentLimits(lambda: cap_reached(self._services, self._recorder), self._budget)
+        limits = ParentLimits(lambda: cap_reached(self._services, self._recorder), self._companions)
         if tree is None:
             return InnerParts(run.relay, run.services, limits)
         services = run.services

@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -35,6 +35,10 @@ from swecli.core.sessions.damage import (
 )
 from swecli.core.sessions.schema import APPLICATION_ID, MIGRATIONS, Migration
 from swecli.steady_clock import SteadyClock
+
+T = TypeVar("T")
+DATABASE = "sessions.db"
+"""Name of a folder's database of sessions."""
 
 BUSY_SECONDS = 5.0
 """Time limit for another process's write lock."""
@@ -723,3 +727,22 @@ _ADVICE = {
     sqlite3.SQLITE_PERM: "make the folder writable",
     sqlite3.SQLITE_READONLY: "make the folder writable",
 }
+
+
+def changed_at(path: Path) -> float:
+    """Time of a database's last change, in Unix seconds; 0 if there is none."""
+    try:
+        return max(os.path.getmtime(each) for each in (path, Path(f"{path}-wal")) if each.exists())
+    except (OSError, ValueError):
+        return 0.0
+
+
+def read_database(path: Path, read: Callable[[sqlite3.Connection], T], missing: T) -> T:
+    """Read from a database that may be open elsewhere; ``missing`` if it can't be read."""
+    if not path.is_file():
+        return missing
+    try:
+        with closing(read_only(path)) as connection:
+            return read(connection)
+    except sqlite3.Error:
+        return missing

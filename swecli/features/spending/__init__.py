@@ -1,0 +1,1 @@
+"""Budgets of money and tokens that ask before they are exceeded."""
