@@ -19,7 +19,6 @@ from swecli.command_line.preferences import preferences
 from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import NAMED, SECTIONS, Settings
-from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.services import ModelUnavailable, Services
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable
@@ -28,6 +27,7 @@ from swecli.core.protocol.events import TurnEnded
 from swecli.core.protocol.messages import Usage
 from swecli.core.tools.run_command import RunCommand
 from swecli.core.validation import InvalidError, choices, default_of, fields_by_name, validated
+from swecli.features.sentinel.companion import Sentinel
 from swecli.launch import LaunchOptions
 from swecli.tui.backend import Preferences
 

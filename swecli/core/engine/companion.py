@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from swecli.core.protocol.events import Event, TurnOutcome
 from swecli.core.protocol.messages import Message, ToolCallPart
 from swecli.core.tools.base import ToolOutcome
 
+T = TypeVar("T")
 EndReason = Literal["clear", "resume", "prompt_input_exit", "other"]
 """Why a session ends: a new one replaces it, an earlier one is resumed in its place, the user leaves."""
 BUDGET_KIND = "budget"
@@ -145,6 +146,7 @@ class Companions:
 
     def take(self, companions: Sequence[Companion]) -> None:
         """Call these from now on."""
+        self._all = companions
 
         def at(moment: str) -> Sequence[Companion]:
             default = getattr(Companion, moment)
@@ -173,6 +175,10 @@ class Companions:
         self._agent_ends = at_calls("agent_ends")
         self._agent_blocked = at_calls("agent_blocked")
         self._on_failure = at_calls("on_failure")
+
+    def find(self, kind: type[T]) -> T | None:
+        """The companion of this class, if any."""
+        return next((companion for companion in self._all if isinstance(companion, kind)), None)
 
     def start(self, *, resumed: bool) -> None:
         for companion in self._start:

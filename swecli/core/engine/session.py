@@ -151,7 +151,6 @@ class Session:
     ) -> None:
         """``before`` describes the events before ``history``, if that has only the newest. ``parent`` makes it a
         subagent's session, which leaves shared parts open when it ends."""
-        self._features = features
         first = parent.relay.first if parent is not None else (0, 0)
         self._services = services = replace(services, settings=services.settings.own())
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first, before)
@@ -160,7 +159,7 @@ class Session:
         self.hooks = SessionHooks(services, recorder, inner=parent is not None)
         self._companions = Companions()
         self._agents = agents = None if parent is not None else self._subagents(services, recorder)
-        self._parent, self._environment, self._closed = parent, "", False
+        self._parent, self._features, self._environment, self._closed = parent, features, "", False
         self._continues = bool(history)
         self._work = Work(self._ended)
         self._settled = recorder.turn
@@ -217,8 +216,7 @@ class Session:
             self.questions,
             self.follow_settings,
         )
-        self._all = self._companions_of(self._core)
-        self._companions.take(self._all)
+        self._companions.take(self._companions_of(self._core))
         recorder.watchers.extend(self._companions.watching)
 
     def _companions_of(self, core: Core) -> Sequence[Companion]:
@@ -323,7 +321,7 @@ class Session:
 
     def companion(self, kind: type[T]) -> T | None:
         """The session's companion of this class, if any."""
-        return next((companion for companion in self._all if isinstance(companion, kind)), None)
+        return self._companions.find(kind)
 
     def extension(self, kind: type[T]) -> T | None:
         """The session's extension of this class, if any."""

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
     from swecli.core.engine.core import Core
     from swecli.core.engine.feature import Feature
-    from swecli.core.engine.sentinel import Keep, Sentinel
     from swecli.core.protocol.events import RotKind
+    from swecli.features.sentinel.companion import Keep, Sentinel
     from swecli.launch import Launch
 
 
 def feature(keep_silenced: Keep | None = None) -> Feature:
     """``keep_silenced`` as ``keep`` of ``Sentinel``."""
     from swecli.core.engine.feature import Feature
-    from swecli.core.engine.sentinel import Sentinel
+    from swecli.features.sentinel.companion import Sentinel
 
     def companions(core: Core) -> Sequence[Sentinel]:
         parts = core.recorder, core.services.context, core.connection, core.compactions
@@ -47,7 +47,7 @@ def _keep(environment: Mapping[str, str], kinds: Sequence[RotKind]) -> str:
 
 
 def _commands() -> Sequence[SlashCommand]:
-    from swecli.commands.sentinel import SENTINEL
+    from swecli.features.sentinel.command import SENTINEL
 
     return (SENTINEL,)
 

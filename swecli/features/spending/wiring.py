@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from swecli.core.config.settings import BudgetSettings
     from swecli.core.engine.core import Core
     from swecli.core.engine.feature import Feature
-    from swecli.core.engine.spending import SpendingGate
-    from swecli.core.engine.spending_limits import Amount, Span, SpendingLimits, Spent
+    from swecli.features.spending.companion import SpendingGate
+    from swecli.features.spending.limits import Amount, Span, SpendingLimits, Spent
     from swecli.launch import Launch
 
 
 def feature(spending: SpendingLimits | None = None) -> Feature:
     """Without a budget nothing is watched."""
     from swecli.core.engine.feature import Feature
-    from swecli.core.engine.spending import SpendingGate
+    from swecli.features.spending.companion import SpendingGate
 
     def companions(core: Core) -> Sequence[SpendingGate]:
         if spending is None or not spending.any:
@@ -39,7 +39,7 @@ def _build(launch: Launch) -> Feature:
 
 def spending_limits(settings: BudgetSettings, folders: Path) -> SpendingLimits:
     """``folders`` has the databases of all workspaces."""
-    from swecli.core.engine.spending_limits import Amount, SpendingLimits
+    from swecli.features.spending.limits import Amount, SpendingLimits
 
     given: tuple[tuple[Span, float | None, int | None], ...] = (
         ("turn", settings.turn, settings.turn_tokens),
@@ -55,9 +55,9 @@ def spending_limits(settings: BudgetSettings, folders: Path) -> SpendingLimits:
 def day_spent(folders: Path, start: float, end: float, without: str) -> Spent:
     """Usage of the stored sessions of all folders between two times (Unix seconds), except one of them. Unreadable
     sessions count as nothing."""
-    from swecli.core.engine.spending_limits import Spent
     from swecli.core.sessions.database import DATABASE, changed_at, read_database
     from swecli.core.sessions.store import spent_in
+    from swecli.features.spending.limits import Spent
 
     dollars, tokens, unpriced = Decimal(0), 0, False
     try:

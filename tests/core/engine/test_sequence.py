@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,7 @@ import pytest
 
 from swecli.core.checkpoints.history import RunChanges
 from swecli.core.engine.services import AgentProfile, Mentionable
-from swecli.core.engine.settings import SubagentOptions, TurnLimits
-from swecli.core.engine.spending import ONCE, STOP
-from swecli.core.engine.spending_limits import Amount, SpendingLimits
+from swecli.core.engine.settings import SubagentOptions
 from swecli.core.hooks.answer import Answer as HookAnswer
 from swecli.core.hooks.answer import Ran
 from swecli.core.hooks.hook import Hook, HookEvent
@@ -28,6 +27,7 @@ from swecli.core.protocol.events import HookRan, QuestionAsked
 from swecli.core.retrieval.retrieve import Ranked, Retrieval
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolOutcome
 from swecli.core.tools.session_tools import TaskTool
+from swecli.features import FEATURES
 from tests.commands.test_playbook import TESTS, opener
 from tests.core.engine.sequence import Order, check, watched
 from tests.core.engine.support import Bench, bench, call, until
@@ -156,6 +156,14 @@ class Source:
         self._order.note("extension: close")
 
 
+def budget(tokens: int) -> dict[str, Any]:
+    """A budget of the session, as long as there are budgets."""
+    if "spending" not in FEATURES:
+        return {}
+    limits = import_module("swecli.features.spending.limits")
+    return {"spending": limits.SpendingLimits({"session": limits.Amount(None, tokens)})}
+
+
 def everything(
     folder: Path, order: Order, answers: Mapping[HookEvent, Sequence[HookAnswer]] = {}, **changes: Any
 ) -> dict[str, Any]:
@@ -169,7 +177,7 @@ def everything(
         "checkpoints": Recorded(order),
         "code": Code(order),
         "memory": memory_options(folder),
-        "spending": SpendingLimits({"session": Amount(None, 10_000_000)}),
+        **budget(10_000_000),
         "clock": lambda: float(next(tick)),
         "monotonic": lambda: 0.0,
         **changes,
@@ -353,26 +361,6 @@ async def answered(b: Bench, number: int, label: str) -> None:
     asked = b.bodies(QuestionAsked)[number]
     option = next(option.label for option in asked.questions[0].options if option.label.startswith(label))
     b.send(Answer(asked.request, ((option,),), by="user"))
-
-
-async def test_budget_and_caps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = "usage = { input = 1000, output = 10 }\n"
-    script = "\n".join(f"[[step]]\ncall = [{call('read_file', str(number))}]\n{usage}" for number in range(7))
-    limits = {"limits": TurnLimits(max_steps=3), "spending": SpendingLimits({"session": Amount(None, 1_500)})}
-    with watched(folder, monkeypatch) as order:
-        async with session(script, folder, order, **limits) as b:
-            order.note("« go")
-            b.send(Submit("go"))
-            await answered(b, 0, ONCE)
-            await answered(b, 1, STOP)
-            await until(lambda: b.session.view.totals.turns == 1 and not b.session.view.busy)
-            order.note("« go on")
-            b.send(Submit("go on"))
-            for number in (2, 3):
-                await answered(b, number, "Raise")
-            await until(lambda: b.session.view.totals.turns == 2 and not b.session.view.busy)
-            await b.idle()
-    check("budget", order.turns)
 
 
 async def test_repeats(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

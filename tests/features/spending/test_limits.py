@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from swecli.core.engine.spending import ONCE, STOP
-from swecli.core.engine.spending_limits import (
+from swecli.core.protocol.commands import Answer, Submit
+from swecli.core.protocol.events import Notice, QuestionAsked, TurnEnded
+from swecli.core.protocol.messages import Usage
+from swecli.features.spending.companion import ONCE, STOP
+from swecli.features.spending.limits import (
     Amount,
     DayAccount,
     Span,
@@ -19,9 +22,6 @@ from swecli.core.engine.spending_limits import (
     crossing,
     day_of,
 )
-from swecli.core.protocol.commands import Answer, Submit
-from swecli.core.protocol.events import Notice, QuestionAsked, TurnEnded
-from swecli.core.protocol.messages import Usage
 from tests.core.engine.support import Bench, bench, call, until
 
 STEPS = "\n".join(

@@ -10,7 +10,14 @@ from swecli.core.context_management.forecast import lowest_usage
 from swecli.core.engine.companion import BUDGET_KIND, CallCompanion, TurnStopped
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection
-from swecli.core.engine.spending_limits import (
+from swecli.core.engine.state import Tally
+from swecli.core.engine.work import enqueue
+from swecli.core.ports import Asker
+from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.commands import Submit
+from swecli.core.protocol.events import Notice, Option, Question
+from swecli.core.protocol.messages import Usage
+from swecli.features.spending.limits import (
     Amount,
     Crossing,
     DayAccount,
@@ -20,13 +27,6 @@ from swecli.core.engine.spending_limits import (
     crossing,
     shown,
 )
-from swecli.core.engine.state import Tally
-from swecli.core.engine.work import enqueue
-from swecli.core.ports import Asker
-from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.commands import Submit
-from swecli.core.protocol.events import Notice, Option, Question
-from swecli.core.protocol.messages import Usage
 
 ONCE = "Continue once"
 RAISE = "Raise"

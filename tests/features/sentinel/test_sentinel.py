@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from swecli.commands.sentinel import SENTINEL
 from swecli.core.context_management.rot import Rot, command_of, undo_of
-from swecli.core.engine.sentinel import Sentinel
 from swecli.core.engine.settings import Adjustable, SentinelOptions
 from swecli.core.engine.state import SessionState
 from swecli.core.protocol.commands import ChangeContext, Rewind, SetMode, Submit, UndoCompaction, UndoRewind
@@ -27,6 +25,8 @@ from swecli.core.protocol.events import (
     RotKind,
     TurnStarted,
 )
+from swecli.features.sentinel.command import SENTINEL
+from swecli.features.sentinel.companion import Sentinel
 from tests.core.engine.support import Bench, bench, call, until
 from tests.support.rotten import HEALTHY, ROTTEN, Talk, failing, reread, stale
 
@@ -227,7 +227,8 @@ async def test_the_command_shows_what_it_would_do_before_it_does(tmp_path: Path)
         assert result.offer.command == ChangeContext(told.changes)
         assert result.offer.title == "Offload 8 stale outputs?"
         assert not result.offer.named
-        rows = dict(row[:2] for row in result.blocks[0].rows)  # type: ignore[union-attr]
+        table: Any = result.blocks[0]
+        rows = dict(row[:2] for row in table.rows)
         assert rows["whole request, before and after"] == f"{told.tokens_before:,} -> {told.tokens_after:,}"
         assert b.bodies(ContextEdited) == []
         status = (await SENTINEL.run(b.session, "")).blocks[0].text  # type: ignore[union-attr]

@@ -8,11 +8,11 @@ from decimal import Decimal
 from pathlib import Path
 
 from swecli.core.config.settings import BudgetSettings
-from swecli.core.engine.spending_limits import Amount
 from swecli.core.protocol.events import Body, Event, SideAnswered, StepEnded
 from swecli.core.protocol.messages import Usage
 from swecli.core.sessions.database import open_database
 from swecli.core.sessions.store import SessionStore
+from swecli.features.spending.limits import Amount
 from swecli.features.spending.wiring import day_spent, spending_limits
 
 USED = Usage(input_total=100, output_total=10)

@@ -15,8 +15,8 @@ from swecli.event_lines import suggested_line
 from swecli.figures import dollars
 
 if TYPE_CHECKING:
-    from swecli.core.engine.sentinel import Sentinel
     from swecli.core.engine.session import Session
+    from swecli.features.sentinel.companion import Sentinel
 
 KINDS: Mapping[RotKind, str] = {
     "contradiction": "your instructions contradict each other",
@@ -32,7 +32,7 @@ SHOWN = 12
 
 
 async def _run_sentinel(session: Session, arguments: str) -> CommandResult:
-    from swecli.core.engine.sentinel import Sentinel  # a list of the commands needs no engine
+    from swecli.features.sentinel.companion import Sentinel  # a list of the commands needs no engine
 
     sentinel = session.companion(Sentinel)
     verb, _, rest = arguments.strip().lower().partition(" ")
