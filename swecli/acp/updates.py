@@ -68,7 +68,8 @@ from swecli.core.protocol.events import (
     StepStarted,
     TodosChanged,
 )
-from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.messages import ImagePart, Part, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.turns import Item, Turns
 from swecli.event_lines import CLEARING, completed_line, retry_line, rewind_lines, started_words
 
 Update = (
@@ -149,11 +150,10 @@ def notice_text(notice: Notice) -> str:
     return f"\n\n> **{notice.level}**: {notice.line}\n\n"
 
 
-class _Item(Struct):
-    """``sent`` is the text that the client has; ``output`` the newest live output of a command, last sent ``at``."""
+class _Sent(Struct):
+    """What the client has of an item: ``text``, and the newest live ``output`` of a command, last sent ``at``."""
 
-    started: ItemStarted
-    sent: str = ""
+    text: str = ""
     output: str = ""
     at: float = 0.0
     told: bool = False
@@ -166,7 +166,8 @@ class Updates:
 
     def __init__(self, cwd: Path) -> None:
         self._cwd = cwd
-        self._items: dict[str, _Item] = {}
+        self._turns = Turns()
+        self._sent: dict[str, _Sent] = {}
         self._usage: UsageUpdate | None = None
         self.replaying = True
         self.echo = False
@@ -175,17 +176,18 @@ class Updates:
         """US dollars of the session so far."""
 
     def apply(self, event: Event) -> list[Update]:
+        item = self._turns.apply(event)
+        updates = self._updates(event, item)
+        if item is not None and item.ended is not None:
+            self._sent.pop(item.id, None)
+        return updates
+
+    def _updates(self, event: Event, item: Item | None) -> list[Update]:
         match event.body:
-            case ItemStarted() as started:
-                return self._start(started)
-            case ItemDelta(channel="text") as delta if delta.item in self._items:
-                return self._stream(delta.item, self._items[delta.item].sent + delta.text)
-            case ItemDelta(channel="output") as delta if delta.item in self._items:
-                return self._live(self._items[delta.item], delta.text, event.ts)
-            case ItemCheckpointed() as checkpoint if checkpoint.item in self._items:
-                return self._checkpoint(self._items[checkpoint.item], checkpoint)
-            case ItemCompleted() as completed if completed.item in self._items:
-                return self._complete(self._items.pop(completed.item), completed)
+            case ItemStarted() if item is not None and item.kind not in ("opaque", "compaction"):
+                return self._start(item)
+            case ItemDelta() | ItemCheckpointed() | ItemCompleted() as body if item is not None:
+                return self._go_on(item, body, event.ts) if item.id in self._sent else []
             case TodosChanged(todos=todos):
                 entries = [PlanEntry(content=clean(todo.text), priority="medium", status=todo.status) for todo in todos]
                 return [AgentPlanUpdate(session_update="plan", entries=entries)]
@@ -206,77 +208,70 @@ class Updates:
 
     # --- items ---
 
-    def _start(self, started: ItemStarted) -> list[Update]:
-        if started.kind in ("opaque", "compaction"):
+    def _start(self, item: Item) -> list[Update]:
+        told = not self.replaying and (item.kind in ("tool", "attachment") or item.name == "shell")
+        self._sent[item.id] = _Sent(told=told)
+        if not told:
             return []
-        self._items[started.item] = _Item(started)
-        if self.replaying or (started.kind not in ("tool", "attachment") and started.name != "shell"):
-            return []
-        self._items[started.item].told = True
         return [
             ToolCallStart(
                 session_update="tool_call",
-                tool_call_id=started.item,
-                title=tool_title(started.name, started.title),
-                kind=tool_kind(started.name),
+                tool_call_id=item.id,
+                title=tool_title(item.name, item.title),
+                kind=tool_kind(item.name),
                 status="pending",
             )
         ]
 
-    def _stream(self, id: str, text: str) -> list[Update]:
-        """Send the new part of an item's text."""
-        item = self._items[id]
-        if item.started.kind not in ("text", "reasoning") or not text.startswith(item.sent) or text == item.sent:
-            return []
-        rest = text[len(item.sent) :]
-        item.sent = text
-        return [message(rest, id) if item.started.kind == "text" else thought(rest, id)]
-
-    def _live(self, item: _Item, text: str, at: float) -> list[Update]:
-        item.output = (item.output + text)[-LIVE_OUTPUT:]
-        if at - item.at < LIVE_SECONDS:
-            return []
-        item.at = at
-        content = tool_text(fenced(item.output.rstrip("\n"), "console"))
-        return [_progress(item.started.item, status="in_progress", content=[content])]
-
-    def _checkpoint(self, item: _Item, checkpoint: ItemCheckpointed) -> list[Update]:
-        match checkpoint.whole_part(item.sent):
-            case TextPart(text=text) | ReasoningPart(text=text):
-                return self._stream(checkpoint.item, text)
-            case ToolCallPart() as call if not item.arguments or checkpoint.title or checkpoint.running:
-                item.arguments = arguments_of(call)
-                started = item.started
-                title = checkpoint.title or started.title
-                item.started = ItemStarted(started.item, started.kind, started.name, title)
-                if not item.told:
-                    return []
-                return [
-                    _progress(
-                        checkpoint.item,
-                        status="in_progress" if checkpoint.running else "pending",
-                        title=tool_title(started.name, title),
-                        locations=self._places(item),
-                        raw_input=item.arguments,
-                    )
-                ]
+    def _go_on(self, item: Item, body: ItemDelta | ItemCheckpointed | ItemCompleted, at: float) -> list[Update]:
+        match body:
+            case _ if item.kind in ("text", "reasoning"):
+                return self._stream(item)
+            case ItemDelta(channel="output", text=text):
+                return self._live(item, text, at)
+            case ItemCheckpointed() if item.call is not None:
+                return self._call(item, item.call, body)
+            case ItemCompleted() if item.kind == "user" and item.name != "shell":
+                echoed, self.echo = self.replaying or self.echo, False
+                return self._said(item.id, body.parts) if echoed else []
+            case ItemCompleted():
+                return [self._result(item, body)]
             case _:
                 return []
 
-    def _complete(self, item: _Item, completed: ItemCompleted) -> list[Update]:
-        started = item.started
-        match started.kind:
-            case "text" | "reasoning":
-                self._items[completed.item] = item
-                text = "".join(part.text for part in completed.parts if isinstance(part, TextPart | ReasoningPart))
-                updates = self._stream(completed.item, text)
-                del self._items[completed.item]
-                return updates
-            case "user" if started.name != "shell":
-                echoed, self.echo = self.replaying or self.echo, False
-                return self._said(completed.item, completed.parts) if echoed else []
-            case _:
-                return [self._result(item, completed)]
+    def _stream(self, item: Item) -> list[Update]:
+        """Send the new part of an item's text."""
+        text, sent = item.text, self._sent[item.id]
+        if not text.startswith(sent.text) or text == sent.text:
+            return []
+        rest, sent.text = text[len(sent.text) :], text
+        return [message(rest, item.id) if item.kind == "text" else thought(rest, item.id)]
+
+    def _live(self, item: Item, text: str, at: float) -> list[Update]:
+        sent = self._sent[item.id]
+        sent.output = (sent.output + text)[-LIVE_OUTPUT:]
+        if at - sent.at < LIVE_SECONDS:
+            return []
+        sent.at = at
+        content = tool_text(fenced(sent.output.rstrip("\n"), "console"))
+        return [_progress(item.id, status="in_progress", content=[content])]
+
+    def _call(self, item: Item, call: ToolCallPart, checkpoint: ItemCheckpointed) -> list[Update]:
+        sent = self._sent[item.id]
+        if sent.arguments and not checkpoint.title and not checkpoint.running:
+            return []
+        sent.arguments = arguments_of(call)
+        if not sent.told:
+            return []
+        return [
+            _progress(
+                item.id,
+                status="in_progress" if checkpoint.running else "pending",
+                title=tool_title(item.name, item.title),
+                locations=self._places(item),
+                raw_input=sent.arguments,
+            )
+        ]
 
     def _said(self, id: str, parts: Sequence[Part]) -> list[Update]:
         updates: list[Update] = []
@@ -290,7 +285,8 @@ class Updates:
                 updates.append(UserMessageChunk(session_update="user_message_chunk", content=content, message_id=id))
         return updates
 
-    def _result(self, item: _Item, completed: ItemCompleted) -> Update:
+    def _result(self, item: Item, completed: ItemCompleted) -> Update:
+        sent = self._sent[item.id]
         content = [block_content(block, self._cwd) for block in completed.blocks]
         if not content:
             text = "".join(part.text for part in completed.parts if isinstance(part, ToolResultPart | TextPart))
@@ -303,23 +299,24 @@ class Updates:
             "content": content,
             "locations": self._places(item, completed.blocks),
         }
-        if item.told:
-            return _progress(completed.item, **fields)
+        if sent.told:
+            return _progress(item.id, **fields)
         return ToolCallStart(
             session_update="tool_call",
-            tool_call_id=completed.item,
-            title=tool_title(item.started.name, item.started.title),
-            kind=tool_kind(item.started.name),
-            raw_input=item.arguments or None,
+            tool_call_id=item.id,
+            title=tool_title(item.name, item.title),
+            kind=tool_kind(item.name),
+            raw_input=sent.arguments or None,
             **fields,
         )
 
-    def _places(self, item: _Item, blocks: Sequence[DisplayBlock] = ()) -> list[ToolCallLocation] | None:
+    def _places(self, item: Item, blocks: Sequence[DisplayBlock] = ()) -> list[ToolCallLocation] | None:
         """Files of a call, with known lines."""
         places: dict[tuple[str, int | None], None] = {}
-        path = item.arguments.get("path")
+        arguments = self._sent[item.id].arguments
+        path = arguments.get("path")
         if isinstance(path, str) and path and "\0" not in path:
-            line = item.arguments.get("offset") if item.started.name == "read_file" else None
+            line = arguments.get("offset") if item.name == "read_file" else None
             places[absolute(path, self._cwd), line if isinstance(line, int) and line > 0 else None] = None
         for block in blocks:
             if isinstance(block, DiffBlock):
@@ -348,13 +345,13 @@ class Updates:
             case CompactionStarted():
                 if (body.strategy,) == CLEARING or self.replaying:
                     return []
-                self._items[body.item] = _Item(ItemStarted(body.item, "compaction"))
+                self._sent[body.item] = _Sent()
                 return [_compaction_call(body.item, f"Compacting the context: {started_words(body)}", "in_progress")]
             case CompactionCompleted():
                 line, status = completed_line(body), "completed"
             case CompactionFailed():
                 line, status = f"Could not compact: {body.reason}", "failed"
-        if self._items.pop(body.item, None) is None:
+        if self._sent.pop(body.item, None) is None:
             return [_compaction_call(body.item, line, status)]
         return [_progress(body.item, status=status, title=one_line(line))]
 
