@@ -48,7 +48,8 @@ from swecli.core.protocol.events import (
     grounds,
 )
 from swecli.core.protocol.hook_words import hook_line, running_words
-from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, usage_words
+from swecli.core.protocol.messages import ToolCallPart, usage_words
+from swecli.core.protocol.turns import Item, Turns
 from swecli.core.workspace.text_file import shown_path
 from swecli.figures import duration, plural, tokens
 from swecli.lazy_pattern import lazy_pattern
@@ -125,7 +126,7 @@ class EventLines:
         self._restored: FilesRestored | None = None
         """Not reported yet: a rewind reports its restored files itself."""
         self._cwd = ""
-        self._started: dict[str, ItemStarted] = {}
+        self._turns = Turns()
         self._streams: dict[str, str] = {}
         """Unwritten parts of running answers."""
         self._shown: dict[str, tuple[DisplayBlock, ...]] = {}
@@ -158,19 +159,19 @@ class EventLines:
         if event.agent != MAIN:
             self._of_agent(event)
             return
+        item = self._turns.apply(event)
         self._tell_restored(event.body)
         if isinstance(event.body, SessionStarted):
             self._cwd = event.body.cwd
         match event.body:
-            case ItemStarted() as started:
+            case ItemStarted():
                 self._finish_lines()
-                self._started[started.item] = started
-            case ItemDelta(item=item, text=text, channel="text"):
+            case ItemDelta(text=text, channel="text") if item is not None:
                 self._stream(item, text)
-            case ItemCheckpointed(item=item, title=title, running=running) if item in self._started:
-                self._checkpoint(item, title, running)
-            case ItemCompleted() as completed:
-                self._complete(completed)
+            case ItemCheckpointed(running=True) if item is not None and item.kind == "tool":
+                self.say([f"Started: {_call(item)}"])
+            case ItemCompleted() as completed if item is not None:
+                self._complete(item, completed)
             case PermissionRequested() as request:
                 self._ask(request)
             case FilesRestored() as restored if self._past:
@@ -200,16 +201,15 @@ class EventLines:
             case _:
                 pass
 
-    def _stream(self, item: str, text: str) -> None:
-        started = self._started.get(item)
-        if started is None or started.kind not in _STREAMED:
+    def _stream(self, item: Item, text: str) -> None:
+        if item.kind not in _STREAMED:
             return
-        if item not in self._streams:
+        if item.id not in self._streams:
             self._finish_lines()
-            self.say([_STREAMED[started.kind]])
-        *lines, rest = (self._streams.get(item, "") + text).split("\n")
+            self.say([_STREAMED[item.kind]])
+        *lines, rest = (self._streams.get(item.id, "") + text).split("\n")
         self.say(lines)
-        self._streams[item] = rest
+        self._streams[item.id] = rest
 
     def _finish_lines(self) -> None:
         """Write open lines before something else begins."""
@@ -218,54 +218,44 @@ class EventLines:
                 self.say([rest])
                 self._streams[item] = ""
 
-    def _checkpoint(self, item: str, title: str, running: bool) -> None:
-        known = self._started[item]
-        self._started[item] = ItemStarted(item, known.kind, known.name, title or known.title)
-        if running and known.kind == "tool":
-            self.say([f"Started: {_call(self._started[item])}"])
-
-    def _complete(self, completed: ItemCompleted) -> None:
-        started = self._started.pop(completed.item, None)
-        if started is None:
-            return
-        text = "".join(part.text for part in completed.parts if isinstance(part, TextPart | ReasoningPart))
+    def _complete(self, item: Item, completed: ItemCompleted) -> None:
         ending = "" if completed.status == "ok" else f" ({completed.status})"
-        match started.kind:
+        match item.kind:
             case "text" | "reasoning":
-                self._end_text(completed.item, _STREAMED[started.kind], text, ending)
-            case "note" if is_shown(started.name):
-                self.say([started.title])
+                self._end_text(item, ending)
+            case "note" if is_shown(item.name):
+                self.say([item.title])
             case "user":
-                self._user(started, completed, text)
+                self._user(item, completed)
             case "tool" | "attachment":
                 ended = _ENDED[completed.status]
                 detail = completed.detail
                 if detail.partition(": ")[0] == ended.lower():  # said once
                     detail = detail.partition(": ")[2]
-                self.say([f"{ended}: {_call(started)}{f': {detail}' if detail else ''}"])
+                self.say([f"{ended}: {_call(item)}{f': {detail}' if detail else ''}"])
                 if completed.blocks != self._shown.pop(completed.item, None):
                     self.blocks(completed.blocks)
             case _:
                 pass
 
-    def _end_text(self, item: str, header: str, text: str, ending: str) -> None:
-        if item in self._streams:
-            rest = self._streams.pop(item)
+    def _end_text(self, item: Item, ending: str) -> None:
+        if item.id in self._streams:
+            rest = self._streams.pop(item.id)
             self.say([line for line in (rest, ending.strip()) if line])
-        elif text.strip():
-            self.say([header, text.strip("\n") + ending])
+        elif item.text.strip():
+            self.say([_STREAMED[item.kind], item.text.strip("\n") + ending])
 
-    def _user(self, started: ItemStarted, completed: ItemCompleted, text: str) -> None:
-        if started.name == "shell":
+    def _user(self, item: Item, completed: ItemCompleted) -> None:
+        if item.name == "shell":
             self.blocks(completed.blocks)
             if completed.status == "interrupted":
                 self.say(["interrupted"])
-        elif started.name == "command":
-            self.say([f"You: {started.title}"])
-        elif text in self._typed:
-            self._typed.remove(text)
+        elif item.name == "command":
+            self.say([f"You: {item.title}"])
+        elif item.text in self._typed:
+            self._typed.remove(item.text)
         else:
-            self.say([f"You: {text}"])
+            self.say([f"You: {item.text}"])
 
     def _ask(self, request: PermissionRequested) -> None:
         self._shown[request.item] = request.blocks
@@ -282,8 +272,8 @@ _STREAMED = {"text": "Answer:", "reasoning": "Reasoning:"}
 _ENDED = {"ok": "Done", "error": "Failed", "rejected": "Rejected", "interrupted": "Interrupted"}
 
 
-def _call(started: ItemStarted) -> str:
-    return f"{started.name.replace('_', ' ')} {started.title}".strip()
+def _call(item: Item) -> str:
+    return f"{item.name.replace('_', ' ')} {item.title}".strip()
 
 
 def _at(address: str) -> str:
