@@ -11,7 +11,7 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 SOURCES := $(shell find swecli -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test check bench soak soak-sessions test-live test-interop test-package test-model docs lock clean unconditional
+.PHONY: help demo run test check bench soak soak-sessions test-live test-interop test-package test-model docs site lock clean unconditional
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -76,6 +76,9 @@ test-model: $(DEV) ## Test at a real llama.cpp server with a small model (both f
 
 docs: $(DEV) ## Generate docs/protocol.schema.json, and the manual page and completions in share/
 	@$(BIN)/python -m scripts.generate_docs
+
+site: $(DEV) ## Build the documentation as a site in build/site/html, with all links checked
+	@$(BIN)/python -m scripts.site
 
 lock: ## Regenerate requirements-dev.txt from pyproject.toml
 	@sh scripts/lock.sh

@@ -23,10 +23,12 @@ SIZE = (112, 36)
 WIDE = (168, 36)
 """Enough for old and new text side by side."""
 DAILY = (100, 30)
+UNDO_SIZE = (100, 34)
 DEADLINE = 60.0
 
 
 SCRIPT = Path(__file__).with_name("small-model.toml")
+UNDO_SCRIPT = Path(__file__).with_name("deleting-model.toml")
 LIGHT = "swecli-light"
 
 
@@ -134,6 +136,25 @@ async def daily(folder: Path) -> None:
         await camera.in_both("too-large", "too large to send", "1 Keep it as a file")
 
 
+async def undone(folder: Path) -> None:
+    """A command that deleted files without git, and what takes it back."""
+    (folder / "drafts").mkdir()
+    for name in ("spring", "summer", "autumn"):
+        (folder / "drafts" / f"{name}.md").write_text(f"# Prices for {name}\n")
+    options = LaunchOptions(cwd=folder, script=UNDO_SCRIPT, store=False, mode="default", trust="session")
+    app = SwecliApp(Program(options))
+    async with app.run_test(size=UNDO_SIZE) as pilot:
+        camera = Camera(app, pilot)
+        await pilot.press(*"Remove what the program does not need.", "enter")
+        await camera.seen("Run this command?", "1 yes")
+        await camera.answer("y")
+        await camera.seen("Only the program is left")
+        await camera.until(lambda: not app.session.state.busy)
+        await pilot.press(*"/undo", "enter")
+        await camera.seen("Undid")
+        save(app, "undo.svg")
+
+
 def screen(app: SwecliApp) -> str:
     """What is on the screen, line by line."""
     strips = app.screen._compositor.render_strips()
@@ -160,3 +181,5 @@ if __name__ == "__main__":
         asyncio.run(main(folder))
     with shown_project.prepared() as folder:
         asyncio.run(daily(folder))
+    with shown_project.prepared() as folder:
+        asyncio.run(undone(folder))
