@@ -46,6 +46,7 @@ def extension_files(options: LaunchOptions, startup: Startup) -> ExtensionFiles:
         accepted=trust.accepted,
         keep=keep,
         built_in=built_in,
+        plugins=startup.plugins,
         enabled=not options.safe_mode,
     )
 

@@ -16,6 +16,7 @@ from swecli.core.validation import fields_of
 
 if TYPE_CHECKING:
     from swecli.core.config.load import Loaded
+    from swecli.core.extensions.plugins import Plugin
     from swecli.core.hooks.hook import Hook
 
 CLAUDE_FILES = (".claude/settings.json", ".claude/settings.local.json")
@@ -36,23 +37,26 @@ def read_hooks(
     paths: Paths,
     home: str,
     *,
+    plugins: Sequence[Plugin] = (),
     safe: bool = False,
     vouched: bool = False,
 ) -> HookReading:
-    """The hooks of the user and, if the workspace is trusted, of the project. ``vouched``: the user trusts the folder's
-    content for this run, and can't be asked. Without configured hooks nothing is imported or read."""
+    """The hooks of the user and of the user's plugins and, if the workspace is trusted, of the project. ``vouched``:
+    the user trusts the folder's content for this run, and can't be asked. Without configured hooks nothing is imported
+    or read."""
     settings = loaded.settings.hooks
     own = any(value for _, value in fields_of(settings) if isinstance(value, tuple))
     claude = [cwd / name for name in CLAUDE_FILES] if trust.trusts else []
     claude = [path for path in claude if os.path.lexists(path) and not is_placeholder(path, cwd, paths)]
     users = Path(home) / ".claude" / "settings.json" if settings.user_claude and home else None
-    if safe or not (own or claude or users):
+    plugins = [plugin for plugin in plugins if "hooks" in plugin.programs]
+    if safe or not (own or claude or users or plugins):
         return HookReading()
     from swecli.core.hooks.hook import problems
 
     notices = [f"{path} ignored: it is a link or inside one." for path in claude if is_led_away(path)]
     claude = [path for path in claude if not is_led_away(path)]
-    hooks = [*_own(loaded), *_claude(claude, users, notices)]
+    hooks = [*_own(loaded), *_claude(claude, users, notices), *_of_plugins(plugins, notices)]
     notices += (f"{hook.origin}: a hook for {hook.event}: {one}." for hook in hooks for one in problems(hook))
     judged, pending = [], []
     for hook in hooks:
@@ -123,14 +127,23 @@ def _claude(files: Sequence[Path], users: Path | None, notices: list[str]) -> li
     return [hook for one in (*theirs, *own) for hook in one.hooks]
 
 
-def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tuple[Hook, PendingItem | None]:
-    """The hook bound to the present content of its scripts, and pending consent. The user's own hooks need none, unless
-    they run content of the workspace."""
-    from swecli.core.hooks.hook import workspace_scripts
+def _of_plugins(plugins: Sequence[Plugin], notices: list[str]) -> Iterator[Hook]:
+    if not plugins:
+        return
+    from swecli.assembly.plugins import hooks_of_plugin
 
-    scripts = workspace_scripts(hook.command, cwd)
-    hook = replace(hook, scripts=scripts)
-    if hook.source == "user" and not scripts:
+    for plugin in plugins:
+        found, problems = hooks_of_plugin(plugin)
+        notices += problems
+        yield from found
+
+
+def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tuple[Hook, PendingItem | None]:
+    """The hook bound to the present content of its scripts, and pending consent. The user's own hooks, and those of
+    plugins that the user allowed, need none unless they run content of the workspace."""
+    hook = _bound(hook, cwd)
+    scripts = hook.scripts
+    if hook.source != "project" and not scripts:
         return hook, None
     if not trust.trusts:
         return replace(hook, waiting="it runs a file of this workspace, which you have not trusted"), None
@@ -139,17 +152,28 @@ def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tup
         return hook, None
     files = f"  ({', '.join(name for name, _ in scripts)})" if scripts else ""
     only = (f" if {hook.condition}" if hook.condition else "") + (", async" if hook.background else "")
-    item = PendingItem(
-        f"hooks.{hook.event}", f"{hook.matcher or '*'}{only}: {hook.command}{files}", hook.origin, digest
-    )
+    item = PendingItem(f"hooks.{hook.event}", f"{hook.matcher or '*'}{only}: {hook.deed}{files}", hook.origin, digest)
     return replace(hook, waiting="you have not allowed its current version", unconfirmed=True), item
+
+
+def _bound(hook: Hook, cwd: Path) -> Hook:
+    """The hook with the present content of the files that its command names."""
+    from swecli.core.hooks.hook import plugin_files, workspace_scripts
+
+    if hook.kind != "command":
+        return hook
+    place = hook.plugin
+    if place is not None:
+        place = replace(place, files=plugin_files(place, hook.command))
+    return replace(hook, scripts=workspace_scripts(hook.command, cwd), plugin=place)
 
 
 def hook_digest(hook: Hook) -> str:
     """The subject of consent: event, matcher, condition, whether it blocks, command, and the content of the workspace's
     files that it names."""
     condition = (f"if {hook.condition}",) if hook.condition else ()
-    about = (hook.event, hook.matcher, *condition, *(("async",) if hook.background else ()))
+    kind = () if hook.kind == "command" else (hook.kind, *(f"{name}: {value}" for name, value in hook.headers))
+    about = (hook.event, hook.matcher, *condition, *(("async",) if hook.background else ()), *kind, *hook.variables)
     return item_digest(("hook", *about), [hook.command, [list(one) for one in hook.scripts]])
 
 
@@ -157,9 +181,7 @@ def hook_approver(data: Path, cwd: Path, *, store: bool) -> Callable[[Hook], Hoo
     """Stores consent to the present form of a hook, and returns that form."""
 
     def keep(hook: Hook) -> Hook:
-        from swecli.core.hooks.hook import workspace_scripts
-
-        now = replace(hook, scripts=workspace_scripts(hook.command, cwd), waiting="", unconfirmed=False)
+        now = replace(_bound(hook, cwd), waiting="", unconfirmed=False)
         if store:
             accept_items(data, cwd, (hook_digest(now),))
         return now

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swecli.assembly.plugins import languages_of_plugin
 from swecli.core.llm.secrets import Masker
 from swecli.core.sandbox.sandbox import Sandbox
 
@@ -31,6 +32,9 @@ def build_language_servers(
 
     origins = {key[1]: str(origin) for key, origin in startup.loaded.origins.items() if key[0] == "language_servers"}
     servers, problems = defined(settings.language_servers, origins)
+    for plugin in startup.plugins:
+        more, trouble = languages_of_plugin(plugin)
+        servers, problems = (*servers, *more), (*problems, *trouble)
     roots = tuple(path.resolve() for path in (options.cwd, *options.add_dirs))
     programs, has_files = usable(servers, environment.get("PATH", ""), roots)
     if not programs and not problems:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from swecli import __version__
 from swecli.assembly.hooks import is_placeholder
+from swecli.assembly.plugins import servers_of_plugin
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths
 from swecli.core.engine.services import Mentionable, PromptTemplate
@@ -77,7 +78,12 @@ def definitions_of(startup: Startup, cwd: Path) -> tuple[tuple[ServerDefinition,
         held = partial(is_placeholder, cwd=cwd, paths=startup.paths)
         project, project_problems = read_file(file, "project", held=held)
         problems += project_problems
-    found, told = merged(named, own, project)
+    plugins: list[ServerDefinition] = []
+    for plugin in startup.plugins:
+        servers, server_problems = servers_of_plugin(plugin)
+        plugins += servers
+        problems += server_problems
+    found, told = merged(named, own, project, plugins)
     return tuple(bound(one, cwd) for one in found), (*problems, *own_problems, *told)
 
 

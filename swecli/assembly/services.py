@@ -642,7 +642,7 @@ def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, s
     from swecli.core.llm.secrets import masker_of
 
     secrets = masker_of(startup.secrets)
-    return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover))
+    return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover, startup.environment))
 
 
 def has_servers(options: LaunchOptions, startup: Startup) -> bool:
@@ -652,6 +652,7 @@ def has_servers(options: LaunchOptions, startup: Startup) -> bool:
         or bool(startup.loaded.settings.mcp)
         or (startup.paths.config / OWN_SERVERS).exists()
         or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
+        or any("MCP servers" in plugin.programs for plugin in startup.plugins)
     )
 
 

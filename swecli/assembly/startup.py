@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +18,9 @@ from swecli.core.workspace.process import scrubbed_environment, secret_values
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
+if TYPE_CHECKING:
+    from swecli.core.extensions.plugins import Plugin
+
 
 class Startup(Struct, frozen=True):
     """``environment`` is the process environment at start."""
@@ -25,10 +30,14 @@ class Startup(Struct, frozen=True):
     trust: TrustReading
     environment: Mapping[str, str]
     hooks: HookReading = HookReading()
+    plugins: tuple[Plugin, ...] = ()
+    """Those that the user added, as allowed."""
+    plugin_problems: tuple[str, ...] = ()
 
     @property
     def notices(self) -> tuple[str, ...]:
-        return (*([self.trust.notice] if self.trust.notice else []), *self.loaded.notices, *self.hooks.notices)
+        trust = [self.trust.notice] if self.trust.notice else []
+        return (*trust, *self.loaded.notices, *self.plugin_problems, *self.hooks.notices)
 
     @property
     def pending(self) -> tuple[PendingItem, ...]:
@@ -87,8 +96,19 @@ def read_startup(
         )
     except ConfigError as error:
         raise StartError(str(error), ExitCode.CONFIG) from error
-    hooks = read_hooks(cwd, loaded, reading, paths, environment.get("HOME", ""), safe=safe, vouched=vouched)
-    return Startup(paths, loaded, reading, environment, hooks)
+    plugins, problems = ((), ()) if safe else _plugins(paths)
+    home = environment.get("HOME", "")
+    hooks = read_hooks(cwd, loaded, reading, paths, home, plugins=plugins, safe=safe, vouched=vouched)
+    return Startup(paths, loaded, reading, environment, hooks, plugins, problems)
+
+
+def _plugins(paths: Paths) -> tuple[tuple[Plugin, ...], tuple[str, ...]]:
+    """The plugins that the user added, and sentences about unusable ones. Imports nothing if there never was one."""
+    if not os.path.lexists(paths.data / "plugins"):
+        return (), ()
+    from swecli.core.plugins.store import PluginStore
+
+    return PluginStore(paths.data).installed()
 
 
 def startup_of(options: LaunchOptions, environment: Mapping[str, str], *, with_flags: bool = True) -> Startup:

@@ -66,6 +66,12 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         "MCP servers: add, list, remove, test, import, approve; serve",
         ("add", "approve", "import", "list", "remove", "serve", "test"),
     ),
+    "plugin": Subcommand(
+        "plugins",
+        "plugin",
+        "plugins as for Claude Code: add, list, show, update, remove, market",
+        ("add", "list", "show", "update", "remove", "market"),
+    ),
     "lab": Subcommand(
         "lab",
         "lab replay|tune",

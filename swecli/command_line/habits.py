@@ -111,7 +111,7 @@ ANSWERS: Mapping[str, str] = {
     "--agents": "agents are Markdown files in .swecli/agents or .claude/agents; /agents lists them",
     "--extensions": _FILES,
     "--list-extensions": _FILES,
-    "--plugin-dir": _FILES,
+    "--plugin-dir": "`swecli plugin add DIR` adds the plugin in a folder",
     "--skill": _FILES,
     "--fallback-model": "fallback models are a setting: swecli config set model.fallback '[\"provider/name\"]'",
     "--weak-model": "use `swecli config set model.small provider/name`",
@@ -174,8 +174,6 @@ ANSWERS: Mapping[str, str] = {
 }
 """Options without an exact equivalent, and the alternative."""
 
-_NO_PLUGINS = f"There are no plugins; {_FILES}."
-
 WORDS: Mapping[str, str] = {
     "upgrade": "Use `swecli update`; it names the command for this installation.",
     "auth": "Use `swecli login PROVIDER` or `swecli logout`.",
@@ -195,9 +193,8 @@ WORDS: Mapping[str, str] = {
     "mcp-server": "Use `swecli mcp serve`.",
     "web": "There is no web interface; `swecli acp` serves an editor.",
     "attach": "Use `swecli -c`, or `swecli -r` to pick a session.",
-    "plugin": _NO_PLUGINS,
-    "plugins": _NO_PLUGINS,
-    "extensions": _NO_PLUGINS,
+    "plugins": "Use `swecli plugin list`.",
+    "extensions": f"Use `swecli plugin`; {_FILES}.",
     "skills": "Use /skills in a session, or `swecli -p /skills`.",
     "agents": "Use /agents in a session, or `swecli -p /agents`.",
     "hooks": "Use /hooks in a session, or `swecli -p /hooks`.",

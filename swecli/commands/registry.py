@@ -43,7 +43,7 @@ from swecli.features import wirings
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
-_PLUGINS = "/commands, /skills and /agents list what the enabled plugins of Claude Code add"
+_PLUGINS = "`swecli plugin` adds, lists and removes them; /commands, /skills and /agents list what they bring"
 _FILES = "mention a file with @ to attach it; /add-dir adds a folder"
 _LINE_BREAKS = "Ctrl+J, and \\ before Enter, insert a line break in every terminal"
 _LOOK_HERE = "/doctor shows what works, and errors.log in the state directory has the details"

@@ -41,6 +41,7 @@ from swecli.core.tools.base import ToolError, ToolOutcome
 if TYPE_CHECKING:
     from swecli.core.engine.hook_transcript import TranscriptFile
     from swecli.core.hooks.answer import Verdict
+    from swecli.core.hooks.asking import AskModel
     from swecli.core.hooks.hook import HookEvent
     from swecli.core.hooks.runner import HookRecord, HookRun, Hooks
     from swecli.core.hooks.translation import ToolUse
@@ -92,6 +93,11 @@ class SessionHooks(CallCompanion):
         self._transcript: TranscriptFile | None = None
         if self._hooks is not None and not inner:
             self._hooks.heard = self._background_ended
+
+    def ask_with(self, ask: AskModel) -> None:
+        """Let hooks put questions to the session's small model."""
+        if self._hooks is not None and not self._inner:
+            self._hooks.ask = ask
 
     # --- display ------------------------------------------------------------------------------------------
 
@@ -432,7 +438,10 @@ class SessionHooks(CallCompanion):
         """Handle the end of a background hook: it decides nothing, and its text joins the next context."""
         answer = replace(run.answer, wish="none", reason="", stop=False, stop_reason="", updated=None, output=None)
         self._recorder.emit(hook_ran(replace(run, answer=answer)))
-        self._add_context(run.hook.event, answer.context)
+        wakes, told = run.hook.wakes, answer.context
+        if wakes is not None and run.answer.wish == "block":
+            told = "\n".join(filter(None, (wakes, run.answer.reason, told)))
+        self._add_context(run.hook.event, told)
 
     @contextlib.contextmanager
     def _report_running(self, hooks: Hooks, event: HookEvent) -> Generator[None]:

@@ -279,6 +279,7 @@ class Session:
 
         ``environment`` is the model's information on date and place, given once per session.
         """
+        self.hooks.ask_with(self.questions.ask_briefly)
         resumed = self._continues
         self._environment = environment
         for body in recover(self._recorder.ledger, self._recorder.state):

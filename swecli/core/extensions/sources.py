@@ -47,6 +47,8 @@ class Source(Struct, frozen=True):
     """The plugin that it belongs to, whose name begins the names of its extensions."""
     root: Path | None = None
     """The folder of that plugin."""
+    only: str = ""
+    """The single file, or folder of a skill, that counts; empty: all."""
 
 
 class Origin(Struct, frozen=True):
@@ -93,10 +95,9 @@ def places(
     for base, folders in own.items():
         found += _sources(base, f"{_shown(base, home)}/", folders, None)
     for plugin in plugins:
-        found += (
-            Source(kind, folder, f"plugin {plugin.name}/{shown}", plugin=plugin.name, root=plugin.root)
-            for kind, folder, shown in plugin.folders
-        )
+        for kind, folder, shown, only in plugin.folders:
+            label = f"plugin {plugin.name}/{os.path.dirname(shown) if only else shown}".rstrip("/")
+            found.append(Source(kind, folder, label, plugin=plugin.name, root=plugin.root, only=only))
     return tuple(found)
 
 
@@ -199,10 +200,14 @@ def _leads_out(path: Path, source: Source) -> str:
 def _candidates(source: Source, unlisted: list[tuple[str, OSError]]) -> Iterator[str]:
     """Files that may define an extension, sorted by name. ``unlisted`` gets the folders that can't be listed."""
     top = str(source.folder)
+    if source.kind != "skills" and source.only:
+        yield f"{top}/{source.only}"
+        return
     if source.kind != "skills":
         yield from _files(top, source.ending, 0, unlisted)
         return
-    for name, _ in _entries(top, unlisted):
+    names = [source.only] if source.only else [name for name, _ in _entries(top, unlisted)]
+    for name in names:
         path = f"{top}/{name}/{SKILL_FILE}"
         if os.path.lexists(path):
             yield path

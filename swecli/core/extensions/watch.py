@@ -45,16 +45,17 @@ class ExtensionFiles:
         accepted: Iterable[str] = (),
         keep: Callable[[Sequence[str]], str] = lambda digests: "",
         built_in: Callable[[], Collection[str]] = lambda: (),
+        plugins: Sequence[Plugin] = (),
         enabled: bool = True,
     ) -> None:
         """``keep`` stores digests beyond the session and returns a sentence on failure. ``built_in`` returns the
-        command names that files can't take."""
+        command names that files can't take. ``plugins`` are those that the user added to swecli."""
         self._cwd, self._user_folder, self._home = cwd, user_folder, home
         self._trusted, self._at_once = trusted, at_once
         self._accepted = set(accepted)
         self._keep = keep
         self._built_in = built_in
-        self._plugins, self.problems = self._installed() if enabled else ((), ())
+        self._plugins, self.problems = self._installed(plugins) if enabled else ((), ())
         self._folders = self._all_folders() if enabled else ()
         self._reader: Reader | None = None
         self._read: Found | None = None
@@ -63,13 +64,16 @@ class ExtensionFiles:
         self.now: Catalogue = NOTHING
         self.look()
 
-    def _installed(self) -> tuple[Sequence[Plugin], Sequence[str]]:
-        """The user's plugins of Claude Code, as they are at the start, and sentences about unusable files."""
+    def _installed(self, own: Sequence[Plugin]) -> tuple[Sequence[Plugin], Sequence[str]]:
+        """The user's plugins, as they are at the start: swecli's, then those of Claude Code with other names. With
+        sentences about unusable files."""
         if not os.path.lexists(self._home / INSTALLED_PLUGINS):
-            return (), ()
+            return own, ()
         from swecli.core.extensions.plugins import installed_plugins
 
-        return installed_plugins(self._home, self._cwd)
+        theirs = installed_plugins(self._home, self._cwd)
+        names = {plugin.name for plugin in own}
+        return (*own, *(plugin for plugin in theirs.plugins if plugin.name not in names)), theirs.problems
 
     def _all_folders(self) -> tuple[Path, ...]:
         """Folders that can contain extensions."""
@@ -78,7 +82,7 @@ class ExtensionFiles:
         project = down[: down.index(root) + 1] if root in down else [start]
         bases = [(folder / name, inner) for folder in project for name, inner in EXTENSION_HOMES.items()]
         bases = [*(bases if self._trusted else ()), *own_extensions(self._user_folder, self._home).items()]
-        plugins = (folder for plugin in self._plugins for _, folder, _ in plugin.folders)
+        plugins = (folder.path for plugin in self._plugins for folder in plugin.folders)
         return (*(base / name for base, inner in bases for name in inner), *plugins)
 
     def look(self) -> Catalogue:
@@ -98,11 +102,7 @@ class ExtensionFiles:
         if self._at_once:  # the user trusts what is there, and has not seen what comes later
             self._accepted |= {self._digest(file.origin) for file in read[0] if file.origin.source.project is not None}
         self._at_once = False
-        notes = [
-            f"plugin {plugin.name}: its {' and '.join(plugin.unused)} have no effect in swecli{plugin.remedy}"
-            for plugin in self._plugins
-            if plugin.unused
-        ]
+        notes = [note for plugin in self._plugins for note in plugin.notes]
         self.now = read_catalogue(read, self._approved, frozenset(self._built_in()), notes)
         self._read = read  # only now: another thread takes it as a sign that ``now`` is up to date
         return self.now

@@ -11,7 +11,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from swecli.core.config.documents import Document, read_document
-from swecli.core.hooks.hook import EVENTS, TIMEOUT, Hook, HookEvent, HookSource
+from swecli.core.hooks.hook import EVENTS, TIMEOUT, Hook, HookEvent, HookKind, HookSource
 from swecli.core.permissions.types import RuleEffect
 from swecli.figures import plural
 
@@ -40,7 +40,7 @@ def read_claude_settings(path: Path, source: HookSource) -> ClaudeHooks:
     permissions = _part(settings, "permissions", document, notices)
     if lost := _lost_rules(permissions):
         notices.append(f"{path}: {lost}.")
-    hooks = tuple(_hooks(_part(settings, "hooks", document, notices), document, source, notices))
+    hooks = tuple(hooks_of(_part(settings, "hooks", document, notices), document, ("hooks",), source, notices))
     disabled = settings.get("disableAllHooks")
     if disabled not in (None, True, False):
         notices.append(f"{document.at('disableAllHooks')}: disableAllHooks is neither true nor false; it is ignored.")
@@ -103,22 +103,26 @@ def _lost_rules(permissions: Mapping[str, Any]) -> str:
     return f"swecli does not apply {told}; `swecli permissions import` shows and copies them"
 
 
-def _hooks(events: Mapping[str, Any], document: Document, source: HookSource, notices: list[str]) -> Iterator[Hook]:
+def hooks_of(
+    events: Mapping[str, Any], document: Document, keys: tuple[str, ...], source: HookSource, notices: list[str]
+) -> Iterator[Hook]:
+    """The hooks of a table of events, to which ``keys`` lead in its document. ``notices`` get sentences about ignored
+    parts."""
     for name, groups in events.items():
         event = _EVENTS.get(name)
         if event is None:
-            notices.append(f"{document.at('hooks', name)}: hooks.{name} is ignored: swecli has no such event.")
+            notices.append(f"{document.at(*keys, name)}: hooks.{name} is ignored: swecli has no such event.")
             continue
-        for at, group in _objects(groups, ("hooks", name), document, notices):
+        for at, group in _objects(groups, (*keys, name), document, notices):
             matcher = group.get("matcher", "")
-            for keys, entry in _objects(group.get("hooks"), (*at, "hooks"), document, notices):
-                place = document.at(*keys)
-                command, problem = _command(entry)
+            for place_of, entry in _objects(group.get("hooks"), (*at, "hooks"), document, notices):
+                place = document.at(*place_of)
+                kind, command, problem = _action(entry)
                 if problem or not isinstance(matcher, str):
                     problem = problem or "its matcher is not text"
                     notices.append(f"{place}: a hook for {name} is ignored: {problem}.")
                     continue
-                condition = entry.get("if")
+                condition, wakes = entry.get("if"), entry.get("asyncRewake") is True
                 if ignored := _ignored(entry):
                     notices.append(f"{place}: a hook for {name}: {ignored}.")
                 yield Hook(
@@ -129,7 +133,11 @@ def _hooks(events: Mapping[str, Any], document: Document, source: HookSource, no
                     source,
                     place,
                     condition=condition if isinstance(condition, str) else "",
-                    background=entry.get("async") is True,
+                    background=entry.get("async") is True or wakes,
+                    kind=kind,
+                    headers=_texts(entry.get("headers")) if kind == "http" else (),
+                    variables=tuple(one for one in _list(entry.get("allowedEnvVars")) if isinstance(one, str)),
+                    wakes=str(entry.get("rewakeMessage") or "") if wakes else None,
                 )
 
 
@@ -147,13 +155,33 @@ def _objects(
             notices.append(f"{document.at(*at)}: an entry of {'.'.join(keys[:2])} is not an object; it is ignored.")
 
 
+def _action(entry: Mapping[str, Any]) -> tuple[HookKind, str, str]:
+    """Kind and text of what the hook does, or the problem with it as a clause."""
+    kind = entry.get("type", "command")
+    match kind:
+        case "command":
+            return "command", *_command(entry)
+        case "prompt":
+            text = entry.get("prompt")
+            return (
+                ("prompt", text, "") if isinstance(text, str) and text.strip() else ("prompt", "", "it has no prompt")
+            )
+        case "http":
+            url = entry.get("url")
+            if isinstance(url, str) and url.startswith(("http://", "https://")) and url.isprintable():
+                return "http", url, ""
+            return "http", "", "its url is no web address"
+        case _:
+            return "command", "", f"swecli runs hooks of the types command, prompt and http, not {str(kind)[:40]!r}"
+
+
 def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """The command, or the problem with the hook as a clause."""
-    kind, command = entry.get("type", "command"), entry.get("command")
-    if kind != "command":
-        return "", f'swecli runs only hooks of type "command", not {str(kind)[:40]!r}'
+    """The command, or the problem with it as a clause."""
+    command = entry.get("command")
     if not isinstance(command, str) or not command.strip():
         return "", "it has no command"
+    if entry.get("shell", "bash") != "bash":
+        return "", f"swecli runs hooks in bash, not {str(entry['shell'])[:40]!r}"
     words = _list(entry.get("args"))
     if words and all(isinstance(word, str) for word in words):
         import shlex
@@ -162,7 +190,16 @@ def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
     return command, ""
 
 
-_KNOWN = frozenset(("type", "command", "args", "timeout", "if", "async", "statusMessage", "description"))
+def _texts(value: object) -> tuple[tuple[str, str], ...]:
+    return tuple((name, one) for name, one in _object(value).items() if isinstance(one, str))
+
+
+_KNOWN = frozenset(
+    (
+        *("type", "command", "args", "timeout", "if", "async", "statusMessage", "description", "shell"),
+        *("prompt", "url", "headers", "allowedEnvVars", "asyncRewake", "rewakeMessage", "rewakeSummary"),
+    )
+)
 
 
 def _ignored(entry: Mapping[str, Any]) -> str:

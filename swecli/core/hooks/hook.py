@@ -40,7 +40,32 @@ JUDGES: frozenset[HookEvent] = frozenset(("PreToolUse", "PermissionRequest"))
 TIMEOUT = 60.0
 """Default time limit of a hook in seconds."""
 
-HookSource = Literal["user", "project"]
+HookSource = Literal["user", "project", "plugin"]
+HookKind = Literal["command", "prompt", "http"]
+
+
+class PluginPlace(Struct, frozen=True):
+    """The plugin that a hook belongs to: its name, its folder, and the folder for what its programs keep. ``files`` are
+    those of its folder that the command names, each with its SHA-256 when the session began."""
+
+    name: str
+    root: str
+    data: str
+    files: tuple[tuple[str, str], ...] = ()
+
+    def expanded(self, text: str) -> str:
+        """The text with the plugin's folders in place of its variables, where no shell could take them for more."""
+        for name, value in self.variables.items():
+            if _PLAIN.fullmatch(value):
+                text = text.replace(f"${{{name}}}", value)
+        return text
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"CLAUDE_PLUGIN_ROOT": self.root, "CLAUDE_PLUGIN_DATA": self.data}
+
+
+_PLAIN = lazy_pattern(r"[A-Za-z0-9_./@+, -]+")
 
 
 class Hook(Struct, frozen=True):
@@ -62,6 +87,25 @@ class Hook(Struct, frozen=True):
     """Why the hook may not run yet, as a clause (the user has not accepted it); empty if it may."""
     unconfirmed: bool = False
     """It waits for consent in a trusted folder; until then, calls that it would judge ask the user."""
+    kind: HookKind = "command"
+    """``command`` is a command for bash, a question to the model, or an address that gets the event."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Of a request; ``variables`` are those of the user's environment that they may contain."""
+    variables: tuple[str, ...] = ()
+    wakes: str | None = None
+    """Of a background hook: what the model is told before the reason if it blocks; None: then nothing."""
+    plugin: PluginPlace | None = None
+
+    @property
+    def action(self) -> tuple[str, str, str]:
+        """What it does: two hooks with the same one run once."""
+        return self.kind, self.command, self.plugin.root if self.plugin is not None else ""
+
+    @property
+    def deed(self) -> str:
+        """What it does, for the user."""
+        before = {"command": "", "prompt": "asks the model: ", "http": "sends the event to "}[self.kind]
+        return f"{before}{self.command}"
 
     @property
     def judges(self) -> bool:
@@ -213,11 +257,23 @@ def file_hash(path: Path) -> str:
 def changed_script(hook: Hook, project: Path) -> str:
     """The first script that differs from the accepted one, or was not there then, as a clause; empty if there is none.
     Reads files."""
+    if hook.kind != "command":
+        return ""
     known, now = dict(hook.scripts), dict(workspace_scripts(hook.command, project))
+    if hook.plugin is not None:
+        known |= hook.plugin.files
+        now |= plugin_files(hook.plugin, hook.command)
     for name in (*known, *now):
         if known.get(name) != now.get(name):
             return f"{name} has changed" if name in known else f"{name} is new"
     return ""
+
+
+def plugin_files(place: PluginPlace, command: str) -> tuple[tuple[str, str], ...]:
+    """Files of its plugin that a command names, each with the SHA-256 of its bytes. Reads files."""
+    for name, value in place.variables.items():
+        command = command.replace(f"${{{name}}}", value).replace(f"${name}", value)
+    return tuple((f"{place.name}/{name}", digest) for name, digest in workspace_scripts(command, Path(place.root)))
 
 
 # The condition of a hook, ``if`` in settings: a permission rule that says which calls it is about. Pure, but for the

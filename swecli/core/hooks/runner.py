@@ -10,7 +10,8 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +30,9 @@ from swecli.core.workspace.process import (
     ended_unless_done,
 )
 
+if TYPE_CHECKING:
+    from swecli.core.hooks.asking import AskModel
+
 AT_ONCE = 8
 """Hooks that run at the same time."""
 OUTPUT = 200_000
@@ -44,6 +48,8 @@ class HookPlace(Struct, frozen=True):
     project: Path
     environment: Mapping[str, str]
     cover: Callable[[str], str] = lambda text: text
+    variables: Mapping[str, str] = MappingProxyType({})
+    """The user's own environment, of which requests may get the variables that a hook names."""
 
 
 class HookRun(Struct, frozen=True):
@@ -84,6 +90,8 @@ class Hooks:
         """Background hooks."""
         self.heard: Callable[[HookRun], None] = lambda run: None
         """Called with each run of a background hook."""
+        self.ask: AskModel | None = None
+        """Asks the small model of the session."""
         self._awaited: dict[asyncio.Event, Hook] = {}
         """Hooks that work waits for, running or about to, by the event that skips them."""
 
@@ -125,8 +133,8 @@ class Hooks:
                     "utf-8", "replace"
                 )
                 able = sorted(records, key=lambda record: bool(record.hook.waiting))
-                first = {record.hook.command: record for record in reversed(able)}
-                wanted += [(record, data) for record in records if first[record.hook.command] is record]
+                first = {record.hook.action: record for record in reversed(able)}
+                wanted += [(record, data) for record in records if first[record.hook.action] is record]
         for record, data in wanted:
             if record.hook.beside:
                 task = asyncio.create_task(self._tell(record, data))
@@ -154,7 +162,7 @@ class Hooks:
             async with contextlib.nullcontext() if hook.beside else self._slots:
                 began = self._clock()
                 skips = skipped.is_set() and not hook.waiting  # one that may not run has no answer to leave out
-                ran = Ran("skipped") if skips else await run_hook(hook, data, self.place, seconds, skipped)
+                ran = Ran("skipped") if skips else await self._ran(hook, data, seconds, skipped)
         finally:
             self._awaited.pop(skipped, None)
         answer = read_answer(hook.event, ran, short_command(hook.command), record.number)
@@ -163,6 +171,15 @@ class Hooks:
         record.failures += bool(answer.problem) and ran.ending != "skipped"
         record.last = run
         return run
+
+    async def _ran(self, hook: Hook, data: bytes, seconds: float, skipped: asyncio.Event) -> Ran:
+        if hook.kind == "command" or hook.waiting:
+            return await run_hook(hook, data, self.place, seconds, skipped)
+        from swecli.core.hooks.asking import ask_model, post_event  # for few hooks
+
+        if hook.kind == "prompt":
+            return await ask_model(hook, data, self.ask, seconds, skipped)
+        return await post_event(hook, data, self.place.variables, seconds, skipped)
 
     def _kept(self, text: str) -> str:
         return self.place.cover(text)[-TAIL:]
@@ -178,11 +195,15 @@ async def run_hook(hook: Hook, data: bytes, place: HookPlace, seconds: float, sk
     started = time.monotonic()
     errors = CommandOutput(cap=_CAP)
     reader, writer = os.pipe()
-    names = dict.fromkeys(PROJECT_VARIABLES, str(place.project))
+    names: dict[str, str] = dict.fromkeys(PROJECT_VARIABLES, str(place.project))
+    command = hook.command
+    if hook.plugin is not None:
+        await asyncio.to_thread(Path(hook.plugin.data).mkdir, parents=True, exist_ok=True)
+        command, names = hook.plugin.expanded(command), {**names, **hook.plugin.variables, **_LEAVES_NO_FILES}
     try:
         with _as_file(data) as stdin:
             spec = CommandSpec(
-                hook.command, place.project, {**place.environment, **names}, stdin=stdin.fileno(), errors=writer
+                command, place.project, {**place.environment, **names}, stdin=stdin.fileno(), errors=writer
             )
             running = RunningCommand(spec)
     except (LaunchError, OSError) as error:
@@ -211,6 +232,10 @@ async def run_hook(hook: Hook, data: bytes, place: HookPlace, seconds: float, sk
     if ended:
         return replace(ran, duration=duration)
     return replace(ran, ending="skipped" if skipped.is_set() else "timeout", exit_status=None, duration=duration)
+
+
+_LEAVES_NO_FILES: dict[str, str] = {"PYTHONDONTWRITEBYTECODE": "1"}
+"""A plugin's folder stays as the user allowed it."""
 
 
 def _as_file(data: bytes) -> IO[bytes]:

@@ -133,6 +133,43 @@ def _merged(name: str, one: LanguageServerSettings, base: LanguageServer, origin
     )
 
 
+def plugin_languages(
+    plugin: str, root: Path, table: Mapping[str, Any], origin: str
+) -> tuple[tuple[LanguageServer, ...], tuple[str, ...]]:
+    """The language servers of a plugin the user allowed, and a sentence for each ignored one. A server whose program
+    swecli knows is left out: it works without the plugin."""
+    programs = {server.command[0] for server in known().values()}
+    found: list[LanguageServer] = []
+    problems: list[str] = []
+    for name, given in table.items():
+        entry = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+        command, words, languages = entry.get("command"), entry.get("args"), entry.get("extensionToLanguage")
+        if not isinstance(command, str) or not command or not isinstance(languages, dict):
+            problems.append(f"{origin}: ignored language server {name!r}: it has no command or no extensionToLanguage.")
+            continue
+        if command in programs:
+            continue
+        tables = [cast("dict[str, Any]", entry[key]) if isinstance(entry.get(key), dict) else {} for key in _TABLES]
+        texts = [str(one) for one in cast("list[object]", words)] if isinstance(words, list) else []
+        place = [text.replace("${CLAUDE_PLUGIN_ROOT}", str(root)) for text in (command, *texts)]
+        served = {_ending(str(one)): str(word) for one, word in cast("dict[str, object]", languages).items()}
+        found.append(
+            LanguageServer(
+                f"{plugin}-{name}"[:64],
+                tuple(place),
+                served,
+                options=tables[0],
+                settings=_nested(tables[1]),
+                env={key: str(value) for key, value in tables[2].items()},
+                origin=origin,
+            )
+        )
+    return tuple(found), tuple(problems)
+
+
+_TABLES = ("initializationOptions", "settings", "env")
+
+
 def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values with keys such as ``python.analysis`` expanded into tables, because servers ask for either form."""
     found: dict[str, Any] = {}

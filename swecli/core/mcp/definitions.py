@@ -182,16 +182,45 @@ def read_file(
     return tuple(found), tuple(problems)
 
 
-_PLUGIN_ROOT = "${CLAUDE_PLUGIN_ROOT}"
+_PLUGIN_ROOT, _PLUGIN_DATA = "${CLAUDE_PLUGIN_ROOT}", "${CLAUDE_PLUGIN_DATA}"
 
 
 def _of_plugin(entry: Any, folder: Path) -> Any:
     """The entry, in a plugin's file with the path of the plugin for its variable."""
+    return _filled(entry, {_PLUGIN_ROOT: str(folder)}) if (folder / ".claude-plugin").is_dir() else entry
+
+
+def _filled(entry: Any, values: Mapping[str, str]) -> Any:
     if isinstance(entry, str):
-        return entry.replace(_PLUGIN_ROOT, str(folder)) if (folder / ".claude-plugin").is_dir() else entry
+        for variable, value in values.items():
+            entry = entry.replace(variable, value)
+        return entry
     if isinstance(entry, dict):
-        return {name: _of_plugin(value, folder) for name, value in cast("dict[str, Any]", entry).items()}
-    return [_of_plugin(one, folder) for one in cast("list[Any]", entry)] if isinstance(entry, list) else entry
+        return {name: _filled(value, values) for name, value in cast("dict[str, Any]", entry).items()}
+    return [_filled(one, values) for one in cast("list[Any]", entry)] if isinstance(entry, list) else entry
+
+
+def plugin_servers(
+    plugin: str, root: Path, data: Path, table: Mapping[str, Any], origin: str
+) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """The servers of a plugin the user allowed, and a sentence for each ignored one. Their names begin with the
+    plugin's, so that they replace no other server."""
+    found: list[ServerDefinition] = []
+    problems: list[str] = []
+    values = {_PLUGIN_ROOT: str(root), _PLUGIN_DATA: str(data)}
+    for name, given in table_of(table).table.items():
+        entry = _filled(given, values)
+        try:
+            if "${user_config." in json.dumps(entry):
+                raise DefinitionError("it needs settings that its plugin asks for, and swecli does not ask for them")
+            server = _of_json(usable_name(f"plugin_{plugin}_{name}"), entry, origin, "user")
+            variables = {"CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(data), **server.env}
+            found.append(replace(server, env=variables) if server.transport == "stdio" else server)
+        except DefinitionError as error:
+            problems.append(f"{origin}: ignored server {name!r} of the plugin {plugin}: {error}.")
+            continue
+        problems += (f"{origin}: server {name}: {one}." for one in _without_effect(cast("dict[str, Any]", entry)))
+    return tuple(found), tuple(problems)
 
 
 def _without_effect(entry: Mapping[str, Any]) -> Iterator[str]:

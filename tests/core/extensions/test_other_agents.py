@@ -107,9 +107,11 @@ def test_enabled_plugins_give_their_texts_under_their_name(places: Places) -> No
     assert list(files.now.skills) == ["tools:count"]
     assert called(files, "tools:go").commands == (f"{root}/go.sh",)
     assert [text for _, text in files.now.problems] == [
-        "plugin tools: its hooks and MCP servers have no effect in swecli; "
-        f"`swecli mcp import {root}/.mcp.json` offers its servers"
+        f"plugin tools: its hooks and MCP servers do not run yet; `swecli plugin add {root}` shows and allows them"
     ]
+    assert files.problems == (
+        f"{root}/.claude-plugin/plugin.json: commands: './../out' is not a place inside the plugin; ignored.",
+    )
 
 
 @pytest.mark.parametrize("enabled", [False, None, "yes"])

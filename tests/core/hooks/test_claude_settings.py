@@ -79,7 +79,7 @@ def test_a_file_can_turn_hooks_off(tmp_path: Path) -> None:
         ({"disableAllHooks": "yes"}, "disableAllHooks is neither true nor false"),
         ({"permissions": []}, "permissions is not an object"),
         ({"hooks": {"BeforeTool": [{"hooks": [{"command": "x"}]}]}}, "hooks.BeforeTool is ignored"),
-        ({"hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}}, "not 'prompt'"),
+        ({"hooks": {"Stop": [{"hooks": [{"type": "agent", "prompt": "x"}]}]}}, "not 'agent'"),
         ({"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}, "no command"),
         ({"hooks": {"Stop": [{"matcher": 3, "hooks": [{"command": "x"}]}]}}, "matcher is not text"),
     ],
@@ -104,7 +104,7 @@ def test_neither_a_missing_file_nor_a_link_nor_a_pipe_is_read(tmp_path: Path) ->
 def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
     entries = [
         {"type": "command", "command": "a", "if": "Bash(rm *)", "async": True, "statusMessage": "x"},
-        {"type": "command", "command": "b", "shell": "powershell", "once": True},
+        {"type": "command", "command": "b", "shell": "bash", "once": True},
         {"type": "command", "command": "c", "if": "Bash(", "async": "yes"},
     ]
     entries.append({"type": "command", "command": "d", "if": 3})
@@ -118,7 +118,7 @@ def test_what_has_no_effect_is_named(tmp_path: Path) -> None:
         ("", False),
     ]
     assert [notice.partition(": ")[2] for notice in read.notices] == [
-        "a hook for PreToolUse: once, shell have no effect.",
+        "a hook for PreToolUse: once has no effect.",
         "a hook for PreToolUse: async is neither true nor false, so swecli waits for it.",
         "a hook for PreToolUse: its condition is not text and has no effect.",
     ]

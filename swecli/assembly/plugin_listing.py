@@ -1,0 +1,70 @@
+"""What a plugin brings in words, for the user who decides about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from swecli.assembly.plugins import hooks_of_plugin, languages_of_plugin, servers_of_plugin
+from swecli.assembly.powers import powers_of_file
+from swecli.core.extensions.sources import Reader, Source
+from swecli.figures import plural
+
+if TYPE_CHECKING:
+    from swecli.core.extensions.plugins import Plugin
+    from swecli.core.extensions.sources import FoundFile
+
+
+def texts_of_plugin(plugin: Plugin) -> tuple[FoundFile, ...]:
+    """Its skills, commands and agents as files."""
+    sources = [
+        Source(kind, folder, shown, plugin=plugin.name, root=plugin.root, only=only)
+        for kind, folder, shown, only in plugin.folders
+    ]
+    return Reader().read(sources)[0]
+
+
+def brought(plugin: Plugin) -> Iterator[str]:
+    """One line for everything that a plugin brings; what runs or leaves the machine says so. The texts are the
+    plugin's."""
+    files = texts_of_plugin(plugin)
+    for kind in ("skills", "commands", "agents"):
+        for file in (file for file in files if file.origin.source.kind == kind):
+            name = ":".join((plugin.name, *file.stem))
+            yield f"{kind[:-1]} {'/' if kind != 'agents' else ''}{name}"
+            yield from (f"  {power}" for power in powers_of_file(file))
+    hooks, problems = hooks_of_plugin(plugin)
+    for hook in hooks:
+        about = f" for {hook.matcher}" if hook.matcher else ""
+        only = f", if {hook.condition}" if hook.condition else ""
+        verb = "runs " if hook.kind == "command" else ""
+        yield f"hook at {hook.event}{about}{only}: {verb}{hook.deed}"
+        if hook.variables:
+            yield f"  gets your {', '.join(hook.variables)}"
+    servers, trouble = servers_of_plugin(plugin)
+    for server in servers:
+        verb = "connects to" if server.transport != "stdio" else "starts"
+        yield f"MCP server {server.name}: {verb} {server.line}"
+        yield from (f"  {clause}" for clause in server.given)
+    languages, more = languages_of_plugin(plugin)
+    for language in languages:
+        line, endings = " ".join(language.command), ", ".join(language.languages)
+        yield f"language server {language.name}: starts {line} for {endings}"
+    if "language servers" in plugin.programs and not languages and not more:
+        yield "language servers that swecli knows anyway"
+    for problem in (*plugin.problems, *problems, *trouble, *more):
+        yield f"not used: {problem}"
+    if plugin.unused:
+        yield f"without effect in swecli: {', '.join(plugin.unused)}"
+
+
+def summary(plugin: Plugin) -> str:
+    """The counts of what it brings, in one line."""
+    kinds = [file.origin.source.kind for file in texts_of_plugin(plugin)]
+    counted: Sequence[tuple[int, str]] = (
+        *((kinds.count(kind), kind[:-1]) for kind in ("skills", "commands", "agents")),
+        (len(hooks_of_plugin(plugin)[0]), "hook"),
+        (len(servers_of_plugin(plugin)[0]), "MCP server"),
+        (len(languages_of_plugin(plugin)[0]), "language server"),
+    )
+    return ", ".join(plural(count, word) for count, word in counted if count) or "nothing that swecli uses"

@@ -1,0 +1,1 @@
+"""Plugins that the user added: where they come from, their pinned copies, marketplaces."""
