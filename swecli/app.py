@@ -56,7 +56,7 @@ from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.ports import EditorFiles
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import CHOICE, Mode
-from swecli.core.protocol.messages import Origin
+from swecli.core.protocol.messages import Origin, Usage
 from swecli.core.sessions.database import DATABASE
 from swecli.core.sessions.search import BackgroundIndex
 from swecli.core.workspace.process_tree import leftovers
@@ -72,6 +72,8 @@ SHOWN_AFTER = 20.0
 """Seconds after which a continued session has been shown, and the memory for reading it is free again."""
 
 
+Gate = Callable[[ModelClient, Callable[[str, Usage], str | None]], ModelClient]
+"""Wraps a client; also gets the price of a model's answer by its usage, in US dollars as text."""
 TIDY_SECONDS = 0.4
 """Seconds at the end of a session for its search index and for expired sessions; the next end does the rest."""
 
@@ -95,17 +97,23 @@ async def open_session(
     options: LaunchOptions,
     *,
     instead: Callable[[ModelClient], ModelClient] | None = None,
+    gate: Gate | None = None,
     editor: EditorFiles | None = None,
 ) -> Session:
     """Open and start the session of the options. Closing it releases everything. ``instead`` replaces the model's
-    client; then only a local server is asked about its model, and no file is copied. ``editor`` has open files.
+    client; then only a local server is asked about its model, and no file is copied. ``gate`` wraps each client, which
+    it may hold up. ``editor`` has open files.
 
     Raises:
         StartError: it can't start; one line for the user.
     """
     parts = await asyncio.to_thread(_build, options)
     if instead is not None:
-        parts = replace(parts, services=_without_models(parts.services, instead))
+        services = replace(_with_clients(parts.services, instead, only_local=True), checkpoints=None)
+        parts = replace(parts, services=services)
+    if gate is not None:
+        price = parts.services.price
+        parts = replace(parts, services=_with_clients(parts.services, lambda client: gate(client, price)))
     if editor is not None:
         parts = replace(parts, services=replace(parts.services, editor=editor))
     with uncollected():
@@ -137,28 +145,32 @@ async def open_session(
     return session
 
 
-def _without_models(services: Services, instead: Callable[[ModelClient], ModelClient]) -> Services:
-    windows = _WindowsBehind(services.windows)
+def _with_clients(
+    services: Services, change: Callable[[ModelClient], ModelClient], *, only_local: bool = False
+) -> Services:
+    windows = _WindowsBehind(services.windows, only_local)
 
     def make(model: str) -> ModelClient:
         client = services.make_client(model)
-        windows.clients[replaced := instead(client)] = client
-        return replaced
+        windows.clients[changed := change(client)] = client
+        return changed
 
-    return replace(services, make_client=make, windows=windows, checkpoints=None)
+    return replace(services, make_client=make, windows=windows)
 
 
 class _WindowsBehind:
-    """What is known of the windows of replaced clients: a request depends on it. Only local servers are asked."""
+    """What is known of the windows of changed clients: a request depends on it. ``only_local``: no other server is
+    asked."""
 
-    def __init__(self, windows: WindowKnowledge) -> None:
+    def __init__(self, windows: WindowKnowledge, only_local: bool) -> None:
         self._windows = windows
+        self._only_local = only_local
         self.clients: WeakKeyDictionary[ModelClient, ModelClient] = WeakKeyDictionary()
 
     def may_tell(self, client: ModelClient) -> bool:
         behind = self.clients[client]
         local = isinstance(behind, HttpModelClient) and is_local(behind.config.base_url)
-        return local and self._windows.may_tell(behind)
+        return (local or not self._only_local) and self._windows.may_tell(behind)
 
     async def ask(self, client: ModelClient) -> bool:
         return self.may_tell(client) and await self._windows.ask(self.clients[client])

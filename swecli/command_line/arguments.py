@@ -21,13 +21,18 @@ from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMo
 
 class Subcommand(Struct, frozen=True):
     """A first word that is a subcommand rather than a message: a function of this name in
-    ``swecli.command_line.MODULE``. ``usage`` and ``summary`` are its line of the help, empty if another line covers
-    it; ``words`` are the ones that may follow it."""
+    ``swecli.command_line.MODULE``, or in a module of this whole name. ``usage`` and ``summary`` are its line of the
+    help, empty if another line covers it; ``words`` are the ones that may follow it."""
 
     module: str
     usage: str = ""
     summary: str = ""
     words: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The whole name of the module."""
+        return self.module if "." in self.module else f"swecli.command_line.{self.module}"
 
 
 SUBCOMMANDS: Mapping[str, Subcommand] = {
@@ -77,6 +82,12 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         "lab replay|tune",
         "replay a session with other context settings, or propose better ones",
         ("replay", "tune"),
+    ),
+    "fleet": Subcommand(
+        "swecli.fleet.command",
+        "fleet run TASKS",
+        "run many tasks at once, each isolated and verified; check, report, apply, open",
+        ("run", "check", "report", "apply", "open"),
     ),
     "models": Subcommand(
         "models", "models [WORDS]", "list the models your keys and servers offer, with windows and prices"

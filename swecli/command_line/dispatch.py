@@ -238,7 +238,7 @@ def _run(arguments: Sequence[str], terminal: Terminal | None) -> int:
     if arguments and arguments[0] in WORDS:
         raise _elsewhere(arguments[0])
     if arguments and arguments[0] in SUBCOMMANDS:
-        module = import_module(f"swecli.command_line.{SUBCOMMANDS[arguments[0]].module}")
+        module = import_module(SUBCOMMANDS[arguments[0]].place)
         if terminal is not None:  # only the demonstration has a screen
             return module.demo(arguments[1:], terminal)
         try:

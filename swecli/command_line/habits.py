@@ -200,7 +200,6 @@ WORDS: Mapping[str, str] = {
     "hooks": "Use /hooks in a session, or `swecli -p /hooks`.",
     "memory": "Use /memory in a session, or `swecli -p /memory`.",
     "playbook": "Use /playbook in a session, or `swecli -p /playbook`.",
-    "fleet": "This version does not have it yet.",
 }
 """Subcommands of other agents or other versions, and a sentence about the alternative here. None is a message if it is
 the only word."""

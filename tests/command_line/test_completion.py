@@ -85,7 +85,7 @@ def test_the_words_behind_a_subcommand_are_those_that_it_takes() -> None:
     for name, each in SUBCOMMANDS.items():
         if not each.words or name == "completion":
             continue
-        run = getattr(import_module(f"swecli.command_line.{each.module}"), name)
+        run = getattr(import_module(each.place), name)
         with pytest.raises(UsageError) as refused:
             run(["no-such-word"])
         named = re.split("available: |choose from ", str(refused.value))[1].partition(" (")[0]

@@ -5,7 +5,7 @@ end
 function __swecli_settings
   swecli config --json 2>/dev/null | sed 's/^{"key": "\([^"\]*\)".*/\1/'
 end
-complete -c swecli -f -n __fish_use_subcommand -a 'demo sessions logs context retrieve config permissions mcp plugin lab models doctor login logout completion update acp debug'
+complete -c swecli -f -n __fish_use_subcommand -a 'demo sessions logs context retrieve config permissions mcp plugin lab fleet models doctor login logout completion update acp debug'
 complete -c swecli -f -n '__swecli_after sessions' -a 'list show search export import rename delete purge relink'
 complete -c swecli -f -n '__swecli_after logs' -a 'list show path export'
 complete -c swecli -f -n '__swecli_after config' -a 'list get set unset path'
@@ -13,6 +13,7 @@ complete -c swecli -f -n '__swecli_after permissions' -a 'check trust decline fo
 complete -c swecli -f -n '__swecli_after mcp' -a 'add approve import list remove serve test'
 complete -c swecli -f -n '__swecli_after plugin' -a 'add list show update remove market'
 complete -c swecli -f -n '__swecli_after lab' -a 'replay tune'
+complete -c swecli -f -n '__swecli_after fleet' -a 'run check report apply open'
 complete -c swecli -f -n '__swecli_after completion' -a 'bash zsh fish'
 complete -c swecli -f -n '__swecli_after debug' -a 'decode tool'
 complete -c swecli -f -n '__swecli_after config get' -a '(__swecli_settings)'

@@ -1,0 +1,373 @@
+"""One attempt at a task, in a process of its own: checkout, setup, agent, patch, check."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import shutil
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from swecli.core.git import GitFailedError
+from swecli.core.protocol.commands import Command, Interrupt
+from swecli.core.protocol.events import MAIN, Event, StepStarted
+from swecli.core.sandbox.launch import SandboxError, begun
+from swecli.core.workspace.process import LaunchError, ProcessResult, run_process, scrubbed_environment
+from swecli.event_lines import EventLines
+from swecli.exit_codes import ExitCode
+from swecli.figures import duration
+from swecli.fleet.checkout import Checkout, MachineryError, apply_tests, make_checkout, patch_of, settled
+from swecli.fleet.gate import Door, GatedClient
+from swecli.fleet.link import Ask, Began, CheckRun, Ended, FromWorker, Order, Phase, Said
+from swecli.headless.outcome import Outcome
+from swecli.headless.run import HeadlessRun, Request
+from swecli.launch import LaunchOptions, StartError
+from swecli.output import Writer
+from swecli.stopping import Stop
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+    from swecli.core.sandbox.sandbox import Sandbox
+
+GRACE = 15.0
+"""Seconds for an interrupted agent to end in order."""
+TRANSCRIPT = "transcript.json"
+OUTPUT_HEAD, OUTPUT_TAIL = 10_000, 30_000
+"""Bytes of a command's output that are kept."""
+_PERMANENT = (ExitCode.AUTH, ExitCode.CONFIG, ExitCode.SANDBOX, ExitCode.UNTRUSTED, ExitCode.BAD_INPUT, ExitCode.USAGE)
+"""Failures that the same run would meet again."""
+_AGENTS = frozenset(
+    (
+        ExitCode.OK,
+        ExitCode.TURN_LIMIT,
+        ExitCode.BUDGET,
+        ExitCode.CONTEXT_BLOCKED,
+        ExitCode.APPROVAL_NEEDED,
+        ExitCode.REFUSED,
+        ExitCode.ANSWER_CUT,
+        ExitCode.INTERRUPTED,
+    )
+)
+"""Ends that are the agent's own. What it has changed until then is checked."""
+
+
+class _Progress(Struct):
+    """The figures of an attempt so far."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    outside: float = 0.0
+    """Processor seconds of swecli and git outside the agent's phase."""
+    outcome: Outcome = field(default_factory=Outcome)
+    late: bool = False
+    """Whether the agent was ended after its time."""
+    patch: str = ""
+    check: CheckRun | None = None
+    base: str = ""
+    transcript: str = ""
+
+
+class Attempt:
+    """Runs one order. ``send`` tells the fleet, ``ask`` is the door to its permission for a request."""
+
+    def __init__(self, order: Order, send: Callable[[FromWorker], None], ask: Callable[[Ask], Awaitable[str]]) -> None:
+        self._order = order
+        self._task = order.task
+        self._send = send
+        self._door = Door(lambda provider, size: ask(Ask(provider, size)), send)
+        self._progress = _Progress()
+        os.environ.update(order.task.env)  # for the agent's commands; the process has this one attempt
+        self._environment = {**scrubbed_environment(os.environ), **order.task.env}
+
+    async def run(self) -> Ended:
+        """The end of the attempt. Its scratch folder is left with the transcript alone."""
+        scratch = Path(self._order.scratch)
+        try:
+            status = await self._phases(scratch)
+        except MachineryError as error:
+            status = Ended("broken", error.kind, str(error), again=error.again)
+        finally:
+            await asyncio.to_thread(_remove_but, scratch, TRANSCRIPT)
+        if self._door.refusal and status.status != "passed":
+            status = Ended("stopped", "budget", self._door.refusal)
+        return self._reported(status)
+
+    def _reported(self, ended: Ended) -> Ended:
+        progress, outcome = self._progress, self._progress.outcome
+        return replace(
+            ended,
+            patch=progress.patch,
+            check=progress.check,
+            steps=outcome.steps,
+            tokens_in=outcome.usage.prompt,
+            tokens_out=outcome.usage.completion,
+            cost=None if outcome.cost is None else str(outcome.cost),
+            seconds={name: round(value, 3) for name, value in progress.seconds.items()},
+            session=outcome.session,
+            model=outcome.model,
+            answer=outcome.text[-4_000:],
+            base=progress.base,
+            transcript=progress.transcript,
+            processor=round(progress.outside, 3),
+        )
+
+    async def _phases(self, scratch: Path) -> Ended:
+        task = self._task
+        async with self._phase("clone"):
+            checkout = await asyncio.to_thread(
+                make_checkout, task, scratch, Path(self._order.mirrors), self._environment
+            )
+            self._progress.base = checkout.commit
+        if task.setup:
+            async with self._phase("setup"):
+                await self._set_up(checkout)
+        checkout = await asyncio.to_thread(settled, checkout, self._environment)
+        async with self._phase("agent"):
+            code = await self._agent(checkout, scratch)
+        self._progress.patch = await asyncio.to_thread(patch_of, checkout, self._environment)
+        broken = self._broken(code)
+        if broken is not None:
+            return broken
+        return await self._verified(checkout, self._agents_end(code))
+
+    @asynccontextmanager
+    async def _phase(self, phase: Phase) -> AsyncIterator[None]:
+        self._send(Began(phase))
+        began, used = time.monotonic(), _processor()
+        try:
+            yield
+        finally:
+            self._progress.seconds[phase] = time.monotonic() - began
+            if phase == "clone":
+                self._progress.outside += _processor() - used
+
+    async def _set_up(self, checkout: Checkout) -> None:
+        """Run the setup, with the user's rights: it installs, and nothing of the model's is there yet."""
+        task = self._task
+        try:
+            result = await run_process(
+                task.setup,
+                cwd=checkout.folder,
+                environment=self._environment,
+                timeout=task.timeout,
+                head=OUTPUT_HEAD,
+                tail=OUTPUT_TAIL,
+            )
+        except LaunchError as error:
+            raise MachineryError("setup", f"the setup did not start: {error}", again=True) from error
+        if result.ending != "exited":
+            raise MachineryError("setup", f"the setup took longer than {duration(task.timeout)}", again=True)
+        if result.exit_status:
+            raise MachineryError(
+                "setup", f"the setup ended with status {result.exit_status}: {_end(result)}", again=True
+            )
+
+    # --- the agent ------------------------------------------------------------------------------------------------
+
+    def _options(self, checkout: Checkout) -> LaunchOptions:
+        task, order = self._task, self._order
+        return LaunchOptions(
+            cwd=checkout.folder,
+            headless=True,
+            prompt=f"Task: {task.prompt}" if task.foreign and task.prompt.lstrip().startswith("/") else task.prompt,
+            mentions=() if task.foreign else None,
+            model=task.model,
+            base_url=order.base_url,
+            mode=None if order.yolo else task.mode,
+            yolo=order.yolo,
+            trust="session" if order.trusted else None,
+            max_price=Decimal(task.max_price) if task.max_price is not None else None,
+            max_tokens=task.max_tokens,
+            max_steps=task.max_turns,
+        )
+
+    async def _agent(self, checkout: Checkout, scratch: Path) -> ExitCode:
+        from swecli.app import open_session
+
+        options = self._options(checkout)
+        try:
+            session = await open_session(options, gate=lambda client, price: GatedClient(client, price, self._door))
+        except StartError as error:
+            again = error.exit_code not in _PERMANENT
+            raise MachineryError(error.exit_code.name.lower(), str(error), again=again) from error
+        code = await self._worked(session, options)
+        self._progress.transcript = await asyncio.to_thread(_exported, options, session.view.session_id, scratch)
+        return code
+
+    async def _worked(self, session: Session, options: LaunchOptions) -> ExitCode:
+        request = Request(prompt=options.prompt, mentions=options.mentions)
+        run = HeadlessRun(session, request, _Follower(self._progress.outcome, self._send), _ignore, Writer(), Stop())
+        running = asyncio.ensure_future(run.run())
+        try:
+            done, _ = await asyncio.wait((running,), timeout=self._task.timeout)
+            if not done:
+                self._progress.late = True
+                session.send(Interrupt())
+                await asyncio.wait((running,), timeout=GRACE)
+            if running.done():
+                return running.result()
+            raise MachineryError("stuck", f"the agent did not end {duration(GRACE)} after its time", again=False)
+        except asyncio.CancelledError:
+            session.send(Interrupt())
+            await asyncio.wait((running,), timeout=GRACE / 3)
+            raise
+        finally:
+            running.cancel()
+
+    def _broken(self, code: ExitCode) -> Ended | None:
+        """The end of an attempt whose provider or engine failed; None if the agent itself ended."""
+        outcome = self._progress.outcome
+        if code in _AGENTS:
+            return None
+        kind, reason = outcome.error or (code.name.lower(), "the agent ended without a reason")
+        again = code not in _PERMANENT and kind not in ("quota", "bad_request")
+        return Ended("broken", kind, reason, again=again)
+
+    def _agents_end(self, code: ExitCode) -> tuple[str, str]:
+        """Kind and reason of an agent's end before it was done; both empty if it was done."""
+        if self._progress.late:
+            return "timeout", f"the agent took longer than {duration(self._task.timeout)}"
+        if code is ExitCode.OK:
+            return "", ""
+        error = self._progress.outcome.error
+        return code.name.lower(), error[1] if error is not None else code.name.lower().replace("_", " ")
+
+    # --- the check ------------------------------------------------------------------------------------------------
+
+    async def _verified(self, checkout: Checkout, end: tuple[str, str]) -> Ended:
+        task, (kind, reason) = self._task, end
+        if not task.check:
+            return Ended("failed" if kind else "unchecked", kind, reason)
+        async with self._phase("check"):
+            if task.test_patch:
+                try:
+                    await asyncio.to_thread(apply_tests, checkout, task.test_patch, self._environment)
+                except GitFailedError as error:
+                    return Ended("failed", "tests", f"the task's tests do not apply: {error.first_line}")
+            result = await self._checked(checkout)
+        seconds = round(result.duration, 3)
+        self._progress.check = CheckRun(result.exit_status, result.output, seconds)
+        if result.exit_status == 0:
+            return Ended("passed", "", "")
+        if result.ending != "exited":
+            return Ended("failed", "check timeout", f"the check took longer than {duration(task.timeout)}")
+        if kind:
+            return Ended("failed", kind, reason)
+        empty = "" if self._progress.patch else "nothing was changed, and "
+        what = "no change" if empty else "check"
+        return Ended("failed", what, f"{empty}the check ended with status {result.exit_status}")
+
+    async def _checked(self, checkout: Checkout) -> ProcessResult:
+        """Run the check, which runs what the model wrote, in the sandbox."""
+        from swecli.assembly.services import build_sandbox
+        from swecli.assembly.startup import startup_of
+
+        options = self._options(checkout)
+        if self._order.yolo:
+            return await self._ran(checkout, None)
+        startup = await asyncio.to_thread(startup_of, options, dict(os.environ))
+        sandbox = build_sandbox(options, startup, self._environment)
+        try:
+            return await self._ran(checkout, None if startup.loaded.settings.sandbox.mode == "off" else sandbox)
+        except SandboxError as error:
+            raise MachineryError("sandbox", f"the check did not run: {error}", again=False) from error
+        finally:
+            await asyncio.to_thread(sandbox.close)
+
+    async def _ran(self, checkout: Checkout, sandbox: Sandbox | None) -> ProcessResult:
+        launch = None
+        if sandbox is not None:
+            launch = await begun(lambda: sandbox.begin(checkout.folder, full=True))
+        try:
+            result = await run_process(
+                self._task.check,
+                cwd=checkout.folder,
+                environment={**self._environment, **(launch.environment if launch is not None else {})},
+                timeout=self._task.timeout,
+                head=OUTPUT_HEAD,
+                tail=OUTPUT_TAIL,
+                prefix=launch.prefix if launch is not None else (),
+                inherited=launch.inherited if launch is not None else (),
+            )
+            if launch is not None and (failure := launch.failure(result.output, result.exit_status)):
+                raise SandboxError(failure)
+            return result
+        except LaunchError as error:
+            raise MachineryError("check", f"the check did not start: {error}", again=True) from error
+        finally:
+            if launch is not None:
+                await asyncio.to_thread(launch.end)
+
+
+class _Follower:
+    """The printer of a run that tells the fleet each line of its transcript."""
+
+    def __init__(self, outcome: Outcome, send: Callable[[FromWorker], None]) -> None:
+        self._outcome = outcome
+        self._send = send
+        self._lines = EventLines(lambda line: send(Said(line, outcome.steps)), cut=True)
+
+    def event(self, event: Event) -> None:
+        self._outcome.apply(event)
+        self._lines.event(event)
+        if event.agent == MAIN and isinstance(event.body, StepStarted):
+            self._send(Said("", self._outcome.steps))
+
+    def replied(self, command: Command) -> None:
+        """Nothing to tell: the refusal is an event."""
+
+    def finish(self, outcome: Outcome) -> None:
+        self._outcome.kept = outcome.kept
+
+
+def _ignore(_line: str) -> None:
+    """Lines for a terminal's user; the transcript has them."""
+
+
+def _end(result: ProcessResult) -> str:
+    """The last line of a command's output."""
+    lines = [line.strip() for line in result.output.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "no output"
+
+
+def _processor() -> float:
+    """Processor seconds of this process and of its ended children."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _exported(options: LaunchOptions, session: str, scratch: Path) -> str:
+    """Write the session to the scratch folder and remove it from the user's store, where nobody would look for it.
+    Returns the file's path; empty if nothing was stored."""
+    from swecli.command_line.session_files import cover_of
+    from swecli.command_line.session_store import opened
+    from swecli.core.config.paths import user_paths
+    from swecli.core.sessions.portable import portable_document, stored_session
+
+    place = scratch / TRANSCRIPT
+    try:
+        with opened(options.cwd) as store:
+            text = portable_document(stored_session(store, session, _ignore), cover_of(options.cwd))
+        place.write_text(text, encoding="utf-8", errors="replace")
+    except (StartError, OSError):
+        return ""
+    shutil.rmtree(user_paths(os.environ).workspace_data(options.cwd), ignore_errors=True)
+    return str(place)
+
+
+def _remove_but(folder: Path, name: str) -> None:
+    """Remove everything in a folder except one file."""
+    try:
+        entries = list(folder.iterdir())
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name != name:
+            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
