@@ -27,6 +27,7 @@ from swecli.core.permissions.rules import (
     rule_pattern,
     words_rule,
 )
+from swecli.core.permissions.shell.brought_back import BroughtBack, brought_back
 from swecli.core.permissions.shell.destructive import Danger, Place, dangers, is_temporary, place_of
 from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.offers import NoOffer, Offered, offered_words
@@ -59,6 +60,8 @@ class Judgement(Struct, frozen=True):
     place: Place
     rules: ReadRules = NO_READ_RULES
     """The user's rules about reading."""
+    back: BroughtBack | None = None
+    """What it may read that git brings back meanwhile."""
 
     @property
     def proven(self) -> bool:
@@ -118,7 +121,12 @@ def judge(policy: Policy, call: Call) -> Judgement:
         parts = prove(read_script(command), policy.facts, call.cwd, call.roots, policy.home, rules)
     except UnprovenError as error:
         unproven = error.reason
-    return Judgement(items, unread, parts, unproven, tuple(dangers(items, place)), place, rules)
+    back = (
+        None if unproven is None and all(part.reason is None for part in parts) else brought_back(items, rules, place)
+    )
+    if back is not None and unproven is None:
+        parts = (*parts, Part((), back.reason, soft=True, fixed=True, git_knows=back.git_knows, rule=back.rule))
+    return Judgement(items, unread, parts, unproven, tuple(dangers(items, place)), place, rules, back)
 
 
 # --- rules ---------------------------------------------------------------------------------------------------------
@@ -368,6 +376,9 @@ def withheld(judgement: Judgement) -> Withheld | None:
     """What the command may show although a rule about reading covers it; certain findings first."""
     if judgement.proven:
         return None
+    back = judgement.back
+    if back is not None and back.rule is not None:
+        return Withheld(back.rule, f"{back.reason}.", certain=False, git_knows=back.git_knows, maskable=False)
     found = sorted(_unproven_readers(judgement), key=lambda each: not each.certain)
     ruled = [part for part in judgement.parts if part.rule is not None]
     maskable = all(each.maskable for each in found) and all(part.words[:1] != ("git",) for part in ruled)
@@ -420,19 +431,17 @@ def shows_history(judgement: Judgement) -> str:
 def _unproven(judgement: Judgement) -> list[Started]:
     """The commands that are not proven to only read what may be read."""
     proven = {part.words for part in judgement.parts if part.reason is None}
-    return [
-        item
-        for item in judgement.started
-        if tuple(word.text for word in item.words) not in proven
-        and not (item.name == "git" and _reads(item, judgement))
-    ]
+    items = [item for item in judgement.started if tuple(word.text for word in item.words) not in proven]
+    changing = any(item.name == "git" and not _reads(item, judgement, moved=False) for item in items)
+    return [item for item in items if item.name != "git" or not _reads(item, judgement, moved=changing)]
 
 
 _GIT_ELSEWHERE = frozenset(("-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--attr-source"))
 
 
-def _reads(item: Started, judgement: Judgement) -> bool:
-    """Whether a git command shows only what it may, whatever its settings for this call and its environment do."""
+def _reads(item: Started, judgement: Judgement, *, moved: bool) -> bool:
+    """Whether a git command shows only what it may, whatever its settings for this call and its environment do.
+    ``moved``: another git command of the line may change what it shows."""
     words = [word.text for word in item.words]
     before = without_global_options("git", words[1:])
     elsewhere = any(word.partition("=")[0] in _GIT_ELSEWHERE for word in words[1 : 1 + before])
@@ -441,7 +450,8 @@ def _reads(item: Started, judgement: Judgement) -> bool:
         return False
     command = shlex.join(["git", *words[1 + before :]])
     try:
-        parts = prove(read_script(command), place.facts, place.bases[0], place.roots, place.home, judgement.rules)
+        script = read_script(command)
+        parts = prove(script, place.facts, place.bases[0], place.roots, place.home, judgement.rules, moved=moved)
     except UnprovenError:
         return False
     return all(part.reason is None for part in parts)

@@ -540,6 +540,8 @@ def _uncontained(policy: Policy, call: Call, judgement: Judgement) -> str | None
     None if it does."""
     if policy.sandbox != "full" and not policy.holds:
         return ""
+    if judgement.back is not None:
+        return judgement.back.reason
     if reads_elsewhere(policy, call, judgement):
         return ""
     elsewhere = next((danger.reason.rstrip(".") for danger in judgement.dangers if danger.harmless), None)

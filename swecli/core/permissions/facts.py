@@ -39,6 +39,19 @@ MAX_NAMES = 5_000
 MAX_TREE = 5_000
 _OF_HISTORY = ("log", "show", "ls-tree")
 """Commands of git that show nothing of the work tree."""
+_WHOLE_HISTORY = (
+    *(
+        "log",
+        "--all",
+        "--reflog",
+        "--full-history",
+        "--format=",
+        "--no-show-signature",
+        "--no-renames",
+        "--no-relative",
+    ),
+    *("-m", "--root", "--no-ext-diff", "--no-textconv", "--name-only", "-z"),
+)
 _PASSING = lazy_pattern(r"-g|--(?:walk-)?reflog|--(?:until|before|since|after)|.*@\{")
 """Words of git that mean something else at another time, or with another reflog."""
 GIT_SECONDS = 0.7
@@ -167,6 +180,12 @@ class FileFacts:
         """The names that a git command lists, separated by NUL characters; none in a repository without any object.
         None if git may not start, fails or takes too long."""
         del cwd, arguments
+        return None
+
+    def history(self, cwd: str) -> frozenset[str] | None:
+        """Every name that a file ever had in the repository around a folder, relative to its work tree: in any revision
+        that a branch, tag, stash or reflog leads to. None if git may not start, fails or takes too long."""
+        del cwd
         return None
 
     def objects(self, cwd: str, revisions: Sequence[str]) -> tuple[GitObject, ...] | None:
@@ -418,6 +437,10 @@ class OsFacts(FileFacts):
             self._shown.clear()
             self._shown[key] = (time.monotonic(), names)
         return names
+
+    def history(self, cwd: str) -> frozenset[str] | None:
+        names = self.names_shown(cwd, _WHOLE_HISTORY)
+        return None if names is None else frozenset(name.lstrip("\n") for name in names)
 
     def objects(self, cwd: str, revisions: Sequence[str]) -> tuple[GitObject, ...] | None:
         if not has_objects(cwd):

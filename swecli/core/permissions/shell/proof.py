@@ -272,16 +272,24 @@ class Part(Struct, frozen=True):
 
 
 def prove(
-    script: Script, facts: FileFacts, cwd: str, roots: tuple[str, ...], home: str, rules: ReadRules = NO_READ_RULES
+    script: Script,
+    facts: FileFacts,
+    cwd: str,
+    roots: tuple[str, ...],
+    home: str,
+    rules: ReadRules = NO_READ_RULES,
+    *,
+    moved: bool = False,
 ) -> tuple[Part, ...]:
-    """Judge every part of the script. ``rules`` are the user's rules about reading.
+    """Judge every part of the script. ``rules`` are the user's rules about reading; ``moved``: a git command that runs
+    before it may change what git shows.
 
     Raises:
         UnprovenError: it has too many commands to judge.
     """
     if sum(1 for _ in simple_commands(script)) > MAX_COMMANDS:
         raise UnprovenError(f"it has more than {MAX_COMMANDS} commands")
-    situation = Situation(facts, roots, home, cwd, (cwd,), rules=rules)
+    situation = Situation(facts, roots, home, cwd, (cwd,), moved=moved, rules=rules)
     walker = _Walker()
     walker.script(script, situation, certain=True)
     edited = _edited_names(walker.parts)
@@ -416,7 +424,7 @@ class _Walker:
             part = replace(part, effect=behind or "")
         self.parts.append(part)
         words = part.words
-        self._moved |= "git" in words and (not error.soft or bool(part.effect))
+        self._moved |= (not error.soft or bool(part.effect)) and _may_start_git(node, words)
         if words and words[0] in ("cd", "pushd", "popd", None):
             after = replace(after, cwds=())
         if _may_set_any(words):
@@ -541,6 +549,15 @@ class _Walker:
             elif target not in ("/dev/null", "/dev/stdout", "/dev/stderr"):
                 writes += [situation.facts.resolve(path) for path in absolute(target, situation)]
         return tuple(writes)
+
+
+_GIT = lazy_pattern(r"(?<![\w.-])git(?![\w.-])")
+
+
+def _may_start_git(node: Simple, words: Sequence[str | None]) -> bool:
+    """Whether git may run by these words, or by a script among them or in what is read."""
+    texts = (*words, *(redirect.body for redirect in node.redirects))
+    return not words or words[0] is None or any(text is not None and _GIT.search(text) for text in texts)
 
 
 # --- one command ---------------------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ class _Readers(Struct, frozen=True):
     git: frozenset[str]
     git_with: Mapping[str, frozenset[str]]
     git_plain: frozenset[str]
+    git_moving: frozenset[str]
     plain: frozenset[str]
     elsewhere: frozenset[str]
 
@@ -74,6 +75,7 @@ def _readers() -> _Readers:
         frozenset(data["git"]["names"].split()),
         {name: frozenset(text.split()) for name, text in cast("dict[str, str]", data["git_with"]).items()},
         frozenset(data["git"]["plain"].split()),
+        frozenset(data["git"]["moving"].split()),
         frozenset(data["plain"]["names"].split()),
         frozenset(data["elsewhere"]["names"].split()),
     )
@@ -91,6 +93,15 @@ def git_content(item: Started) -> str:
     bare = {option for option in options if not option.startswith("-")}
     copies = name == "clone" and not any(_REMOTE.match(word.text) for word in rest)
     return name if copies or bare & {word.text for word in rest[:1]} or _has_option(rest, options - bare) else ""
+
+
+def moves_work_tree(item: Started) -> bool:
+    """Whether a git command may put files of the history into the work tree; an unknown one, perhaps an alias, may."""
+    if item.name != "git":
+        return False
+    name, _ = _subcommand(item)
+    readers = _readers()
+    return name in readers.git_moving or not (name in readers.git_plain or name in readers.git)
 
 
 _REMOTE = lazy_pattern(r"(?!file:)(?:[a-z+]+://|[\w.-]+@?[\w.-]*:(?!/?$))")
@@ -114,14 +125,24 @@ def showing(items: Sequence[Started], rules: ReadRules, place: Place) -> Iterato
     yield from _given(items, rules, place)
 
 
-def _recursive(item: Started, rules: ReadRules, place: Place) -> Iterator[Showing]:
+def reads_all_below(item: Started) -> bool:
+    """Whether a command reads or moves everything below the folders that it names."""
     readers = _readers()
     options = readers.recursive.get(item.name, frozenset())
-    if item.name not in readers.always and not _has_option(item.words[1:], options):
+    return item.name in readers.always or _has_option(item.words[1:], options)
+
+
+def prints_content(item: Started) -> bool:
+    """Whether a program prints or copies each file that it is given."""
+    return item.name in _readers().contents
+
+
+def _recursive(item: Started, rules: ReadRules, place: Place) -> Iterator[Showing]:
+    if not reads_all_below(item):
         return
     words, values = _parts(item)
     folders = list(dict.fromkeys(path for word in words for path in _folders(word, place)))
-    if not folders and item.name in readers.here:
+    if not folders and item.name in _readers().here:
         folders = list(place.bases)
     for folder in folders:
         found = _covered_below(folder, item.name, values, rules, place, _reach(item))
@@ -355,14 +376,18 @@ _PASSING_NAMES = frozenset(("xargs", "parallel", "find", "gfind", "fd", "fdfind"
 """Programs that start another one with names."""
 
 
+def is_given_names(item: Started) -> bool:
+    """Whether another program starts this one with names that it finds or reads."""
+    before = item.found.words[: len(item.found.words) - len(item.words)]
+    return any(word.text.rpartition("/")[2] in _PASSING_NAMES for word in before)
+
+
 def _given(items: Sequence[Started], rules: ReadRules, place: Place) -> Iterator[Showing]:
     """Programs that get the names of what they print from another one."""
     readers = _readers()
     for item in items:
         computed = any(not word.known and not word.text.startswith("-") for word in item.words[1:])
-        before = item.found.words[: len(item.found.words) - len(item.words)]
-        listed = any(word.text.rpartition("/")[2] in _PASSING_NAMES for word in before)
-        if item.name not in readers.contents or not (computed or listed):
+        if item.name not in readers.contents or not (computed or is_given_names(item)):
             continue
         listers = [each for each in items if each.name in readers.listing and each is not item]
         for lister in listers:

@@ -19,8 +19,8 @@ from tests.support.thorough import examples
 
 CORPUS = Path(__file__).parent / "corpus" / "history.txt"
 LINES = [tuple(line.split("\t")) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
-"""Whether the secret that left the tree is shown, and the command."""
-SHOWS, HIDES = ([command for label, command in LINES if label == kind] for kind in ("shows", "hides"))
+"""Whether the secret that left the tree is shown, at once or by a later command of the line, and the command."""
+SHOWS, HIDES, LATER = ([command for label, command in LINES if label == kind] for kind in ("shows", "hides", "later"))
 
 
 def git(root: Path, *words: str) -> str:
@@ -96,7 +96,20 @@ def test_the_question_names_the_file_that_left(removed: ShellWorkspace) -> None:
     assert reason == "git log may show conf/.env, which may hold secrets, so it needs your approval."
 
 
-@pytest.mark.parametrize("command", SHOWS)
+@pytest.mark.parametrize("command", [command for command in LATER if "read-tree" not in command])
+def test_what_a_line_brings_back_is_not_shown_in_auto_mode(removed: ShellWorkspace, command: str) -> None:
+    decision = removed.decide(command, removed.policy(mode="auto", sandbox="full", trust="trusted"))
+    assert decision.outcome == "ask", decision.reason
+
+
+def test_what_no_line_can_bring_back_is_not_asked_about(removed: ShellWorkspace) -> None:
+    rules = (Rule("deny", "Read(elsewhere/**)", "user"), Rule("allow", "Bash", "user"))
+    for command in ("git switch -q old; cat src/*.py", "git stash; cat */*.md", "git merge v1 && grep -rn x src"):
+        decision = removed.decide(command, removed.policy(rules=rules))
+        assert decision.outcome == "allow", decision.reason
+
+
+@pytest.mark.parametrize("command", [*SHOWS, *LATER])
 def test_a_rule_about_reading_holds_for_the_history(ruled: ShellWorkspace, command: str) -> None:
     rules = (Rule("deny", "Read(conf/**)", "user"), Rule("allow", "Bash", "user"))
     for policy in (ruled.policy(rules=rules), ruled.policy(rules=rules, yolo=True)):
