@@ -75,7 +75,16 @@ from swecli.core.llm.servers import (
     listening,
 )
 from swecli.core.llm.transport import SECONDS as LIST_SECONDS
-from swecli.core.llm.types import Failed, ModelClient, ModelInfo, ModelRequest, ProviderError, SystemBlock
+from swecli.core.llm.types import (
+    Failed,
+    ModelClient,
+    ModelInfo,
+    ModelRequest,
+    ProviderError,
+    ReasoningDelta,
+    SystemBlock,
+    TextDelta,
+)
 from swecli.core.llm.windows import (
     LOCAL_PROVIDERS,
     LearnedWindow,
@@ -852,6 +861,9 @@ SECONDS = 120.0
 MOST_TOKENS = 512
 """Limit of the answer; enough for a model that reasons before it says one word."""
 QUESTION = "Answer with the one word: ready"
+ENOUGH = 40
+"""Characters of an answer or of reasoning that show that the model works. A small one may go on to the limit, which
+takes it half a minute on this machine's processor."""
 
 
 async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
@@ -883,6 +895,7 @@ def _supply(options: LaunchOptions) -> ModelSupply:
 
 
 async def _ask(client: ModelClient) -> Failed | None:
+    """The failure of a short question."""
     request = ModelRequest(
         (SystemBlock("You are being tested."),),
         (),
@@ -890,7 +903,11 @@ async def _ask(client: ModelClient) -> Failed | None:
         max_output_tokens=MOST_TOKENS,
     )
     failed: Failed | None = None
+    answered = 0
     async with aclosing(RequestGateway(ContextManager(())).send(client, request)) as events:
         async for event in events:
+            answered += len(event.text) if isinstance(event, TextDelta | ReasoningDelta) else 0
+            if answered > ENOUGH:
+                return None
             failed = event if isinstance(event, Failed) else None
     return failed

@@ -33,6 +33,15 @@ async def test_a_model_that_answers(options: LaunchOptions, monkeypatch: pytest.
     assert told.startswith("Connected to openai/m (")
 
 
+async def test_a_model_that_does_not_stop_is_not_heard_to_its_end(
+    options: LaunchOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piece = b'data: {"choices":[{"delta":{"content":"and so on and so on "}}]}\n\n'
+    works, told = await tried(options, monkeypatch, say(head(), piece * 3))  # without an end
+    assert works
+    assert told.startswith("Connected to openai/m (")
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
