@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import SetModel
 from swecli.figures import plural
 from swecli.safe_text import safe_line
@@ -33,34 +33,13 @@ def providers(environ: Mapping[str, str]) -> Sequence[ConfiguredProvider]:
     return configured_providers(environ)
 
 
-WELCOME = "Welcome to swecli"
-NO_MODEL = "No model is connected yet; messages are not sent."
+NO_MODEL = "No model is connected yet"
 WAYS = "Press Enter to add a key, or try `swecli demo`."
-COMPATIBLE = "Any OpenAI-compatible server:\n  OPENAI_BASE_URL=http://localhost:8000/v1 swecli"
-
-
+COMPATIBLE = "Any OpenAI-compatible server: OPENAI_BASE_URL=http://localhost:8000/v1 swecli"
 WAYS_UNLISTED = "/model selects a model, /login adds an API key; `swecli demo` needs neither."
 
 
-def nothing_blocks(
-    environ: Mapping[str, str], troubles: Sequence[DisplayBlock], *, listed: bool = True
-) -> tuple[DisplayBlock, ...]:
-    """Help if no model can be offered; names servers that listed no models. Never shows key values. ``listed``: the
-    picker is open below."""
-    keys, ways = _keys(environ), WAYS if listed else WAYS_UNLISTED
-    if troubles:
-        return (TextBlock("\n".join(filter(None, (NO_MODEL, keys)))), *troubles, TextBlock(ways))
-    nothing = "No API key or local model server found."
-    found = TextBlock(keys) if keys else TextBlock(nothing, "warning")
-    return (TextBlock(NO_MODEL), found, TextBlock(f"{ways}\n{COMPATIBLE}"))
-
-
-def _keys(environ: Mapping[str, str]) -> str:
-    names = [item.key_variable for item in providers(environ) if item.key_variable]
-    return f"In your environment: {', '.join(names)}" if names else ""
-
-
-def model_blocks(
+def model_lines(
     environ: Mapping[str, str],
     usable: Sequence[ModelOffer],
     unlisted: Sequence[str] = (),
@@ -68,23 +47,26 @@ def model_blocks(
     listed: bool = True,
     brief: bool = False,
     left_out: str = "",
-) -> tuple[DisplayBlock, ...]:
-    """Summary of the available models, or what to do if there are none. ``unlisted`` are sentences about servers that
-    listed no models; ``listed``: the picker is open below; ``brief``: without what that shows too; ``left_out``: what
-    the list leaves out."""
-    troubles = tuple(TextBlock(safe_line(trouble), "warning") for trouble in unlisted)
+) -> tuple[TextBlock, ...]:
+    """That no model is connected, which ones are available, and what to do. Never shows key values. ``unlisted`` are
+    sentences about servers that listed no models; ``listed``: the picker is open below; ``brief``: without what that
+    shows too; ``left_out``: what the list leaves out."""
+    troubles = [TextBlock(safe_line(trouble), "warning") for trouble in unlisted]
+    keys = [item.key_variable for item in providers(environ) if item.key_variable]
+    found = [f"In your environment: {', '.join(keys)}"] if keys else []
     if not usable:
-        return nothing_blocks(environ, troubles, listed=listed)
+        why = "." if keys or troubles else ": no API key or local model server found."
+        ways = WAYS if listed else WAYS_UNLISTED
+        if troubles:
+            return (TextBlock("\n".join((f"{NO_MODEL}{why}", *found))), *troubles, TextBlock(ways))
+        compatible = [] if brief else [TextBlock(COMPATIBLE, "dim")]
+        return (TextBlock("\n".join((f"{NO_MODEL}{why}", *found, ways))), *compatible)
     how = "Enter sends a short test message and connects." if listed else "/model selects one."
-    lines = [f"No model is connected yet. {how}"]
-    left = (TextBlock(left_out, "dim"),) if left_out else ()
-    if brief and listed:
-        return (TextBlock(lines[0]), *left, *troubles)
     near = [offer for offer in usable if offer.running or offer.listed]
-    for place, count in Counter(_place(offer, environ) for offer in near).items():
-        lines.append(f"{plural(count, 'model')} {place}")
-    if keys := _keys(environ):
-        lines.append(keys)
+    places = Counter(_place(offer, environ) for offer in near).items()
+    found = [*(f"{plural(count, 'model')} {place}" for place, count in places), *found]
+    lines = (f"{NO_MODEL}. {how}", *(() if brief and listed else found))
+    left = [TextBlock(left_out, "dim")] if left_out else []
     return (TextBlock("\n".join(lines)), *left, *troubles)
 
 
@@ -126,19 +108,16 @@ class Connection:
         self._run = run
         self._trying = trying
         self._offers: Sequence[ModelOffer] = ()
-        self._welcome = ""
-        """What the transcript says while no model is connected."""
+        self._shown = ""
+        """Id of the block that says that no model is connected, where no greeting does."""
         self._picker: Picker | None = None
 
     async def begin(self, *, waits: bool = False) -> None:
         """Show and offer the available models. ``waits``: a sent message waits in the prompt, so the list is shown at
         once."""
-        from swecli.commands.models import omitted  # not needed by the first frame
 
-        port = self._session.port
         with self._screen.activity.beside(LOOKING):
             await self._look()
-        unlisted = port.offers.unlisted if port is not None else ()
         view = self._session.view
         unconnected = view is not None and view.model is None
         offers = unconnected and self._screen.dock.panel is None
@@ -148,22 +127,40 @@ class Connection:
                 self._offer()
             return
         offers = offers and not self._screen.prompt.editor.text  # don't hide a draft behind a list
-        left_out = omitted(port.offers.omitted if port is not None else 0)
-        low = self._screen.size.height < ROOM + min(len(self._choices()), ROWS)
-        shown = model_blocks(os.environ, self._offers, unlisted, listed=offers, brief=low, left_out=left_out)
-        self._welcome = self._screen.transcript.show(shown, WELCOME)
+        self._say(listed=offers)
         if offers:
             self._offer()
 
+    def _say(self, *, listed: bool) -> None:
+        """Say that no model is connected and what to do: in the greeting, or else in a block of its own."""
+        from swecli.commands.models import omitted  # not needed by the first frame
+
+        port, view, transcript = self._session.port, self._session.view, self._screen.transcript
+        if view is None or view.model is not None:
+            return
+        unlisted, left = (port.offers.unlisted, port.offers.omitted) if port is not None else ((), 0)
+        low = self._screen.size.height < ROOM + min(len(self._choices()), ROWS)
+        lines = model_lines(os.environ, self._offers, unlisted, listed=listed, brief=low, left_out=omitted(left))
+        if not transcript.advise(lines, brief=low):
+            self._shown = transcript.show(lines, over=self._shown)
+
     def connected(self) -> None:
         """Take back that there is no model."""
-        if self._welcome:
-            self._screen.transcript.change_blocks((Remove(self._welcome),))
-            self._welcome = ""
+        if self._shown:
+            self._screen.transcript.change_blocks((Remove(self._shown),))
+            self._shown = ""
 
     def _offer(self) -> None:
         prompted = Prompted(self._commands, self._run)
-        self._picker = Picker(TITLE, self._choices(), self._picked, free=True, prompted=prompted, quit=self._leave)
+        self._picker = Picker(
+            TITLE,
+            self._choices(),
+            self._picked,
+            free=True,
+            prompted=prompted,
+            quit=self._leave,
+            cancelled=lambda: self._say(listed=False),
+        )
         self._screen.dock.show(self._picker)
 
     def _leave(self) -> None:
@@ -206,9 +203,9 @@ class Connection:
             with self._screen.activity.beside(f"Testing {safe_line(shown_ref(ref))}…"):
                 works, said = await self._backend.try_model(ref)
             if works:
-                shown, over = await self._kept(ref, said), self._welcome
-                self._screen.transcript.show(shown, WELCOME if over else "", over)  # not above that no model is there
-                self._welcome = ""
+                shown = await self._kept(ref, said)
+                self.connected()
+                self._screen.transcript.show(shown)
                 self._session.send(SetModel(ref))
                 return
             self._screen.transcript.show((TextBlock(said, "error"),))
@@ -291,8 +288,8 @@ class Connection:
         unconnected = view is not None and view.model is None
         if unconnected and model:
             said = f"{said} Using {model}, its default; /model selects another."
-            self._screen.transcript.show((TextBlock(said),), f"/login {provider}", self._welcome)
-            self._welcome = ""
+            self.connected()
+            self._screen.transcript.show((TextBlock(said),), f"/login {provider}")
             self._session.send(SetModel(model))
             return
         self._screen.transcript.show((TextBlock(said),), f"/login {provider}")

@@ -65,16 +65,23 @@ def greeting(
     return (*lines, ("", HINTS[len(earlier) % len(HINTS)](keys)))
 
 
-def centred(lines: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """The greeting of a wide window: what is connected, what to type, and the newest session with its key."""
+def centred(lines: Sequence[tuple[str, str]], *, advised: bool) -> tuple[str, ...]:
+    """The greeting of a wide window: what is connected, what to type, and the newest session with its key. ``advised``:
+    advice on connecting a model, which stands below the first line, says the first two."""
     known = dict(lines)
-    model, folder = known.get(MODEL, NO_MODEL), known.get(FOLDER, "")
-    connection = " · ".join(part for part in ("" if model == NO_MODEL else model, folder) if part)
+    model, folder = known.get(MODEL, ""), known.get(FOLDER, "")
     last = ""
     if LAST in known:
         title, when, key = known[LAST].rsplit(" · ", 2)
         last = f"{key} continues “{title}” ({when})"
-    return tuple(filter(None, (connection, TASK, last)))
+    task = "" if advised or model == NO_MODEL else TASK
+    connection = " · ".join(part for part in (model, folder) if part and part != NO_MODEL)
+    return (connection, *filter(None, (task, last)))
+
+
+def beside_advice(lines: Sequence[tuple[str, str]], *, brief: bool) -> tuple[tuple[str, str], ...]:
+    """The lines of the greeting that advice on connecting a model leaves; ``brief``: the folder only."""
+    return tuple((label, text) for label, text in lines if label == FOLDER or not (brief or label in ("", MODEL)))
 
 
 def connected(lines: Sequence[tuple[str, str]], model: str, address: str) -> tuple[tuple[str, str], ...]:

@@ -54,7 +54,7 @@ def state_after(*bodies: Body) -> UiState:
 
 
 def test_escape_closes_then_clears_then_interrupts() -> None:
-    everything = dict.fromkeys(("overlay", "panel", "selection", "busy"), True)
+    everything: dict[str, bool] = dict.fromkeys(("overlay", "panel", "selection", "busy"), True)
     for name, step in (("overlay", "overlay"), ("panel", "panel"), ("selection", "selection"), ("busy", "interrupt")):
         assert keymap.escape(KeyContext(**everything)) == step  # type: ignore[arg-type]
         everything[name] = False
@@ -63,7 +63,8 @@ def test_escape_closes_then_clears_then_interrupts() -> None:
 
 def test_escape_interrupts_only_when_nothing_is_open() -> None:
     for values in itertools.product((False, True), repeat=4):
-        now = KeyContext(*values[:2], False, *values[2:])
+        overlay, panel, selection, busy = values
+        now = KeyContext(overlay, panel, False, selection, busy)
         assert (keymap.escape(now) == "interrupt") == (values == (False, False, False, True))
     assert keymap.escape(KeyContext(panel=True, approval=True, busy=True, unread=True)) == "interrupt"
 
@@ -126,7 +127,7 @@ def test_other_lines() -> None:
 def test_a_word_that_quits_is_a_message_with_other_words_or_something_attached() -> None:
     for text in ("exit the loop", "quit?", "exits"):
         assert interpret(text, lambda: COMMANDS) == Say(text)
-    assert interpret("exit", COMMANDS, bare=False) == Say("exit")
+    assert interpret("exit", lambda: COMMANDS, bare=False) == Say("exit")
 
 
 # --- state ---
@@ -333,11 +334,11 @@ def test_what_is_waited_for_before_the_model_is_asked_is_named() -> None:
 
 
 def test_the_first_run_names_keys_and_never_their_values() -> None:
-    shown = repr(connect.model_blocks({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}, ()))
+    shown = repr(connect.model_lines({"OPENAI_API_KEY": "sk-very-secret", "OLLAMA_HOST": ""}, ()))
     assert "OPENAI_API_KEY" in shown
     assert "OLLAMA_HOST" not in shown
     assert "sk-very-secret" not in shown
-    assert "swecli demo" in repr(connect.model_blocks({}, ()))
+    assert "swecli demo" in repr(connect.model_lines({}, ()))
 
 
 def test_a_question_of_a_subagent_outlives_the_turn_until_it_is_settled() -> None:

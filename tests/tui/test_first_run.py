@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -10,6 +11,7 @@ from swecli.commands.models import LOGIN
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import RunShell, SetModel, Submit
 from swecli.core.protocol.events import ModelChanged, Notice
+from swecli.tui.backend import StoredSession
 from tests.tui.support import COMMANDS, Session, running
 
 OFFERS = (
@@ -63,7 +65,7 @@ async def test_what_was_found_is_listed_and_a_model_is_tried_before_it_is_used(
         await it.shows("ollama/broken is out of memory.", "Connect a model")
         assert it.session.sent(SetModel) == []
         await it.press(*"qwen", "enter")
-        await it.shows("Welcome to swecli", "Connected to ollama/qwen3 (0.1 s)")
+        await it.shows("Connected to ollama/qwen3 (0.1 s)")
         assert "No model is connected yet" not in it.screen()
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("ollama/qwen3")])
         assert test.tried == ["ollama/broken", "ollama/qwen3"]
@@ -134,7 +136,7 @@ async def test_the_model_that_answered_is_kept_for_the_next_start() -> None:
 async def test_a_name_that_is_not_listed_can_be_typed() -> None:
     test = Test()
     async with running(session=alone(), try_model=test) as it:
-        await it.shows("No API key or local model server found", "Connect a model")
+        await it.shows("no API key or local model server found", "Connect a model")
         await it.press(*"mine/zzz", "enter")
         await it.until(lambda: it.session.sent(SetModel) == [SetModel("mine/zzz")])
 
@@ -269,6 +271,33 @@ async def test_a_first_message_that_is_a_command_is_run() -> None:
     async with running(session=Session(), first_prompt="/mode") as it:
         await it.shows("accept-edits", "↑↓ enter choose")
         assert not it.session.sent(Submit)
+
+
+@pytest.mark.parametrize("size", [(40, 15), (80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize("offers", [OFFERS, ()])
+async def test_the_greeting_says_once_that_there_is_no_model_and_what_to_do(
+    size: tuple[int, int], offers: tuple[ModelOffer, ...]
+) -> None:
+    earlier = StoredSession("s1", "Fix the login", "/proj", 0.0, 3, 100)
+    options = {"greets": lambda: True, "earlier": lambda current: [earlier], "try_model": Test()}
+    async with running(session=alone(*offers), size=size, **options) as it:
+        await it.shows("Connect a model", "No model is connected yet")
+        words = " ".join(re.sub("[\u2581-\u2588]", "", it.screen()).split())  # without the scroll bar
+        assert words.count("No model is connected yet") == 1
+        assert ("Enter sends a short test message" if offers else "Press Enter to add a key") in words
+        assert "Describe a task" not in words
+        assert ("continues “Fix the login”" in words) == (size[0] >= 100)
+        if size[0] >= 100:
+            rows = [row for row in it.screen().splitlines() if "swecli 0" in row or "No model is connected yet" in row]
+            assert len(rows) == 2
+            assert all(abs(len(row) - len(row.lstrip()) - (size[0] - len(row.strip())) // 2) < 3 for row in rows)
+        await it.press("escape")
+        await it.hides("Connect a model")
+        await it.sees(lambda screen: "/model selects" in " ".join(screen.split()))
+        it.session.view.model = Session().view.model
+        it.session.emit(ModelChanged("fake/model"))
+        await it.hides("No model is connected yet")
+        await it.shows("fake/model")
 
 
 async def test_what_is_typed_is_not_hidden_by_a_list_and_the_words_say_so() -> None:

@@ -30,7 +30,7 @@ def test_a_wide_window_says_three_things_in_its_middle() -> None:
     keys = {"continue_session": "Ctrl+N", "next_mode": "Shift+Tab"}
     lines = greeting(cast("SessionView", view), (earlier,), lambda action: keys.get(action, action), 7200.0, "")
     block = SessionBlock("s", "a/b", "/proj", "default", "0.1.0", lines=lines)
-    rows = [row.body.rstrip() for row in render_block(block, 118, DARK)]
+    rows = [row.text.rstrip() for row in render_block(block, 118, DARK)]
     texts = [row.strip() for row in rows if row.strip()]
     assert texts == [
         "▟▙ swecli 0.1.0",

@@ -44,7 +44,7 @@ from swecli.tui.transcript.rows import (
     plain_rows,
     segment,
 )
-from swecli.tui.transcript.tool_rows import INDENT, fold, render_displays, render_image, tool_rows
+from swecli.tui.transcript.tool_rows import INDENT, fold, render_displays, render_image, render_text, tool_rows
 
 MARGIN: Final = 1
 """Cells on the left for the block cursor; the same on the right."""
@@ -336,14 +336,16 @@ def _session(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
 def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row]:
     """The greeting, cut so that the informative part remains: the end of a folder's path, the start of everything
     else. Labels stand in a column, in a narrow window directly before their text, in a tiny one nowhere; the program's
-    name is that of the folder."""
+    name is that of the folder. Advice on connecting a model stands below the folder, in place of the model and the
+    hint."""
     from swecli.tui import greeting  # not needed by the first frame
 
     if is_centred(block, width):
         return _centred_screen(block, width, palette)
+    shown_lines = greeting.beside_advice(block.lines, brief=block.brief) if block.advice else block.lines
     labels = max(len(label) for label, _ in block.lines) + 2
     rows: list[Row] = []
-    for label, text in block.lines:
+    for label, text in shown_lines:
         folder = label == greeting.FOLDER
         named = f"swecli {block.version}" if folder else label
         beside = named.ljust(labels) if width > 3 * labels else f"{named.partition(' (')[0]} " if width >= 30 else ""
@@ -351,6 +353,9 @@ def _first_screen(block: SessionBlock, width: int, palette: Palette) -> list[Row
         shown = cut(safe_line(text), max(1, width - cells(name)), "end" if folder else "start")
         style = palette.text if label else palette.dim
         rows += Styled(name, palette.accent if folder else palette.dim).add(shown, style).rows(width)
+        if folder:
+            for advice in block.advice:
+                rows += render_text(advice, width, palette)
     return rows
 
 
@@ -370,12 +375,17 @@ def _centred_screen(block: SessionBlock, width: int, palette: Palette) -> list[R
     name = safe_line(f" swecli {block.version}")
     mark = Styled(SafeText(" " * ((width - cells(name) - 2) // 2)), palette.dim)
     mark = mark.add(SafeText("▟"), palette.accent).add(SafeText("▙"), palette.success).add(name, palette.heading)
-    rows = [blank(), *mark.rows(width), blank()]
-    for number, text in enumerate(greeting.centred(block.lines)):
-        shown = cut(safe_line(text), width)
-        indented = SafeText(" " * ((width - cells(shown)) // 2) + shown)
-        rows += Styled(indented, palette.dim if number else palette.text).rows(width)
-    return [*rows, blank()]
+    lines = greeting.beside_advice(block.lines, brief=block.brief) if block.advice else block.lines
+    first, *others = greeting.centred(lines, advised=bool(block.advice))
+    shown = [
+        *Styled(cut(safe_line(first), width), palette.text).rows(width),
+        *(row for advice in block.advice for row in render_text(advice, width, palette)),
+        *(row for text in others for row in Styled(cut(safe_line(text), width), palette.dim).rows(width)),
+    ]
+    rows = [*mark.rows(width), blank()]
+    for row in shown:
+        rows += indent([row], (segment(SafeText(" " * ((width - cells(row.text)) // 2))),))
+    return rows if block.brief else [blank(), *rows, blank()]
 
 
 def _unanswered(block: Block) -> bool:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.llm.foreign_calls import own_name
-from swecli.core.protocol.blocks import DisplayBlock, ImageBlock
+from swecli.core.protocol.blocks import DisplayBlock, ImageBlock, TextBlock
 from swecli.core.protocol.events import ItemStatus, NoticeLevel, TurnOutcome
 from swecli.core.protocol.messages import ImagePart, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.spill import SpillHandle, SpillStore, weight_of
@@ -38,6 +38,10 @@ class SessionBlock(Struct, frozen=True):
     """Address of the model, unless it is its provider's own."""
     lines: tuple[tuple[str, str], ...] = ()
     """Greeting of a new session in place of the other fields: labels and texts."""
+    advice: tuple[TextBlock, ...] = ()
+    """How to connect a model, in the greeting while none is connected."""
+    brief: bool = False
+    """Whether the greeting is the folder and the advice only, where space is short."""
 
 
 class UserBlock(Struct, frozen=True):

@@ -47,7 +47,8 @@ def block_text(block: Block) -> str:
             return _lines(block.outcome, block.reason)
         case SessionBlock():
             parts = (block.model, block.address, block.cwd)
-            return _lines(*(text for _, text in block.lines)) or " ".join(part for part in parts if part)
+            advice = (line.text for line in block.advice)
+            return _lines(*(text for _, text in block.lines), *advice) or " ".join(part for part in parts if part)
         case ShownBlock():
             return _lines(block.title, *map(display_text, block.blocks))
         case RewoundBlock():

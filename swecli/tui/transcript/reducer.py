@@ -209,6 +209,15 @@ class Reducer:
             self.remove(RETRY)
         handler(self, event, body)
 
+    def advise(self, advice: tuple[TextBlock, ...], *, brief: bool) -> list[Operation]:
+        """Operations that put advice on connecting a model into the greeting, if a session without one has been
+        greeted."""
+        self._operations, self._places = [], {}
+        greeting = self.block(self.greeted)
+        if isinstance(greeting, SessionBlock):
+            self.put(replace(greeting, advice=advice, brief=brief))
+        return self._operations
+
     # --- operations ---
 
     def block(self, block_id: str) -> Block | None:
@@ -490,7 +499,8 @@ def _model(reducer: Reducer, event: Event, body: ModelChanged) -> None:
 
         lines = connected(greeting.lines, body.model, body.address)
         if lines != greeting.lines:
-            reducer.put(replace(greeting, model=body.model, address=body.address, lines=lines))
+            told = {"lines": lines, "advice": (), "brief": False}
+            reducer.put(replace(greeting, model=body.model, address=body.address, **told))
             if not body.effort:
                 return  # the greeting says it all
     _notice(reducer, event, body)

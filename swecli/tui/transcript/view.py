@@ -20,7 +20,7 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from swecli.core.protocol.blocks import DisplayBlock
+from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.events import Event
 from swecli.safe_text import SafeText
 from swecli.tui import compat, keymap
@@ -493,6 +493,12 @@ class Transcript(PageView, can_focus=True):
     def greet(self, lines: tuple[tuple[str, str], ...]) -> None:
         """Set the greeting of the next new session."""
         self._reducer.greeting = lines
+
+    def advise(self, advice: tuple[TextBlock, ...], *, brief: bool) -> bool:
+        """Say in the greeting how to connect a model. Returns whether there is a greeting of a session without one."""
+        operations = self._reducer.advise(advice, brief=brief)
+        self.change_blocks(operations)
+        return bool(operations)
 
     def show(self, blocks: Sequence[DisplayBlock], title: str = "", over: str = "") -> str:
         """Show something outside the session, for example a slash command's result. Returns its id; ``over`` is the id
