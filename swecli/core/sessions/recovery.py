@@ -37,11 +37,16 @@ _ROWS = 500
 """Rows copied at once."""
 
 Row = tuple[Any, ...]
-"""Values of a row of ``events``, the number of the fact last."""
+"""Values of a row of ``events``: the session and its number first, the body and the number of the fact last."""
 ADD_EVENT = """
     INSERT INTO events(session_id, seq, ts, turn, agent, v, type, body, fact) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING
 """
+_ADD_LONGER = ADD_EVENT.replace(
+    "DO NOTHING",
+    "DO UPDATE SET body = excluded.body WHERE type = 'item_checkpointed' AND length(excluded.body) > length(body)",
+)
+"""A half answer may have grown since the file was copied that is there now."""
 _NEWEST = "SELECT max(seq) FROM events WHERE session_id = ?"
 _COUNT = """
     SELECT count(*), (SELECT fact FROM events WHERE session_id = :session ORDER BY seq DESC LIMIT 1), max(seq)
@@ -114,11 +119,14 @@ class SessionRecovery:
                 self._open[session].row = row
 
     def stored(self, rows: Sequence[Row]) -> None:
-        """Keep rows that were committed."""
+        """Keep rows that were committed, in order; the first of a session may be its newest one in a longer form."""
         for row in rows:
             session = self._open.get(row[0])
             if session is None:
                 continue
+            if row[1] == session.newest:
+                session.events -= 1
+                session.held -= len(session.recent.pop()) if session.recent else 0
             session.events += 1
             session.fact, session.newest = row[-1], row[1]
             session.recent.append(_packed(row))
@@ -164,7 +172,7 @@ class SessionRecovery:
             parent = kept.row.get("parent")
             known = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (parent,)).fetchone()
             _add_row(connection, "sessions", {**kept.row, "parent": parent if known else None})
-        connection.executemany(ADD_EVENT, map(_unpacked, kept.recent))
+        connection.executemany(_ADD_LONGER, map(_unpacked, kept.recent))
         connection.execute(_SUM_UP, (session,))
         self._claim(connection, session)
         (there,) = connection.execute("SELECT count(*) FROM events WHERE session_id = ?", (session,)).fetchone()

@@ -36,6 +36,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Part
 from swecli.core.sessions.damage import version_of
 from swecli.core.sessions.database import Database
+from swecli.core.sessions.half_answers import HalfAnswers, has_grown
 from swecli.core.sessions.losses import Loss, losses
 from swecli.core.sessions.recovery import ADD_EVENT, Row, SessionRecovery
 from swecli.core.sessions.titles import FIRST_LENGTH, line_of, meant_by, storable, text_of, title_of
@@ -342,6 +343,7 @@ class SessionStore:
         self.recovery = database.recovery = SessionRecovery(self._take)
         self._user_items: dict[tuple[str, str], str] = {}
         """Open user items: the text of the first becomes the title."""
+        self._halves: dict[str, HalfAnswers] = {}
 
     # --- sessions --------------------------------------------------------------------------------------------
 
@@ -447,26 +449,38 @@ class SessionStore:
         rows = [_row(event) for event in events]
         facts: dict[str, int] = {}
         sums: dict[str, _Sums] = {}
-        added: list[Row] = []
+        halves: dict[str, HalfAnswers] = {}
+        written: dict[tuple[object, ...], Row] = {}
+        """New and changed rows by session and number."""
         with self.database.write(power_safe=any(isinstance(e.body, _POWER_SAFE) for e in events)) as connection:
             for event, row in zip(events, rows, strict=True):
-                if event.session not in facts:
-                    self._require_complete(connection, event.session)
-                    (fact,) = connection.execute(_NEXT_FACT, {"session": event.session}).fetchone()
-                    facts[event.session] = max(fact, self.recovery.next_fact(event.session))
-                    sums[event.session] = _Sums()
-                numbered = (*row, facts[event.session])
+                session = event.session
+                if session not in facts:
+                    self._require_complete(connection, session)
+                    (fact,) = connection.execute(_NEXT_FACT, {"session": session}).fetchone()
+                    facts[session] = max(fact, self.recovery.next_fact(session))
+                    sums[session] = _Sums()
+                    halves[session] = self._halves.get(session, HalfAnswers()).copy()
+                half, numbered = halves[session], (*row, facts[session])
+                if grown := half.grow(connection, event):
+                    sums[session].grow(event, grown.by)
+                    written[grown.row[:2]] = grown.row
+                    continue
+                for emptied in half.end(connection, event):
+                    sums[session].grow(event, emptied.by)
                 if connection.execute(ADD_EVENT, numbered).rowcount:
-                    facts[event.session] += 1
-                    sums[event.session].add(event, len(row[-1]))
-                    added.append(numbered)
+                    facts[session] += 1
+                    sums[session].add(event, len(row[-1]))
+                    written[numbered[:2]] = numbered
                 else:
-                    _require_same(connection, row)
+                    numbered = (*row, _require_same(connection, event, row))
+                half.stored(event, numbered)
             for event in events:
                 self._project(connection, event)
             for session, sum_of in sums.items():
                 sum_of.store(connection, session)
-        self.recovery.stored(added)
+        self._halves |= halves
+        self.recovery.stored([*written.values()])
         for event in events:  # only now: events not stored will be passed again
             if isinstance(event.body, ItemCompleted):
                 self._user_items.pop((event.session, event.body.item), None)
@@ -556,6 +570,7 @@ class SessionStore:
     def release(self, session_id: str) -> None:
         """Release the session; does nothing if this process doesn't hold it."""
         self.recovery.closed(session_id)
+        self._halves.pop(session_id, None)
         with self.database.write() as connection:
             connection.execute(
                 "DELETE FROM leases WHERE session_id = ? AND pid = ? AND process_started = ?",
@@ -636,9 +651,13 @@ class _Sums(Struct):
     tokens: int = 0
     costs: list[str | None] = field(default_factory=list[str | None])
 
-    def add(self, event: Event, size: int) -> None:
+    def grow(self, event: Event, size: int) -> None:
+        """Count a row that an event has changed by ``size`` characters."""
         self.newest = max(self.newest, event.ts)
         self.size += size
+
+    def add(self, event: Event, size: int) -> None:
+        self.grow(event, size)
         if isinstance(event.body, TurnStarted) and event.agent == MAIN:
             self.turns += 1
         elif isinstance(event.body, StepEnded):
@@ -713,8 +732,10 @@ def _row(event: Event) -> tuple[Any, ...]:
     return (event.session, event.seq, event.ts, event.turn, storable(event.agent), event.v, tag_of(event.body), body)
 
 
-def _require_same(connection: sqlite3.Connection, row: tuple[object, ...]) -> None:
-    query = "SELECT body FROM events WHERE session_id = ? AND seq = ?"
+def _require_same(connection: sqlite3.Connection, event: Event, row: tuple[object, ...]) -> int | None:
+    """The number of the fact that is stored in this place."""
+    query = "SELECT body, fact FROM events WHERE session_id = ? AND seq = ?"
     stored = connection.execute(query, row[:2]).fetchone()
-    if stored is None or stored[0] != row[-1]:
+    if stored is None or (stored[0] != row[-1] and not has_grown(stored[0], event)):
         raise SessionError(f"Event {row[1]} of session {row[0]} exists with other content: two writers.")
+    return stored[1]
