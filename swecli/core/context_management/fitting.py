@@ -21,6 +21,7 @@ from swecli.core.context_management.compaction.options import Allowances, Compac
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edits import Edited
 from swecli.core.context_management.ledger import Ledger, with_entries
+from swecli.core.context_management.monitor import is_vague
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.view_stack import View
 from swecli.core.llm.types import ModelInfo
@@ -99,10 +100,12 @@ class Room:
         likely = now.upper + self._sizes.view(wanted, self._ledger) - self._sizes.view(present, self._ledger)
         if likely < FAR * limit:
             budget = self._measure(wanted)
-            if budget.level in ("ok", "warn") or budget.used <= now.used:
+            # What exact counts may find larger is as good as full.
+            fits = budget.level in ("ok", "warn") and not (is_vague(budget) and budget.upper > limit)
+            if fits or budget.used <= now.used:
                 return Fitted(wanted, budget.used)
             likely = budget.upper
-            if budget.level == "compact":
+            if budget.level != "block":
                 whole = Fitted(wanted, budget.used)
         for protected in (Allowances.of(now.effective).protected, 0):  # 0: the newest results alone are too large
             fitted, shortened = self._with_references(wanted, likely, limit, protected)

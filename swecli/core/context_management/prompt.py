@@ -92,12 +92,8 @@ class PromptTexts(Struct, frozen=True):
 
     base: str | None = None
     append: str = ""
-    instructions: str = ""
-    """Instructions of the project."""
-    user_instructions: str = ""
-    """The user's own instructions for all projects."""
-    files: Instructions | None = None
-    """The files of both; as much of them as the window has room for replaces the two texts."""
+    files: Instructions = Instructions()
+    """Instructions of the project, and the user's own for all projects; cut to what the window has room for."""
     memory: MemoryText = MemoryText()
     """Memories of earlier sessions."""
     headless: bool = False
@@ -148,7 +144,7 @@ class SystemPrompt:
         """Constant after the first request."""
         self.limits = limits
         self._prompts: dict[tuple[str, str, str, str], Prompt] = {}
-        self._fitted: tuple[int, Instructions | None] = (-1, None)
+        self._fitted = (-1, Instructions())
         """The instruction files for a room in tokens."""
         self._earlier: Mapping[str, EarlierPrompt] = {}
         """The prompts of an earlier run, by model (``provider/name``)."""
@@ -192,9 +188,8 @@ class SystemPrompt:
         if self._earlier and (earlier := self.earlier(info)) is not None:
             return earlier
         texts, window = self._texts, window_of(info, self.limits)
-        own, project = texts.user_instructions, texts.instructions
-        if (files := self._files(info)) is not None:
-            own, project = files.render_own(), files.render_project()
+        files = self._files(info)
+        own, project = files.render_own(), files.render_project()
         profile = profile_of(info, self.limits)
         base = texts.base if texts.base is not None else system_prompt(profile)
         key = (info.ref, base, own, project)
@@ -212,17 +207,16 @@ class SystemPrompt:
             prompt = self._prompts[key] = replace(build_prompt(sections), sources=texts.sources)
         return prompt
 
-    def _files(self, info: ModelInfo) -> Instructions | None:
+    def _files(self, info: ModelInfo) -> Instructions:
         """The instruction files as far as the window has room for them."""
         room = room_for_instructions(window_of(info, self.limits))
-        if self._texts.files is not None and self._fitted[0] != room:
+        if self._fitted[0] != room:
             self._fitted = (room, self._texts.files.within(room))
         return self._fitted[1]
 
     def cut_instructions(self, info: ModelInfo) -> tuple[str, ...]:
         """A sentence for the user about each instruction file that is not whole in this model's prompt."""
-        files = self._files(info) if self.earlier(info) is None else None
-        return () if files is None else files.notices
+        return self._files(info).notices if self.earlier(info) is None else ()
 
 
 def profile_of(info: ModelInfo, limits: Limits) -> Profile:

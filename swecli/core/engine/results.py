@@ -365,7 +365,7 @@ class Results:
         services, ledger = self._services, self._recorder.ledger
         if budget is None or client is None or not services.settings.now.compaction.auto:
             return measure.room
-        job = Job("auto", item, ModelRequest((), (), ()), client, session_facts(self._recorder.state))
+        job = Job("auto", "room", ModelRequest((), (), ()), client, session_facts(self._recorder.state))
         room = Compaction(services.context, ledger, job, services.settings.now.compaction).room_for_results()
         room -= RESERVED * sum(1 for opened in ledger.open.values() if opened.kind == "tool" and opened.id != item)
         most = int((ADMITTED if budget.window > SMALL else ADMITTED_SMALL) * budget.window)

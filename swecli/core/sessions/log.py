@@ -42,6 +42,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ImagePart, TextPart, ToolCallPart, ToolResultPart
 from swecli.core.protocol.provider_reports import disagree
 from swecli.lazy_pattern import lazy_pattern
+from swecli.safe_text import INVISIBLE
 
 Entry = dict[str, Any]
 """One log line as a JSON object."""
@@ -310,9 +311,7 @@ def read_lines(lines: Iterable[bytes]) -> Iterator[Entry]:
             yield {str(key): value for key, value in entry.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-_INVISIBLE: Final = lazy_pattern(
-    r"[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
-)
+_INVISIBLE: Final = lazy_pattern(f"[\x7f-\x9f{INVISIBLE}]")
 
 
 def visible_json(text: str) -> str:

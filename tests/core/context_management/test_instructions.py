@@ -181,8 +181,7 @@ def test_the_users_own_file_is_a_section_of_its_own(project: Path, tmp_path: Pat
     assert both.render() == f"{both.render_own()}\n\n{both.render_project()}"
     assert both.render().count("# Project instructions") == 1
     assert load_instructions(project).render_project().count("# Project instructions") == 1
-    texts = PromptTexts(instructions=both.render_project(), user_instructions=both.render_own())
-    budget = ContextManager((), texts).measure((), ModelInfo("p", "m", 100_000))
+    budget = ContextManager((), PromptTexts(files=both)).measure((), ModelInfo("p", "m", 100_000))
     assert {"user instructions", "project instructions"} <= {part.name for part in budget.components}
 
 

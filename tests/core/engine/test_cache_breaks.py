@@ -100,7 +100,7 @@ class World:
         loaded, gates = self.read(), Gates()
         schemas = ToolRegistry([Peek(gates), Poke(gates), Shell(gates)]).schemas()
         given: dict[str, Any] = {
-            "context": ContextManager(schemas, PromptTexts(instructions=loaded.render())),
+            "context": ContextManager(schemas, PromptTexts(files=loaded)),
             "instruction_files": InstructionFiles(
                 loaded, self.read, self.folder, self.folder, (self.folder,), watch=True
             ),

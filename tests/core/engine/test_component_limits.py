@@ -10,6 +10,7 @@ from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.protocol.events import ContextMeasured, ItemsOffloaded, Notice
 from tests.core.engine.support import Bench, bench, call, until
 from tests.core.engine.test_results import blobs
+from tests.support.instructions import instructions
 
 
 def told(b: Bench) -> list[Notice]:
@@ -21,13 +22,13 @@ def context(components: ComponentLimits, texts: PromptTexts | None = None) -> Co
 
 
 async def test_fixed_parts_without_room_are_an_error_at_the_start(tmp_path: Path) -> None:
-    manager = ContextManager((), PromptTexts(base="Short.", instructions="A rule. " * 4_000))
+    manager = ContextManager((), PromptTexts(base="A rule. " * 4_000))
     script = 'window = 8000\n[[step]]\ntext = "never"'
     async with bench(script, tmp_path, context=manager) as b:
         await until(lambda: bool(told(b)))
         (notice,) = told(b)
         assert notice.level == "error"
-        assert "The largest part is project instructions" in notice.text
+        assert "The largest part is system prompt" in notice.text
         end = await b.say("hi")
         assert end.outcome == "blocked"
         assert b.model.requests == []
@@ -35,7 +36,9 @@ async def test_fixed_parts_without_room_are_an_error_at_the_start(tmp_path: Path
 
 
 async def test_a_component_over_its_limit_is_told_once_and_shown(tmp_path: Path) -> None:
-    manager = context(ComponentLimits(instructions=0.05), PromptTexts(base="Short.", instructions="A rule. " * 300))
+    manager = context(
+        ComponentLimits(instructions=0.05), PromptTexts(base="Short.", files=instructions("A rule. " * 300))
+    )
     script = 'window = 8000\n[[step]]\ntext = "hello"\n[[step]]\ntext = "again"'
     async with bench(script, tmp_path, context=manager) as b:
         assert (await b.say("hi")).outcome == "done"

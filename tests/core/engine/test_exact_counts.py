@@ -14,6 +14,7 @@ from swecli.core.protocol.commands import Compact
 from swecli.core.protocol.events import CompactionCompleted, ContextMeasured, Notice
 from swecli.core.protocol.messages import Message, TextPart, Usage
 from tests.core.engine.support import Bench, bench, until
+from tests.support.instructions import instructions
 
 PROSE = json.loads((Path(__file__).parents[2] / "data" / "prose.json").read_text(encoding="utf-8"))
 SILENT = "window = 32000\n"
@@ -86,7 +87,7 @@ async def test_a_compacted_session_with_reported_usage_does_without_the_vocabula
 
 async def test_instructions_in_another_script_are_no_false_alarm(tmp_path: Path) -> None:
     _, counter = context()
-    texts = PromptTexts(base="Short.", instructions=PROSE["russian"] * 60)
+    texts = PromptTexts(base="Short.", files=instructions(PROSE["russian"] * 60))
     manager = ContextManager((), texts, monitor=TokenMonitor(counter))
     async with bench(steps("Yes."), tmp_path, context=manager) as b:
         assert (await b.say("Is it there?")).outcome == "done"

@@ -16,17 +16,19 @@ from swecli.core.protocol.events import CompactionCompleted, Event, Notice
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, small_schemas
 from tests.core.engine.support import bench
+from tests.support.instructions import instructions as of_project
 from tests.support.thorough import examples
 
 RULE = "- Keep the public interface of the package as it is, and say what you changed.\n"
 TURNS = examples(20, 60)
 
 
-def context(instructions: int) -> ContextManager:
-    """With so many tokens of project instructions."""
+def context(instructions: int, appended: int = 0) -> ContextManager:
+    """With so many tokens of project instructions, and of a text added to the system prompt."""
     registry = ToolRegistry(builtin_tools())
-    rules = RULE * (instructions // PieceEstimator().count(RULE))
-    return ContextManager(registry.schemas(), PromptTexts(instructions=rules), small_tools=small_schemas(registry))
+    rules, added = (RULE * (tokens // PieceEstimator().count(RULE)) for tokens in (instructions, appended))
+    texts = PromptTexts(append=added, files=of_project(rules))
+    return ContextManager(registry.schemas(), texts, small_tools=small_schemas(registry))
 
 
 def script(window: int, answers: int) -> str:
@@ -65,7 +67,7 @@ async def test_long_instructions_leave_room_for_the_conversation(tmp_path: Path,
 async def test_runs_that_each_continue_warn_once_in_all(tmp_path: Path) -> None:
     facts: list[Event] = []
     for number in range(4):
-        async with bench(script(32_000, 3), tmp_path, history=facts, context=context(14_500)) as b:
+        async with bench(script(32_000, 3), tmp_path, history=facts, context=context(8_500, 6_000)) as b:
             assert (await b.say(f"Question {number}: {'what about it? ' * 60}")).outcome == "done"
         facts = list(b.facts)
     warned = [event.body for event in facts if isinstance(event.body, Notice) and event.body.level == "warning"]

@@ -477,7 +477,7 @@ async def test_a_nested_file_is_there_after_a_compaction_and_a_rewind(work: Path
 
 async def test_a_change_on_disk_is_told_and_the_prefix_stays(work: Path) -> None:
     (work / "AGENTS.md").write_text("Use tabs.")
-    context = ContextManager((), PromptTexts(instructions=load_instructions(work).render_project()))
+    context = ContextManager((), PromptTexts(files=load_instructions(work)))
     changes: dict[str, Any] = {"context": context, "instruction_files": watched(work), "policy": AUTO}
     async with bench(DONE * 4, work, tools=TOOLS, **changes) as one:
         await one.say("Hi")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swecli.core.context_management.budget import fixed_tokens, roomy_part
+from swecli.core.context_management.budget import roomy_part
 from swecli.core.context_management.compaction.claims import harmless_summary
 from swecli.core.context_management.compaction.clearing import kept_whole, tidy
 from swecli.core.context_management.compaction.options import (
@@ -285,13 +284,14 @@ class Compaction:
         """Most tokens that further results may have if an automatic compaction is to keep them whole; negative if there
         is no room."""
         rooms: list[int] = []
-        candidate = self._resort("")
-        for view in filter(None, (self._without_model(_Attempt()), candidate.view if candidate else None)):
+        attempt, candidate = _Attempt(), self._resort("")
+        views = self._without_model(attempt), attempt.cleared, candidate.view if candidate else None
+        for view in filter(None, views):
             after = self._measured(view).budget
-            left = after.upper - fixed_tokens(after) - self._unread
-            if any(entry.id == self.job.summary_id for entry in view):  # without the model's text and the files' so far
-                left += self._plan.allowances.summary + self._plan.allowances.attached
-            rooms.append(conversation_room(after) - self._unread - math.ceil(left / ACCEPTED_FILL))
+            room = after.compact_at - 1 - after.upper
+            if any(entry.id == self.job.summary_id for entry in view):  # still without texts of the model and of files
+                room -= self._plan.allowances.summary + self._plan.allowances.attached
+            rooms.append(room)
         return max(rooms, default=0)
 
     def tokens(self, view: View) -> int:
@@ -467,10 +467,10 @@ class Compaction:
         return self._last_resort(_Attempt(), "") is not None
 
     def _last_resort(self, attempt: _Attempt, summary: str) -> View | None:
-        """Summary or record in front of a tail; if no request fits any more, anything that lets one fit again. Results
-        that the model has not read are cut only if nothing else helps."""
+        """Summary or record in front of a tail; if no request fits any more, or results would be cut that the model has
+        not read, anything that lets one fit again."""
         candidate = self._resort(summary, loose=attempt.loose)
-        if candidate is None and self._hard_pressed and not attempt.loose:
+        if candidate is None and (self._hard_pressed or self._whole) and not attempt.loose:
             attempt.loose = True
             candidate = self._resort(summary, loose=True)
         if candidate is None and self._whole:
