@@ -87,6 +87,19 @@ class CodeServers(Protocol):
         known in time. Waits 2 s at most."""
         ...
 
+    def at_work(self, agent: str) -> Sequence[str]:
+        """Servers that say that they work on a change of the agent whose errors were not known in time."""
+        ...
+
+    async def caught_up(self, agent: str) -> None:
+        """Return once no server is at work on the agent's changes, after 10 s at most. No change is waited for
+        twice."""
+        ...
+
+    def late(self, agent: str) -> Sequence[str]:
+        """Errors of a subagent's changes that came late, for its conversation, once each."""
+        ...
+
     async def ask(self, what: CodeQuestion, path: Path, line: int = 1, column: int = 0) -> Sequence[CodePlace]: ...
 
     async def search(self, query: str, path: Path | None) -> Sequence[CodePlace]:

@@ -426,7 +426,8 @@ class Session:
             case EditQueue():
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
-                if not (command.skip and (self.hooks.skip() or self._models.skip() or self._offered.skip())):
+                waits = (self.hooks, self._models, self._offered, self._scheduler.late_errors)
+                if not (command.skip and any(one.skip() for one in waits)):
                     self._interrupt()
             case Close():
                 self._interrupt()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.companion import Companions
 from swecli.core.engine.consent import Consent, Consents, Requests, SandboxWatch
+from swecli.core.engine.late_errors import LateErrors
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.prepared_call import PreparedCall, Rejected, short_line
 from swecli.core.engine.recorder import Recorder
@@ -204,6 +205,7 @@ class ToolCalls:
         self._files = SeenFiles(recorder, services.workspace.cwd)
         self.locks = parts.locks or EffectLocks()
         self._live = LiveOutput()
+        self.late_errors = LateErrors(services, recorder, parts.agent)
 
     def prepare(self, call: Call) -> PreparedCall | None:
         """Validate the arguments. None if the call has already ended with an error result."""
@@ -449,10 +451,12 @@ class Scheduler:
 
     def __init__(self, calls: ToolCalls) -> None:
         self._calls = calls
+        self.late_errors = calls.late_errors
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def run(self, calls: Sequence[Call]) -> None:
-        """Return when every call has its terminal item; cancelled, cancel them and still wait.
+        """Return when every call has its terminal item, and the errors of edits are there that come at once; cancelled,
+        cancel the calls and still wait.
 
         A call that waits for the user delays only calls that write the same file, and commands, which run after the
         writes and commands before them regardless of the order of answers. Questions appear in the order of the calls.
@@ -467,6 +471,7 @@ class Scheduler:
                 self._tasks[call.item] = asyncio.create_task(self._calls.run(call, writers, before), name=call.item)
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             _raise_defects(self._tasks.values())
+            await self.late_errors.settle()
         except asyncio.CancelledError:
             for task in self._tasks.values():
                 task.cancel()

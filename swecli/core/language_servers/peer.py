@@ -91,6 +91,11 @@ class Peer:
         """Why the server ended, as a clause."""
 
     @property
+    def is_asked(self) -> bool:
+        """Whether the server has not answered a request yet."""
+        return bool(self._waiting)
+
+    @property
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None else None
 

@@ -91,6 +91,10 @@ class ProjectServer:
         self._before: dict[Path, str | None] = {}
         """Texts before edits whose checks were left to later ones."""
         self._last: dict[Path, _Known] = {}
+        self._late_checks: list[Check] = []
+        """Checks that edits did not wait for, and the next request does."""
+        self._awaited_in_vain = False
+        """Whether a request went without them; none waits again until the server has caught up."""
         self._behind = 0
         self._failures = 0
         self._has_run = False
@@ -305,6 +309,7 @@ class ProjectServer:
         finally:
             if check.given_up:
                 self._behind = max(0, self._behind - 1)
+                self._awaited_in_vain = self._awaited_in_vain and self.behind
             for change in check.changes:
                 self._queued[change.path] -= 1
             self._queued = +self._queued
@@ -324,6 +329,21 @@ class ProjectServer:
         if not check.found.done():
             check.given_up = True
             self._behind += 1
+            self._late_checks.append(check)
+
+    def late_checks(self, agent: str) -> Sequence[Check]:
+        self._late_checks = [check for check in self._late_checks if not check.found.done()]
+        return [check for check in self._late_checks if check.agent == agent]
+
+    def is_at_work(self, agent: str) -> bool:
+        """Whether it starts, reports work, or has a question to answer, while an agent's changes wait for it."""
+        works = self._state == "starting" or (self._run is not None and (self._run.doing or self._run.peer.is_asked))
+        return bool(works and not self._awaited_in_vain and self.late_checks(agent))
+
+    def wait_no_more(self, agent: str) -> None:
+        """What comes for the agent's changes so far is told whenever it comes."""
+        self._awaited_in_vain = self._awaited_in_vain or bool(self.late_checks(agent))
+        self._late_checks = [check for check in self._late_checks if check.agent != agent]
 
     def _is_superseded(self, check: Check) -> bool:
         """Whether later checks of the same files wait, which will answer for this one too."""

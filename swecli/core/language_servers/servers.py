@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 LARGEST: Final = 1_000_000
 """Largest file, in bytes, shown to servers."""
+CATCH_UP: Final = 10.0
+"""Seconds that a request waits at most for servers that say that they work on the last edits."""
+PAUSES: Final = 0.6
+"""Seconds between two steps of a server's work in which it says nothing."""
+STEP: Final = 0.1
+"""Seconds between two looks at what servers say."""
 MOST_FILES: Final = 20
 """Maximum number of files checked per call."""
 
@@ -109,6 +115,24 @@ class LanguageServers:
                 else:
                     texts.append(findings_text(check.found.result(), self._options.most, server.name))
         return "\n".join(filter(None, (*late, *texts)))
+
+    def at_work(self, agent: str) -> Sequence[str]:
+        return sorted({server.name for server in self.in_use.values() if server.is_at_work(agent)})
+
+    async def caught_up(self, agent: str) -> None:
+        loop = asyncio.get_running_loop()
+        end, quiet = loop.time() + CATCH_UP, 0.0
+        while quiet < PAUSES and loop.time() < end:
+            left = [check.found for server in self.in_use.values() for check in server.late_checks(agent)]
+            if not left:
+                break
+            await asyncio.wait(left, timeout=STEP, return_when=asyncio.FIRST_COMPLETED)
+            quiet = 0.0 if self.at_work(agent) else quiet + STEP
+        for server in self.in_use.values():
+            server.wait_no_more(agent)
+
+    def late(self, agent: str) -> Sequence[str]:
+        return self._late.pop(agent, [])
 
     def _checks(self, changes: Sequence[tuple[ProjectServer, Change]], agent: str) -> list[tuple[ProjectServer, Check]]:
         """Start checks of these changes. Returns those worth waiting for, of servers that keep up."""

@@ -18,7 +18,7 @@ from swecli.core.permissions.types import Policy, Rule
 from swecli.core.ports import CodePlace, CodeQuestion
 from swecli.core.protocol.blocks import TableBlock
 from swecli.core.protocol.commands import Interrupt, Submit
-from swecli.core.protocol.events import FileChanged, ItemStarted, ToolsChanged, TurnEnded
+from swecli.core.protocol.events import FileChanged, ItemStarted, Notice, StepStarted, ToolsChanged, TurnEnded
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import builtin_tools
 from swecli.core.tools.symbols import Symbols
@@ -92,6 +92,36 @@ async def test_an_interrupt_while_errors_are_waited_for_leaves_the_edit_done(tmp
         await until(lambda: bool(made.bodies(TurnEnded)), "the end")
         (text,) = made.tool_texts().values()
     assert text == "Edited a.txt at line 1 (+1 -1)."
+
+
+async def test_errors_that_a_server_works_on_come_before_the_next_step(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "b.txt").write_text("two\n")
+    read = tmp_path / "read"
+    script = edit("one", "ERR") + call("read_file", path="b.txt")
+    options = LanguageServerOptions(wait=0.01)
+    async with session(script, tmp_path, f"reads={read}", options=options) as made:
+        made.send(Submit("go"))
+        waits = "Waiting for unkind: errors of the last edit"
+        await until(lambda: waits in [notice.text for notice in made.bodies(Notice)], "the wait")
+        assert len(made.bodies(StepStarted)) == 1
+        read.touch()
+        await until(lambda: bool(made.bodies(TurnEnded)), "the end")
+        order = [event.body for event in made.events if isinstance(event.body, StepStarted | ItemStarted)]
+        second = [place for place, body in enumerate(order) if isinstance(body, StepStarted)][1]
+        told = [body.title for body in order[:second] if isinstance(body, ItemStarted) and body.kind == "note"]
+        assert "unkind reports 1 new error after an earlier edit: a.txt:1" in told
+
+
+async def test_the_wait_for_errors_ends_with_escape(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    options = LanguageServerOptions(wait=0.01)
+    async with session(edit("one", "ERR"), tmp_path, f"reads={tmp_path / 'never'}", options=options) as made:
+        made.send(Submit("go"))
+        await until(lambda: "Waiting for unkind" in str(made.bodies(Notice)), "the wait")
+        made.send(Interrupt(skip=True))
+        await until(lambda: bool(made.bodies(TurnEnded)), "the end")
+        assert made.bodies(TurnEnded)[0].outcome == "done"
 
 
 async def test_what_comes_after_the_turn_is_shown_at_once_and_told_with_the_next(tmp_path: Path) -> None:
@@ -183,6 +213,15 @@ class Answering:
 
     async def brought(self, paths: Sequence[str], agent: str) -> str:
         return ""
+
+    def at_work(self, agent: str) -> Sequence[str]:
+        return ()
+
+    async def caught_up(self, agent: str) -> None:
+        return None
+
+    def late(self, agent: str) -> Sequence[str]:
+        return ()
 
 
 async def test_the_prefix_of_requests_stays_as_it_is(tmp_path: Path) -> None:
