@@ -77,6 +77,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         "plugins as for Claude Code: add, list, show, update, remove, market",
         ("add", "list", "show", "update", "remove", "market"),
     ),
+    "web": Subcommand("web", "web", "the interface in a browser of this machine"),
     "lab": Subcommand(
         "lab",
         "lab replay|tune",

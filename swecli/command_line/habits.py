@@ -191,7 +191,6 @@ WORDS: Mapping[str, str] = {
     "serve": "Use `swecli mcp serve` for other agents, `swecli acp` for an editor.",
     "app-server": "Use `swecli acp`.",
     "mcp-server": "Use `swecli mcp serve`.",
-    "web": "There is no web interface; `swecli acp` serves an editor.",
     "attach": "Use `swecli -c`, or `swecli -r` to pick a session.",
     "plugins": "Use `swecli plugin list`.",
     "extensions": f"Use `swecli plugin`; {_FILES}.",

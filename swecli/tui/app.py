@@ -29,6 +29,8 @@ from swecli.tui.themes.library import background_is_dark
 from swecli.tui.themes.scheme import VARIABLES, depth
 
 if TYPE_CHECKING:
+    from textual.driver import Driver as TextualDriver
+
     from swecli.core.engine.session_view import SessionView
     from swecli.core.protocol.commands import Submit
     from swecli.tui.actions import Actions
@@ -65,7 +67,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
     """Shows prompt and bars in the first frame and loads the rest right after it.
 
     ``clock`` is monotonic seconds for key windows, ``wall`` Unix seconds for durations; ``opened`` is called once the
-    first session is open.
+    first session is open. ``driver`` connects it with the terminal, or with a web page.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -85,10 +87,11 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         clock: Clock = time.monotonic,
         wall: Callable[[], float] = time.time,
         opened: Callable[[], None] = lambda: None,
+        driver: type[TextualDriver] = Driver,
     ) -> None:
         colours = depth(os.environ)
         with textual_colours(colours):
-            super().__init__(driver_class=Driver, ansi_color=True if colours in ("none", "16") else None)
+            super().__init__(driver_class=driver, ansi_color=True if colours in ("none", "16") else None)
         self._backend = backend
         self._opened = opened
         self._begins_with_sessions = backend.begins_with_sessions

@@ -672,6 +672,29 @@ class EscapeAnnounced(Message):
         self.withdrawn = withdrawn
 
 
+def posted(pieces: Iterable[Piece], parser: XTermParser) -> Iterator[Message]:
+    """The app's messages for what was read."""
+    for piece in pieces:
+        if isinstance(piece, Keys):
+            yield from parser.feed(piece.text)
+        elif isinstance(piece, Escape):
+            yield events.Key("escape", "\x1b")
+        elif isinstance(piece, Alt):
+            yield events.Key(f"alt+{piece.key}", None)
+        elif isinstance(piece, Pasted | Run):
+            yield events.Paste(piece.text)
+        elif isinstance(piece, EscapeSeen | EscapeWithdrawn):
+            yield EscapeAnnounced(withdrawn=isinstance(piece, EscapeWithdrawn))
+        else:
+            yield BackgroundReported(piece.dark)
+
+
+def is_bound_in(app: App[Any], key: str) -> bool:
+    """Whether a key has a meaning in the app; also if that is unknown."""
+    keymap = getattr(app, "keymap", None)
+    return not isinstance(keymap, Keymap) or keymap.is_bound(key)
+
+
 class Driver(LinuxDriver):
     """Reads keys in its thread and posts them to the app."""
 
@@ -806,24 +829,12 @@ class Driver(LinuxDriver):
     def _read_keys(self) -> None:
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
-        cutter = InputFilter(constants.ESCAPE_DELAY, ESCAPE_TIME, self._is_bound)
+        cutter = InputFilter(constants.ESCAPE_DELAY, ESCAPE_TIME, lambda key: is_bound_in(self._app, key))
         idle, reported = 0.0, cutter.keyboard
 
         def handle(pieces: list[Piece]) -> None:
-            for piece in pieces:
-                if isinstance(piece, Keys):
-                    for message in parser.feed(piece.text):
-                        self.process_message(message)
-                elif isinstance(piece, Escape):
-                    self.process_message(events.Key("escape", "\x1b"))
-                elif isinstance(piece, Alt):
-                    self.process_message(events.Key(f"alt+{piece.key}", None))
-                elif isinstance(piece, Pasted | Run):
-                    self.process_message(events.Paste(piece.text))
-                elif isinstance(piece, EscapeSeen | EscapeWithdrawn):
-                    self.process_message(EscapeAnnounced(withdrawn=isinstance(piece, EscapeWithdrawn)))
-                else:
-                    self.process_message(BackgroundReported(piece.dark))
+            for message in posted(pieces, parser):
+                self.process_message(message)
 
         handle(cutter.feed(decode(self._take_typed())))
         with selectors.SelectSelector() as selector:
@@ -851,10 +862,6 @@ class Driver(LinuxDriver):
                 pass
         except (EOFError, ParseError):
             pass
-
-    def _is_bound(self, key: str) -> bool:
-        keymap = getattr(self._app, "keymap", None)
-        return not isinstance(keymap, Keymap) or keymap.is_bound(key)
 
     @classmethod
     def _take_typed(cls) -> bytes:

@@ -5,7 +5,7 @@ end
 function __swecli_settings
   swecli config --json 2>/dev/null | sed 's/^{"key": "\([^"\]*\)".*/\1/'
 end
-complete -c swecli -f -n __fish_use_subcommand -a 'demo sessions logs context retrieve config permissions mcp plugin lab fleet models doctor login logout completion update acp debug'
+complete -c swecli -f -n __fish_use_subcommand -a 'demo sessions logs context retrieve config permissions mcp plugin web lab fleet models doctor login logout completion update acp debug'
 complete -c swecli -f -n '__swecli_after sessions' -a 'list show search export import rename delete purge relink'
 complete -c swecli -f -n '__swecli_after logs' -a 'list show path export'
 complete -c swecli -f -n '__swecli_after config' -a 'list get set unset path'
