@@ -121,6 +121,15 @@ class Code:
         self._order.note("code: find errors")
         return "one new error" if paths else ""
 
+    def at_work(self, agent: str) -> Sequence[str]:
+        return ()
+
+    async def caught_up(self, agent: str) -> None:
+        return None
+
+    def late(self, agent: str) -> Sequence[str]:
+        return ()
+
 
 class Command(Params):
     command: str
