@@ -319,26 +319,30 @@ def read_git(
     *,
     given: bytes = b"",
     fetches: bool = False,
+    running: list[subprocess.Popen[bytes]] | None = None,
 ) -> bytes:
-    """Output of git within ``seconds``. Unless it ``fetches``, it gets no object from another machine.
+    """Output of git within ``seconds``. Unless it ``fetches``, it gets no object from another machine. While it runs,
+    its process is in ``running``, so that another thread can end it.
 
     Raises:
         GitFailedError: it can't be started, took longer, or ended with an error.
     """
     here = () if fetches else ("-c", "protocol.allow=never")
+    words, pipe = git_command(program, folder, (*here, *arguments)), subprocess.PIPE
+    running = running if running is not None else []
     try:
-        done = subprocess.run(
-            git_command(program, folder, (*here, *arguments)),
-            input=given,
-            capture_output=True,
-            timeout=seconds,
-            check=False,
-            env=git_environment(environment),
-        )
+        process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env=git_environment(environment))
+        running.append(process)
+        with process:
+            try:
+                output, complaint = process.communicate(given, timeout=seconds)
+            finally:
+                process.kill()  # does nothing to one that has ended
+                running.remove(process)
     except subprocess.TimeoutExpired as error:
         raise GitFailedError("too slow", f"it took longer than {seconds:g} s") from error
     except (OSError, ValueError) as error:
         raise GitFailedError("not started", getattr(error, "strerror", None) or str(error)) from error
-    if done.returncode:
-        raise GitFailedError("failed", done.stderr.decode("utf-8", "replace").strip(), done.returncode)
-    return done.stdout
+    if process.returncode:
+        raise GitFailedError("failed", complaint.decode("utf-8", "replace").strip(), process.returncode)
+    return output

@@ -22,6 +22,7 @@ from swecli.core.engine.core import Core
 from swecli.core.engine.edit_prices import EditPrices
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
+from swecli.core.engine.git_history import GitHistory
 from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.invoked import ExtensionNews, NotInvoked, invocation_of, listed_commands
@@ -238,7 +239,7 @@ class Session:
                     PromptRetrieval(services.project, services, recorder, core.scheduler, core.connection, ask)
                 )
             features += [news, self.memory, *(part for feature in self._features for part in feature.companions(core))]
-            features.append(Warming(core))
+            features += [Warming(core), GitHistory(core)]
         if services.hooks is not None:
             features.append(self.hooks)
         return (

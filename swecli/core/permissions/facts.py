@@ -7,9 +7,9 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -28,10 +28,14 @@ from swecli.core.permissions.git_facts import (
     personal_settings,
     settings_of,
 )
+from swecli.core.permissions.history_names import HistoryNames
 from swecli.core.permissions.listings import MAX_SEARCHED, Covering, Listings, covered
 from swecli.core.permissions.paths import folders_above, inside, is_secret
 from swecli.core.secret_names import SecretNames, is_test_key, secret_names
 from swecli.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 PathKind = Literal["file", "directory", "other", "missing"]
 
@@ -39,27 +43,19 @@ MAX_NAMES = 5_000
 MAX_TREE = 5_000
 _OF_HISTORY = ("log", "show", "ls-tree")
 """Commands of git that show nothing of the work tree."""
-_WHOLE_HISTORY = (
-    *(
-        "log",
-        "--all",
-        "--reflog",
-        "--full-history",
-        "--format=",
-        "--no-show-signature",
-        "--no-renames",
-        "--no-relative",
-    ),
-    *("-m", "--root", "--no-ext-diff", "--no-textconv", "--name-only", "-z"),
-)
 _PASSING = lazy_pattern(r"-g|--(?:walk-)?reflog|--(?:until|before|since|after)|.*@\{")
 """Words of git that mean something else at another time, or with another reflog."""
 GIT_SECONDS = 0.7
 """Seconds that git may take to report what a command would destroy: a question waits for it."""
+LEARN_SECONDS = 5.0
+"""Seconds that git may take to list the history where nobody waits for it."""
 OUTPUT_SECONDS = 5.0
 """Seconds for which git's output is reused."""
 MAX_OUTPUT = 2_000_000
 """Bytes of git's output."""
+_MAX_HISTORY = 64_000_000
+_MOST_SHOWN = 32
+"""Lists of names that are kept."""
 MAX_MENTIONING = 65_536
 """Bytes of a settings file that are read at most."""
 _ODD_NAME = lazy_pattern(r"[\s'\"\\]|^-")
@@ -187,6 +183,16 @@ class FileFacts:
         that a branch, tag, stash or reflog leads to. None if git may not start, fails or takes too long."""
         del cwd
         return None
+
+    def kept_back(self, cwd: str, about: Hashable, is_kept_back: Callable[[str], bool]) -> tuple[str, ...] | None:
+        """The absolute paths of ``history`` for which ``is_kept_back`` holds, whose answers depend on ``about``. None
+        if they are not known yet; starts no program."""
+        del cwd, about, is_kept_back
+        return None
+
+    def learn_history(self, cwd: str, running: list[Popen[bytes]]) -> None:
+        """Find out in good time what ``history`` will be asked for. For a thread, as git may take seconds; its process
+        is in ``running`` meanwhile."""
 
     def objects(self, cwd: str, revisions: Sequence[str]) -> tuple[GitObject, ...] | None:
         """What each of these words means to git, tags followed; None if that is unknown."""
@@ -317,6 +323,7 @@ class OsFacts(FileFacts):
         self._listings = Listings(lambda: self.secret_names)
         self._shown: dict[tuple[object, ...], tuple[float, tuple[str, ...] | None]] = {}
         """The last names that git listed, by its words and the state of the repository, and when; None if it failed."""
+        self._history = HistoryNames()
 
     def resolve(self, path: str) -> str:
         return _real(path)
@@ -404,7 +411,7 @@ class OsFacts(FileFacts):
     def without_programs(self) -> OsFacts:
         found = OsFacts(self._environment, self._ignoring, self.own_names)
         found._starts_programs = False
-        found._listings, found._shown = self._listings, self._shown
+        found._listings, found._shown, found._history = self._listings, self._shown, self._history
         return found
 
     def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
@@ -434,13 +441,28 @@ class OsFacts(FileFacts):
         output = self._git(cwd, arguments)
         names = tuple(os.fsdecode(name) for name in output.split(b"\0") if name) if output is not None else None
         if key:
-            self._shown.clear()
+            while len(self._shown) >= _MOST_SHOWN:
+                self._shown.pop(next(iter(self._shown)))
             self._shown[key] = (time.monotonic(), names)
         return names
 
     def history(self, cwd: str) -> frozenset[str] | None:
-        names = self.names_shown(cwd, _WHOLE_HISTORY)
-        return None if names is None else frozenset(name.lstrip("\n") for name in names)
+        if not has_objects(cwd):
+            return frozenset()
+        names = self._history.known(cwd)
+        if names is not None or not self._starts_programs:
+            return names
+        return self._history.learn(cwd, lambda words: self._git(cwd, words, most=_MAX_HISTORY), patience=GIT_SECONDS)
+
+    def kept_back(self, cwd: str, about: Hashable, is_kept_back: Callable[[str], bool]) -> tuple[str, ...] | None:
+        return self._history.kept_back(cwd, about, is_kept_back) if has_objects(cwd) else ()
+
+    def learn_history(self, cwd: str, running: list[Popen[bytes]]) -> None:
+        def ask(words: Sequence[str]) -> bytes | None:
+            return self._git(cwd, words, seconds=LEARN_SECONDS, most=_MAX_HISTORY, running=running)
+
+        if has_objects(cwd) and self._history.known(cwd) is None:
+            self._history.learn(cwd, ask, patience=0, again=True)
 
     def objects(self, cwd: str, revisions: Sequence[str]) -> tuple[GitObject, ...] | None:
         if not has_objects(cwd):
@@ -463,17 +485,26 @@ class OsFacts(FileFacts):
         output = self._git(cwd, arguments)
         return tuple(os.fsdecode(line) for line in output.splitlines()) if output is not None else None
 
-    def _git(self, cwd: str, arguments: Sequence[str], given: bytes = b"") -> bytes | None:
+    def _git(
+        self,
+        cwd: str,
+        arguments: Sequence[str],
+        given: bytes = b"",
+        *,
+        seconds: float = GIT_SECONDS,
+        most: int = MAX_OUTPUT,
+        running: list[Popen[bytes]] | None = None,
+    ) -> bytes | None:
         folder, program = repository_of(cwd), self.program("git", cwd)
         if folder is None or not program:
             return None
         if self.program_problem("git", cwd, (folder,)) or git_problem(cwd, self._environment, (folder,)):
             return None
         try:
-            output = read_git(program, cwd, arguments, self._environment, GIT_SECONDS, given=given)
+            output = read_git(program, cwd, arguments, self._environment, seconds, given=given, running=running)
         except GitFailedError:
             return None
-        return output if len(output) <= MAX_OUTPUT else None
+        return output if len(output) <= most else None
 
     def names(self, directory: str) -> tuple[str, ...] | None:
         found: list[str] = []

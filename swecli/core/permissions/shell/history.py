@@ -96,12 +96,13 @@ def check_git(name: str, words: GitWords, situation: Situation) -> None:
             if option == "-L":
                 file = value.rpartition(":")[2]
                 _check_names(name, ("log", "--follow", "--format=", "--name-only", "-z", "--", file), situation)
-    else:
+    elif not (all(map(_OF_HEAD.fullmatch, revisions)) and _shows_nothing(name, options, revisions, situation)):
         chosen = _chosen(name, options, revisions, situation)
         if chosen is not None:
             limited = () if name.startswith("git stash") else ("--", *paths)
             listed = (*_listing(name, words, chosen), *limited)
-            _check_names(name, listed, situation, _inner_paths(revisions))
+            if not _shows_nothing(name, options, revisions, situation):
+                _check_names(name, listed, situation, _inner_paths(revisions))
 
 
 def _shows_lines(name: str, given: set[str], texts: Texts) -> bool:
@@ -216,6 +217,29 @@ def _unknown(name: str, situation: Situation) -> UnprovenError:
 
 
 # --- names ---------------------------------------------------------------------------------------------------------
+
+
+_REACHED = lazy_pattern(r"\^?(?:@|[A-Za-z][\w./-]*)?(?:[~^]\d*|[@^]\{[^}:]*\}|\^[!@])*")
+"""A revision by its name: what it leads to belongs to the history. A hash may lead to what nothing else does."""
+_OF_HEAD = lazy_pattern(r"(?:HEAD|@)(?:[~^]\d*|@\{[^}:]*\})*")
+"""A commit, and no content."""
+_BY_HASH = lazy_pattern(r"(?:^|[.^/-]g?)[0-9a-fA-F]{4,64}(?:$|[~^@.])|_HEAD|worktree")
+
+
+def _shows_nothing(name: str, options: Collection[str], revisions: Sequence[str], situation: Situation) -> bool:
+    """Whether the command can't show a file that may not be shown, as none in the whole history is one: known without
+    starting git."""
+    ends = [end for word in revisions for end in re.split(r"\.{2,3}", word)]
+    if not all(_REACHED.fullmatch(end) and not _BY_HASH.search(end) for end in ends):
+        return False
+    about = (situation.rules.rules, situation.roots, situation.facts.secret_names)
+    kept_back = situation.facts.kept_back(situation.start, about, lambda path: _may_object(path, situation))
+    if kept_back is None or kept_back:
+        return False
+    if name in _PATCH_BY_DEFAULT - {"git show"} or "--no-index" in options:
+        tracked = situation.facts.tracked_files(situation.start)
+        return tracked is not None and not any(_may_object(path, situation) for path in tracked)
+    return True
 
 
 def _check_names(name: str, arguments: Sequence[str], situation: Situation, below: Sequence[str] = ()) -> None:

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -311,3 +312,67 @@ def test_names_of_the_history_are_listed_once_until_a_reference_changes(
     for _ in range(2):
         outcome("git log -p --since=1.hour")
     assert len(started) >= 2, "what depends on the time is listed anew"
+
+
+def test_once_the_history_is_learned_git_is_asked_for_what_is_new_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = ShellWorkspace(tmp_path, secrets=False)
+    root = work.root
+    (root / ".gitignore").write_text("/sub\n")
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "first")
+    facts, asked = OsFacts(work.environment), list[Sequence[str]]()
+    real = facts._git
+
+    def counted(cwd: str, arguments: Sequence[str], given: bytes = b"", **limits: Any) -> bytes | None:
+        asked.append(arguments)
+        return real(cwd, arguments, given, **limits)
+
+    monkeypatch.setattr(facts, "_git", counted)
+    quick = work.policy(facts=facts.without_programs())
+    looks = (
+        "git log -p",
+        "git log -p --all",
+        "git show HEAD",
+        "git diff HEAD",
+        "git log -p main..HEAD",
+        "git reflog -p",
+    )
+    assert {work.decide(command, quick).outcome for command in looks} == {"ask"}
+    facts.learn_history(str(root), [])
+    asked.clear()
+    assert {work.decide(command, quick).outcome for command in looks} == {"allow"}
+    assert asked == []
+    hidden = git(root, "rev-parse", "HEAD")
+    assert work.decide(f"git show {hidden}", quick).outcome == "ask", "a hash may lead to what no name leads to"
+    before = git(root, "rev-parse", "main")
+    (root / "credentials.json").write_text("{}\n")
+    git(root, "add", "-f", "credentials.json")
+    assert work.decide("git diff HEAD", quick).outcome == "ask", "it would show what is staged"
+    git(root, "commit", "-qm", "secret")
+    git(root, "rm", "-q", "credentials.json")
+    git(root, "commit", "-qm", "removed")
+    assert work.decide("git log -p", quick).outcome == "ask"
+    facts.learn_history(str(root), [])
+    assert [words[-1] for words in asked] == ["--all", before]
+    reason = work.decide("git log -p", work.policy(facts=facts)).reason
+    assert reason.startswith("git log may show credentials.json, which may hold secrets")
+    git(root, "tag", "content", f"{before}:README.md")
+    facts.learn_history(str(root), [])
+    assert work.decide("git show content", quick).outcome == "ask"
+
+
+def test_what_only_a_merge_or_a_stash_has_belongs_to_the_history(tmp_path: Path) -> None:
+    work = with_merge(tmp_path)
+    root = work.root
+    (root / "fresh.pem").write_text("key\n")
+    git(root, "stash", "-q", "-u")
+    git(root, "checkout", "-q", "-b", "aside", "HEAD~1")
+    git(root, "merge", "-q", "--no-commit", "--no-ff", "side")
+    (root / "merged.key").write_text("key\n")
+    git(root, "add", "-f", "merged.key")
+    git(root, "commit", "-qm", "merge")
+    facts = OsFacts(work.environment)
+    assert {"fresh.pem", "merged.key", "conf/.env"} <= (facts.history(str(root)) or set())
