@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.feature import Feature
     from swecli.launch import Launch
 
-FEATURES = ("sentinel", "spending")
+FEATURES = ("sentinel", "spending", "telemetry")
 """In the order in which their companions are called. Two that need different orders at two moments show that a moment
 is missing."""
 

@@ -716,6 +716,17 @@ class HooksSettings(Section):
         return getattr(self, event)
 
 
+class TelemetrySettings(Section):
+    """Traces and metrics for your own OpenTelemetry collector (extra otel). Nothing is sent unless you turn it on."""
+
+    enabled: bool = False
+    """Whether to send what sessions do: turns, requests, tool calls, tokens, cost, approvals."""
+    endpoint: Annotated[str, check(_url)] | None = None
+    """Base address of the collector (OTLP over HTTP); unset: OTEL_EXPORTER_OTLP_ENDPOINT, or http://localhost:4318."""
+    content: bool = False
+    """Whether texts are sent as well: your messages, answers, arguments and results of tools."""
+
+
 class McpSettings(Section):
     """An MCP server under a name of your choice: a program that swecli starts (``command``), or an address (``url``).
     ``${NAME}`` and ``${NAME:-default}`` insert environment variables."""
@@ -840,6 +851,7 @@ class Settings(Section):
     ui: UiSettings = UiSettings()
     keys: KeySettings = KeySettings()
     hooks: HooksSettings = HooksSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
 
 NAMED: Mapping[str, type[Section]] = MappingProxyType(

@@ -168,7 +168,7 @@ def _read(data: Path) -> dict[str, dict[str, Any]]:
 LOOSENING = frozenset(
     (
         *("providers", "keys", "hooks", "mcp", "language_servers", "sandbox", "environment"),
-        *("checkpoints", "sessions", "budget", "web_search"),
+        *("checkpoints", "sessions", "budget", "web_search", "telemetry"),
     )
 )
 """Sections that name programs, addresses or variables, remove a question, or limit undo or spending."""
