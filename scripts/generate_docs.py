@@ -1,5 +1,5 @@
-"""Writes what is generated from the code: the JSON Schema of events and commands in docs/, and in share/ what the wheel
-installs for the shell, a manual page and completions."""
+"""Writes what is generated from the code: in docs/ the JSON Schemas of events and commands and of the settings, and in
+share/ what the wheel installs for the shell, a manual page and completions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from scripts.manual_page import manual_page
 from swecli.command_line.arguments import main_parser
 from swecli.command_line.completion import SCRIPTS, options_of
+from swecli.core.config.schema import settings_schema
 from swecli.core.protocol.codec import json_schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,16 +37,20 @@ def _dedented(value: Any) -> Any:
             return value
 
 
-def schema_text() -> str:
+def schema_text(schema: dict[str, Any]) -> str:
     """The schema as it is in the file, the same on every version of Python."""
-    return json.dumps(_dedented(json_schema()), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(_dedented(schema), indent=1, ensure_ascii=False) + "\n"
 
 
 def generated() -> dict[str, str]:
     """The generated files: path in the repository -> text."""
     options = options_of(main_parser())
     scripts = {path: SCRIPTS[shell](options) for shell, path in COMPLETIONS.items()}
-    return {"docs/protocol.schema.json": schema_text(), "share/man/man1/swecli.1": manual_page(), **scripts}
+    schemas = {
+        "docs/protocol.schema.json": schema_text(json_schema()),
+        "docs/config.schema.json": schema_text(settings_schema()),
+    }
+    return {**schemas, "share/man/man1/swecli.1": manual_page(), **scripts}
 
 
 if __name__ == "__main__":

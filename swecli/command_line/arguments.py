@@ -57,7 +57,7 @@ SUBCOMMANDS: Mapping[str, Subcommand] = {
         "config",
         "config",
         "show every setting, its value and origin; get, set, unset",
-        ("list", "get", "set", "unset", "path"),
+        ("list", "get", "set", "unset", "path", "schema"),
     ),
     "permissions": Subcommand(
         "permissions",

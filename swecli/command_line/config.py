@@ -28,6 +28,7 @@ _DESCRIPTION = """Show and change settings.
   swecli config set KEY VALUE       write it to your own file; --local: to the project's unshared file
   swecli config unset KEY           remove it from the file
   swecli config path                print the settings files
+  swecli config schema              print a JSON Schema of the files, for editors
 """
 
 
@@ -107,6 +108,13 @@ def _path(arguments: Sequence[str]) -> int:
     return _print([f"user: {own}", f"project: {shared}", f"local: {local}"])
 
 
+def _schema(arguments: Sequence[str]) -> int:
+    _parser("schema", "A JSON Schema of the settings files.").parse_args(arguments)
+    from swecli.core.config.schema import settings_schema
+
+    return _print(json.dumps(settings_schema(), indent=1, ensure_ascii=False).split("\n"))
+
+
 def _changed(change: Callable[[], str], name: str) -> int:
     try:
         notice = change()
@@ -158,6 +166,7 @@ _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "set": _set,
     "unset": _unset,
     "path": _path,
+    "schema": _schema,
 }
 
 

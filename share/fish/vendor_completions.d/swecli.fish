@@ -8,7 +8,7 @@ end
 complete -c swecli -f -n __fish_use_subcommand -a 'demo sessions logs context retrieve config permissions mcp plugin web lab fleet models doctor login logout completion update acp debug'
 complete -c swecli -f -n '__swecli_after sessions' -a 'list show search export import rename delete purge relink'
 complete -c swecli -f -n '__swecli_after logs' -a 'list show path export'
-complete -c swecli -f -n '__swecli_after config' -a 'list get set unset path'
+complete -c swecli -f -n '__swecli_after config' -a 'list get set unset path schema'
 complete -c swecli -f -n '__swecli_after permissions' -a 'check trust decline forget accept list test grant revoke import'
 complete -c swecli -f -n '__swecli_after mcp' -a 'add approve import list remove serve test'
 complete -c swecli -f -n '__swecli_after plugin' -a 'add list show update remove market'

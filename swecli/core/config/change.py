@@ -140,7 +140,7 @@ def _described(key: tuple[str, ...], name: str, section: type[Section], value: o
         "(unset)" if unset else toml_text(value) if isinstance(value, Section) and not secret else shown_value(value),
         "" if secret or unset else toml_text(value),
         origin,
-        _about(section).get(name, ""),
+        descriptions(section).get(name, ""),
         in_words(kind),
         tuple(toml_text(one) for one in choices(kind)),
         "(unset)" if default is None or isinstance(default, Section) else "" if secret else toml_text(default),
@@ -159,7 +159,8 @@ def _classes(module: str) -> Mapping[str, ast.ClassDef]:
 
 
 @lru_cache(maxsize=32)
-def _about(section: type[Section]) -> Mapping[str, str]:
+def descriptions(section: type[Section]) -> Mapping[str, str]:
+    """The meaning of each field of a section, by its name, from the docstrings below them."""
     if section is KeySettings:
         return {name: f"Keys that do this: {action.meaning}." for name, action in BY_NAME.items()}
     body = _classes(section.__module__).get(section.__name__)

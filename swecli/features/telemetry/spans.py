@@ -59,8 +59,8 @@ Attributes = Mapping[str, Any]
 
 
 class Spans:
-    """The open spans of a session. ``tracer`` and ``meter`` are OpenTelemetry's. ``content`` masks the secrets of a text
-    that is sent; None: no text is sent."""
+    """The open spans of a session. ``tracer`` and ``meter`` are OpenTelemetry's. ``content`` masks the secrets of
+    a text that is sent; None: no text is sent."""
 
     def __init__(
         self, tracer: Any, meter: Any, session: str, *, content: Callable[[str], str] | None, resumed: bool
