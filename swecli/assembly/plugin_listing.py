@@ -53,7 +53,7 @@ def brought(plugin: Plugin) -> Iterator[str]:
     if "language servers" in plugin.programs and not languages and not more:
         yield "language servers that swecli knows anyway"
     for problem in (*plugin.problems, *problems, *trouble, *more):
-        yield f"not used: {problem}"
+        yield f"not used: {problem.replace(f'{plugin.root}/', '')}"
     if plugin.unused:
         yield f"without effect in swecli: {', '.join(plugin.unused)}"
 
