@@ -317,7 +317,7 @@ def facts_of(request: ModelRequest, *, whole: bool = True) -> RequestFacts:
         last_user=next((said.text for said in reversed(messages) if said.role == "user" and not said.note), ""),
         text="\n".join(texts),
         tools=bool(request.tools),
-        calls=sum(isinstance(part, ToolCallPart) for message in messages for part in message.parts),
+        calls=sum(len(message.tool_calls) for message in messages if message.role == "assistant"),
     )
 
 
@@ -442,7 +442,10 @@ class UsageEstimate:
     """Plausible usage: the request's size in tokens, and as cached the prefix shared with the previous request."""
 
     def __init__(self) -> None:
-        self._previous: list[tuple[object, str]] = []
+        self._values: list[object] = []
+        self._texts: list[str] = []
+        self._ends: list[int] = []
+        """Bytes of the previous request up to and with each value."""
 
     def of(self, request: ModelRequest, step: Step) -> Usage | None:
         """Usage of a neutral request, overridden by the step's own numbers."""
@@ -454,13 +457,19 @@ class UsageEstimate:
         """
         if step.usage.silent:
             return None
-        current: list[tuple[object, str]] = []
-        for at, value in enumerate(values):
-            known = self._previous[at] if at < len(self._previous) else None
-            current.append((value, known[1] if known is not None and known[0] == value else _canonical(value)))
-        shared = _shared_bytes([text for _, text in self._previous], [text for _, text in current])
-        self._previous = current
-        total = sum(len(text) for _, text in current)
+        values = list(values)
+        same = min(len(values), len(self._values))
+        if values[:same] != self._values[:same]:
+            same = next(at for at in range(same) if values[at] != self._values[at])
+        before, now = self._texts[same:], [_canonical(value) for value in values[same:]]
+        shared = total = self._ends[same - 1] if same else 0
+        shared += _shared_bytes(before, now)
+        self._values = values
+        del self._texts[same:], self._ends[same:]
+        for text in now:
+            total += len(text)
+            self._texts.append(text)
+            self._ends.append(total)
         return _reported(step, int(total / BYTES_PER_TOKEN) + 1, int(shared / BYTES_PER_TOKEN))
 
 
