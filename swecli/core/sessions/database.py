@@ -12,6 +12,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import struct
 import tempfile
 import threading
 import time
@@ -124,6 +125,8 @@ class Identity(Struct, frozen=True):
     index: _Place = None
     stamp: tuple[int, int] = (0, 0)
     """Time of the last change in nanoseconds, and size: other processes change them when they shorten the log."""
+    torn: bool = False
+    """Whether the log ends before the last page that its index has: somebody else has cut it."""
 
     def change(self, now: Identity) -> Change | None:
         """What happened since; None if these are the same files, whatever they contain."""
@@ -131,6 +134,8 @@ class Identity(Struct, frozen=True):
             return Change.REMOVED
         if now.main != self.main:
             return Change.REPLACED
+        if now.torn:
+            return Change.OVERWRITTEN
         sides = ((self.log, now.log), (self.index, now.index))
         return Change.OVERWRITTEN if any(before not in (None, after) for before, after in sides) else None
 
@@ -141,7 +146,20 @@ def identity_of(path: Path) -> Identity:
     """
     states = [_state(f"{path}{suffix}") for suffix in SIDE_FILES]
     main, log, index = ((state.st_dev, state.st_ino) if state is not None else None for state in states)
-    return Identity(main, log, index, (states[0].st_mtime_ns, states[0].st_size) if states[0] is not None else (0, 0))
+    stamp = (states[0].st_mtime_ns, states[0].st_size) if states[0] is not None else (0, 0)
+    torn = states[1] is not None and states[2] is not None and states[1].st_size < _logged(f"{path}{SIDE_FILES[2]}")
+    return Identity(main, log, index, stamp, torn)
+
+
+def _logged(index: str) -> int:
+    """Bytes that the write-ahead log has at least, by its index (https://sqlite.org/walformat.html, 2.1 and 2.2): a
+    header of 32 bytes, and a header of 24 bytes with each page."""
+    with open(index, "rb") as file:
+        head = file.read(20)
+    if len(head) < 20 or not head[12]:
+        return 0  # not in use yet
+    (size,), (pages,) = struct.unpack_from("=H", head, 14), struct.unpack_from("=I", head, 16)
+    return 32 + pages * (24 + (size if size > 1 else 65_536)) if pages else 0
 
 
 def _state(path: str) -> os.stat_result | None:
@@ -252,7 +270,12 @@ class Database:
         if self.recovery is None:
             raise sqlite3.OperationalError(f"{self.path} was {change.value} while swecli uses it")
         with self._read_lock if self._read_lock is not self._write_lock else nullcontext():
-            self._adopt(self.recovery.recover(self.path, change, self._identity, self._writer))
+            try:
+                other = self.recovery.recover(self.path, change, self._identity, self._writer)
+            except OSError as error:  # who stores something is ready for an error of the database
+                what = f"{self.path} was {change.value} while swecli uses it"
+                raise sqlite3.OperationalError(f"{what} ({error.strerror or error})") from error
+            self._adopt(other)
 
     def _adopt(self, other: Database) -> None:
         """Continue with another database's connections. SQLite neither shortens nor removes the log of a file that has

@@ -263,7 +263,7 @@ def _detach(path: Path, change: Change, opened: Identity, old: sqlite3.Connectio
     """
     now = identity_of(path)
     if now.main is not None and now.main == opened.main:
-        if now.stamp == opened.stamp:  # only side files are gone: the old connection still has the log
+        if now.stamp == opened.stamp and not now.torn:  # only side files are gone: the old connection still has the log
             old.execute("PRAGMA wal_checkpoint(PASSIVE)")
         _take_copy(path)
         return

@@ -54,6 +54,15 @@ def log_removed(path: Path, backup: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
+def log_cut(path: Path, backup: Path) -> None:
+    os.truncate(path.with_name(f"{path.name}-wal"), 0)
+
+
+def log_cut_in_the_middle(path: Path, backup: Path) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    os.truncate(log, log.stat().st_size // 2)
+
+
 def torn(path: Path, backup: Path) -> None:
     path.write_bytes(backup.read_bytes()[: 3 * 4096] + b"\xff" * 9_000)
 
@@ -74,6 +83,8 @@ CHANGES = (
     copied_over_without_log,
     restored_by_sqlite,
     log_removed,
+    log_cut,
+    log_cut_in_the_middle,
     torn,
     another_start_mends,
 )
@@ -129,6 +140,33 @@ def test_a_session_outlives_its_file(tmp_path: Path, change: Callable[[Path, Pat
     with closing(open_store(path)) as store:
         info = store.get(session)
         assert (info.title, info.turns) == ("Title", 1)
+
+
+def folder_is_a_file(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+    path.parent.write_text("not a folder\n")
+
+
+def folder_is_a_link_to_nothing(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+    path.parent.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize("change", [folder_is_a_file, folder_is_a_link_to_nothing], ids=lambda each: each.__name__)
+def test_where_no_store_can_be_made_that_is_an_error_of_the_database(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "data" / "s.db"
+    path.parent.mkdir()
+    with closing(open_store(path)) as store:
+        session = store.create("/w", "fake/m", "1").id
+        store.append(user_turn(session, 1, "title"))
+        change(path)
+        for store_something in (lambda: store.append([fact(session, 4)]), lambda: store.release(session)):
+            with pytest.raises(sqlite3.Error, match=r"s\.db was removed while swecli uses it"):
+                store_something()
+    with closing(open_store(tmp_path / "elsewhere" / "s.db")) as store:
+        assert [event.seq for event in store.load(session)] == [1, 2, 3], "what was stored is where the folder is"
 
 
 def test_a_resumed_session_comes_with_its_beginning_and_results(tmp_path: Path) -> None:
