@@ -126,6 +126,8 @@ class Accounts:
         """
         key = key.strip()
         found = self.find(provider)
+        if found.sign_in:
+            raise AccountError(f"{found.name} has no keys: sign in with `swecli login {found.name}` in a terminal")
         if not is_key(key):
             raise AccountError("not a key: a key is one word without spaces or quotes; nothing was stored")
         try:
@@ -137,6 +139,30 @@ class Accounts:
         notice = f"Stored the {found.name} key for {entry.origin} in {place}."
         variable = next((name for name in found.api_key_env if self._environment.get(name, "").strip()), "")
         return f"{notice} {variable} in the environment takes precedence." if variable else notice
+
+    def sign_in_place(self, provider: ProviderConfig) -> str:
+        """The origin for which tokens of a provider are stored.
+
+        Raises:
+            AccountError: its address is not its own.
+        """
+        known = known_providers().get(provider.name)
+        if known is None or provider.base_url != known.base_url:
+            raise AccountError(f"{provider.name} has another address in the settings, where nobody can sign in")
+        return origin_of(provider.base_url)
+
+    def keep_sign_in(self, provider: ProviderConfig, word: str) -> str:
+        """Store what signing in gave. Returns a sentence for the user.
+
+        Raises:
+            AccountError: it can't be stored.
+        """
+        try:
+            entry = self._keys.put(provider.name, self.sign_in_place(provider), word)
+        except KeyStoreError as error:
+            raise AccountError(str(error)) from error
+        place = "the system's keyring" if entry.place == "keyring" else f"{self._keys.path}, readable only by you"
+        return f"Signed in at {provider.name}; the tokens are in {place}. `swecli logout {provider.name}` signs out."
 
     @property
     def _names(self) -> list[str]:

@@ -10,7 +10,7 @@ from contextlib import aclosing, suppress
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -32,7 +32,7 @@ from swecli.core.config.settings import (
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.engine.services import ModelUnavailable, Services
-from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, without_password
+from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, origin_of, without_password
 from swecli.core.llm.cache_lifetime import cheapest, lifetime
 from swecli.core.llm.capabilities import CapabilitySource, capability_sources
 from swecli.core.llm.catalog import (
@@ -53,9 +53,11 @@ from swecli.core.llm.model_names import NamedModel, chatting, does_chat, find_mo
 from swecli.core.llm.offers import Account, ModelOffer, listed_offers, offers
 from swecli.core.llm.providers import (
     Overrides,
+    ProviderConfig,
     ProviderSetupError,
     configured_providers,
     default_model,
+    find_provider,
     has_own_server,
     known_providers,
     resolve,
@@ -102,6 +104,9 @@ from swecli.core.sessions.pauses import read_pauses
 from swecli.core.validation import changed, fields_of, validated
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
+
+if TYPE_CHECKING:
+    from swecli.core.sign_in.session import SignedIn
 
 
 class Prices:
@@ -337,6 +342,7 @@ class ModelSupply:
         self.windows = Windows(data, dump=dump)
         self.own_prices = own_prices(settings)
         self._prices = Prices(own=self.own_prices)
+        self._sign_ins: dict[str, SignedIn] = {}
         self._pinned: dict[str, str] = {}
         """Addresses of models that keep an earlier one."""
         self.notices: tuple[str, ...] = ()
@@ -750,7 +756,27 @@ class ModelSupply:
         custom = self.accounts.custom
         local = any(item.local for item in custom if item.name == provider)
         look_up = lookup_with(asked, learned, local)
-        return resolve(name, self._environment, custom, overrides, look_up, self.accounts.stored_key)
+        config = resolve(name, self._environment, custom, overrides, look_up, self.accounts.stored_key)
+        named = find_provider(provider, custom)
+        if named is None or not named.sign_in or config.base_url != named.base_url:
+            return config
+        return replace(config, authorisation=self._signed_in(named))
+
+    def _signed_in(self, provider: ProviderConfig) -> SignedIn:
+        """The sign-in at a provider, the same one for all of its models."""
+        from swecli.core.sign_in.session import SignedIn  # only where somebody signed in
+        from swecli.core.sign_in.tokens import definitions
+
+        if provider.name not in self._sign_ins:
+            place = origin_of(provider.base_url)
+            self._sign_ins[provider.name] = SignedIn(
+                provider.name,
+                definitions()[provider.name],
+                partial(self.accounts.stored_key, provider.name, place),
+                partial(self.accounts.keep_sign_in, provider),
+                self._data,
+            )
+        return self._sign_ins[provider.name]
 
 
 def _may_warm(settings: Settings, model: str) -> bool | None:

@@ -148,15 +148,23 @@ def login(arguments: Sequence[str]) -> int:
         prog="swecli login",
         description=(
             "Store an API key in the system keyring, or in a file only you can read. The key is hidden as you "
-            "type; without a terminal, swecli reads the first line of standard input."
+            "type; without a terminal, swecli reads the first line of standard input. At chatgpt and copilot "
+            "you sign in with your subscription instead."
         ),
     )
     parser.add_argument("provider", metavar="PROVIDER")
-    provider = parser.parse_args(arguments).provider
+    parser.add_argument("--client-id", default="", metavar="ID", help="of your own OAuth app, to sign in at copilot")
+    chosen = parser.parse_args(arguments)
+    provider = chosen.provider
     startup = read_startup(Path.cwd(), dict(os.environ), {})
     accounts = accounts_of(startup)
     try:
-        notice = accounts.store(accounts.find(provider).name, _read_key(provider))
+        found = accounts.find(provider)
+        if found.sign_in:
+            from swecli.command_line.sign_in import sign_in
+
+            return print_text(f"{sign_in(accounts, found, chosen.client_id)}\n")
+        notice = accounts.store(found.name, _read_key(provider))
     except AccountError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
     return print_text(f"{notice}\n")
@@ -175,9 +183,20 @@ def logout(arguments: Sequence[str]) -> int:
     try:
         said = "swecli logout"
         notice = stored_text(store.entries(), said) if provider is None else forget(store, provider, said)
+        notice += _told_limits(store, user_paths(os.environ).data) if provider is None else ""
     except KeyStoreError as error:
         raise StartError(str(error), ExitCode.BAD_INPUT) from error
     return print_text(f"{notice}\n")
+
+
+def _told_limits(store: KeyStore, data: Path) -> str:
+    """What providers said last about the limits of subscriptions, as lines after the stored keys."""
+    from swecli.core.sign_in.session import limits
+    from swecli.core.sign_in.tokens import definitions
+
+    signed_in = [entry.provider for entry in store.entries() if entry.provider in definitions()]
+    told = [f"{name}: {', '.join(clauses)} at its last answer" for name in signed_in if (clauses := limits(data, name))]
+    return "".join(f"\n{line}" for line in told)
 
 
 def accounts_of(startup: Startup) -> Accounts:

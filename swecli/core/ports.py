@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -198,6 +198,24 @@ class EditorFiles(Protocol):
         Raises:
             EditorError: it failed.
         """
+        ...
+
+
+class Authorisation(Protocol):
+    """The headers by which a server knows the user, if they change while a session runs. Both methods may raise
+    ``ProviderError``."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """Those of a request now."""
+        ...
+
+    async def after_refusal(self, sent: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Those of a second attempt after the server refused the ones that were ``sent``; None: there are no better
+        ones."""
+        ...
+
+    def answered(self, headers: Mapping[str, str]) -> None:
+        """A server answered with these headers."""
         ...
 
 

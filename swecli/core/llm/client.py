@@ -52,6 +52,7 @@ from swecli.core.llm.types import (
 )
 from swecli.core.llm.web_searches import REFUSED as SEARCH_REFUSED
 from swecli.core.llm.web_searches import obstacle, refuses_search
+from swecli.core.ports import Authorisation
 from swecli.core.protocol.messages import ImagePart, Message, ProviderReport
 from swecli.lazy_pattern import lazy_pattern
 
@@ -106,6 +107,8 @@ class ClientConfig(Struct, frozen=True):
     key_variables: tuple[str, ...] = ()
     timeouts: Timeouts = Timeouts()
     key: KeySource = "environment"
+    authorisation: Authorisation | None = None
+    """Adds to the headers of each request."""
 
     def __repr__(self) -> str:
         return f"ClientConfig({self.info!r}, {self.shown_url!r})"
@@ -454,7 +457,7 @@ class HttpModelClient:
         headers, ended = self.headers(wire), "interrupted"
         exchange = dump.begin(self._config.shown_url + wire.path, headers, body) if (dump := self._dump) else None
         try:
-            response = await watchdog.wait(self._transport.send(url, headers, body))
+            response = await self._sent(watchdog, url, headers, body)
             if exchange is not None:
                 exchange.head(response.status, response.headers)
                 response.watch = exchange.body
@@ -484,6 +487,19 @@ class HttpModelClient:
                 self._transport.release(response)
             elif response is not None:
                 await response.close()
+
+    async def _sent(self, watchdog: _Watchdog, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """Send a request; once more with renewed headers if the server refuses those that changed meanwhile."""
+        known = self._config.authorisation
+        if known is None:
+            return await watchdog.wait(self._transport.send(url, headers, body))
+        own = await known.headers()
+        response = await watchdog.wait(self._transport.send(url, {**headers, **own}, body))
+        if response.status == 401 and (renewed := await known.after_refusal(own)) is not None:
+            await response.close()
+            response = await watchdog.wait(self._transport.send(url, {**headers, **renewed}, body))
+        known.answered(response.headers)
+        return response
 
     async def _read_error(self, response: HttpResponse) -> WireError:
         trouble = response.encoding_trouble

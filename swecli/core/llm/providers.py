@@ -67,6 +67,8 @@ class ProviderConfig(Struct, frozen=True):
     default_model: str = ""
     local: bool = False
     """Needs no key."""
+    sign_in: bool = False
+    """Has no keys: its user signs in. Its address is exact."""
     window: int | None = None
     max_output: int | None = None
     quirks: Mapping[str, Any] = field(default_factory=lambda: {})
@@ -194,6 +196,8 @@ def resolve(
     )
     variable = key_variable(provider, env)
     source: KeySource = "stored" if key and not variable else "environment" if key or provider.headers else "none"
+    if provider.sign_in:
+        source = "stored"
     if signs_in_by_address(address, protocol):
         source = "address"
     variables = (variable,) if variable else provider.api_key_env
@@ -292,6 +296,8 @@ def address_of(provider: ProviderConfig, env: Mapping[str, str]) -> tuple[str, s
 def _address(provider: ProviderConfig, env: Mapping[str, str], overrides: Overrides) -> tuple[str, str]:
     variable = next((name for name in provider.base_url_env if env.get(name, "").strip()), "")
     given = overrides.base_url or env.get(variable, "") or provider.base_url
+    if provider.sign_in and given == provider.base_url:
+        return given, provider.protocol
     by_address = "openai-responses" if _is_openai(given) else "openai-chat"
     protocol = overrides.protocol or provider.protocol or by_address
     if protocol not in PROTOCOLS:
@@ -338,6 +344,12 @@ def key_variable(provider: ProviderConfig, env: Mapping[str, str]) -> str:
 def _key(provider: ProviderConfig, address: str, env: Mapping[str, str], stored_key: StoredKeys) -> str:
     variable = key_variable(provider, env)
     key = env[variable].strip() if variable else stored_key(provider.name, origin_of(address))
+    if provider.sign_in:
+        if not key:
+            raise MissingKey(
+                f"nobody is signed in at {provider.name}: use `swecli login {provider.name}` in a terminal"
+            )
+        return ""  # each request gets the token that counts then
     if not key:
         if not needs_key(provider, address):
             return ""
@@ -359,7 +371,9 @@ def is_key(text: str) -> bool:
 
 def needs_key(provider: ProviderConfig, address: str) -> bool:
     """Whether a provider can't be used without a key of its own."""
-    return not (provider.local or not provider.api_key_env or is_local(address) or _has_own_key(provider))
+    return provider.sign_in or not (
+        provider.local or not provider.api_key_env or is_local(address) or _has_own_key(provider)
+    )
 
 
 def signs_in_by_address(address: str, protocol: str) -> bool:

@@ -92,7 +92,7 @@ def test_model_names_may_have_slashes() -> None:
 def test_every_known_provider_resolves() -> None:
     for name, provider in known_providers().items():
         env = dict.fromkeys(provider.api_key_env, "k")
-        config = resolve(f"{name}/some-model", env)
+        config = resolve(f"{name}/some-model", env, stored_key=lambda name, origin: "word")
         origin = config.target.origin
         assert origin.protocol in PROTOCOLS
         decoder_for(origin.protocol, origin)
@@ -177,6 +177,8 @@ def test_no_key_is_borrowed_from_another_provider() -> None:
     variables = [name for provider in known_providers().values() for name in provider.api_key_env]
     env = {name: f"key-{name}" for name in variables}
     for name, provider in known_providers().items():
+        if provider.sign_in:
+            continue
         config = resolve(f"{name}/m", env)
         assert [value for value in config.headers.values() if "key-" in value]
         assert all(provider.api_key_env[0] in value for value in config.headers.values())
