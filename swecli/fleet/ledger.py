@@ -42,7 +42,7 @@ create table tasks (
     due real not null default 0,
     result text
 ) without rowid;
-create index next_task on tasks (status, listed, due, position);
+create index next_task on tasks (status, listed, position, due);
 create table spent (attempt text primary key, requests integer not null, tokens integer not null, price text not null)
     without rowid;
 """

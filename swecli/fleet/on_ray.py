@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import tempfile
 import threading
@@ -84,9 +85,15 @@ class RayRunner:
     def __init__(
         self, address: str | None, workers: int | None, caps: Caps, tokens: int = 0, price: Decimal = Decimal(0)
     ) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would tell its makers about every cluster
         self._ray = ray = require_ray()
         try:
-            ray.init(address=address, log_to_driver=False, include_dashboard=False if address is None else None)
+            ray.init(
+                address=address,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+                include_dashboard=False if address is None else None,
+            )
         except (RuntimeError, ConnectionError, ValueError, OSError) as error:
             reason = " ".join(str(error).split())[:300]
             where = f"the Ray cluster at {address}" if address else "Ray"

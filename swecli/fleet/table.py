@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, RichLog, Static
 
@@ -44,7 +44,7 @@ class FleetTable(App[None]):
     #running { height: 2fr; }
     #ended { height: 1fr; border-top: solid $panel; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [("ctrl+c", "halt", "Stop"), ("q", "halt", "Stop")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "halt", "Stop", priority=True), ("q", "halt", "Stop")]
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, fleet: Fleet, board: Board) -> None:
@@ -54,19 +54,18 @@ class FleetTable(App[None]):
         self.stops = 0
         """How often the user asked to stop."""
         self.work: asyncio.Task[None] | None = None
+        self._counts = Static(id="counts", markup=False)
+        self._note = Static(id="note", markup=False)
+        self._table = DataTable[Text](id="running", cursor_type="row", zebra_stripes=True)
+        self._ended = RichLog(id="ended", max_lines=KEPT, markup=False, wrap=True)
 
     def compose(self) -> ComposeResult:
-        yield Static(id="counts", markup=False)
-        yield Static(id="note", markup=False)
-        yield DataTable[Text](id="running", cursor_type="row", zebra_stripes=True)
-        yield RichLog(id="ended", max_lines=KEPT, markup=False, wrap=True)
-        yield Footer()
+        yield from (self._counts, self._note, self._table, self._ended, Footer())
 
     def on_mount(self) -> None:
-        table = self.query_one("#running", DataTable)
         for name in COLUMNS:
-            table.add_column(name, key=name)
-        table.focus()
+            self._table.add_column(name, key=name)
+        self._table.focus()
         self._board.say = self._say
         for number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self._fleet.stop_now, "stopped by a signal")
@@ -76,14 +75,13 @@ class FleetTable(App[None]):
         self._draw()
 
     def _say(self, line: str) -> None:
-        log = self.query_one("#ended", RichLog)
-        log.write(Text(line))
+        self._ended.write(Text(line))
 
     def _draw(self) -> None:
-        if not self.is_mounted or len(self.screen_stack) > 1:
+        if len(self.screen_stack) > 1:  # a transcript is in front
             return
-        self.query_one("#counts", Static).update(Text(self._board.summary))
-        table = self.query_one("#running", DataTable)
+        self._counts.update(Text(self._board.summary))
+        table = self._table
         known = {str(key.value) for key in table.rows}
         for name in known - self._board.running.keys():
             table.remove_row(name)
@@ -93,7 +91,7 @@ class FleetTable(App[None]):
                 table.add_row(*cells, key=name)
                 continue
             for column, cell in zip(COLUMNS, cells, strict=True):
-                table.update_cell(name, column, cell, update_width=column in ("Phase", "Time"))
+                table.update_cell(name, column, cell, update_width=True)
 
     def on_data_table_row_selected(self, selected: DataTable.RowSelected) -> None:
         """Open the transcript of the task under the cursor."""
@@ -104,13 +102,12 @@ class FleetTable(App[None]):
     def action_halt(self) -> None:
         """Stop: the first time no further task begins, the second time the running ones end, too."""
         self.stops += 1
-        note = self.query_one("#note", Static)
         if self.stops == 1:
             self._fleet.stop("stopped by the user")
-            note.update(Text("No further task begins; the running ones end first. Again: end them at once."))
+            self._note.update(Text("No further task begins; the running ones end first. Again: end them at once."))
         else:
             self._fleet.stop_now("stopped by the user")
-            note.update(Text("Ending the running tasks."))
+            self._note.update(Text("Ending the running tasks."))
 
     async def action_quit(self) -> None:
         """Textual's own key for the end stops the run, as Ctrl+C does."""
