@@ -113,7 +113,9 @@ def served(steps: Callable[[str], Sequence[Any]], folder: Path) -> Iterator[tupl
     from tests.support.fleet_server import FleetServer
 
     with FleetServer(steps) as server:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "ANTHROPIC", "RAY"))}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("OPENAI", "ANTHROPIC", "RAY"))
+        }
         own = {
             "SWECLI_HOME": str(folder / "home"),
             "OPENAI_BASE_URL": f"{server.url}/v1",
@@ -185,7 +187,9 @@ def ray_proof(folder: Path) -> None:
                 assert running.wait() == 1, (folder / "log").read_text()[-2_000:]
             expect_right(outcomes(folder / "out"), count)
             wall = time.monotonic() - began
-            print(f"{count} tasks ended once each with the right patch, {wall:.0f} s, {len(server.player.asked)} requests")
+            print(
+                f"{count} tasks ended once each with the right patch, {wall:.0f} s, {len(server.player.asked)} requests"
+            )
             _budget(folder, path, environment, on_ray)
         finally:
             cluster.shutdown()
@@ -259,14 +263,14 @@ def kills(folder: Path) -> None:
 BUGS: Sequence[tuple[str, str, str, str, str, bool]] = (
     # package, file, right text, wrong text, arguments of pytest, whether the scripted model fixes it
     ("inflection", "inflection/__init__.py", "m.group(1).upper(), string)", "m.group(1).lower(), string)", "", True),
-    ("inflection", "inflection/__init__.py", "word.replace('_', '-')", "word.replace('_', ' ')", "", True),
+    ("inflection", "inflection/__init__.py", "word.replace('_', '-')", "word.replace('_', '+')", "", True),
     ("shortuuid", "shortuuid/main.py", "output[::-1]", "output[::1]", "shortuuid/test_shortuuid.py", True),
     ("shortuuid", "shortuuid/main.py", "max(padding - len(output), 0)", "max(padding, 0)", "shortuuid", True),
-    ("xmltodict", "xmltodict.py", "self.data.append(data)", "self.data = [data]", "tests", True),
+    ("xmltodict", "xmltodict.py", "self.data.append(data)", "self.data.insert(0, data)", "tests", True),
     ("xmltodict", "xmltodict.py", "zip(attrs[0::2], attrs[1::2])", "zip(attrs[1::2], attrs[0::2])", "tests", False),
     ("iniconfig", "src/iniconfig/_parse.py", "sources[section, name] = lineno", "sources[section, name] = 0", "", True),
     ("iniconfig", "src/iniconfig/_parse.py", "section_name = line[1:-1]", "section_name = line[1:]", "testing", False),
-    ("tabulate", "tabulate/__init__.py", '"{0:>%ds}" % width', '"{0:<%ds}" % width', "test/test_output.py", True),
+    ("tabulate", "tabulate/__init__.py", '"{0:>%ds}" % width', '"{0:>%ds}" % (width + 1)', "test/test_output.py", True),
     ("boltons", "boltons/strutils.py", "max(range_limits)+1", "max(range_limits)", "tests/test_strutils.py", False),
 )
 
@@ -315,7 +319,18 @@ def unpacked(sources: Path, package: str, place: Path) -> Path:
 
     pattern = f"{package.replace('-', '[-_]')}-*.tar.gz"
     if not list(sources.glob(pattern)):
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "-d", str(sources)]
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--no-binary",
+            ":all:",
+            "-d",
+            str(sources),
+        ]
         subprocess.run([*pip, package], check=True)
     with tarfile.open(next(iter(sources.glob(pattern)))) as archive:
         archive.extractall(place.with_suffix(".unpacked"), filter="data")
@@ -395,7 +410,10 @@ def simulated(folder: str, count: int) -> None:
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     grown = (after.ru_maxrss - before.ru_maxrss) / 1024
     assert ledger.counts() == {"passed": count}
-    print(f"{count:,} tasks: {used / count * 1000:.2f} ms of the driver each, its memory grew by {grown:.0f} MiB", flush=True)
+    print(
+        f"{count:,} tasks: {used / count * 1000:.2f} ms of the driver each, its memory grew by {grown:.0f} MiB",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
