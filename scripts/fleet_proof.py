@@ -172,8 +172,8 @@ def ray_proof(folder: Path) -> None:
         from ray.cluster_utils import Cluster
 
         began = time.monotonic()
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-        nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+        cluster = patient(lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1}))
+        nodes = [patient(lambda: cluster.add_node(num_cpus=1)) for _ in range(2)]
         cluster.wait_for_nodes()
         print(f"three nodes started in {time.monotonic() - began:.0f} s", flush=True)
         try:
@@ -193,6 +193,16 @@ def ray_proof(folder: Path) -> None:
             _budget(folder, path, environment, on_ray)
         finally:
             cluster.shutdown()
+
+
+def patient(start: Callable[[], Any]) -> Any:
+    """What ``start`` returns: Ray gives a node 30 seconds to start, which a busy machine may need longer for."""
+    for _ in range(4):
+        try:
+            return start()
+        except Exception as error:  # noqa: BLE001 - Ray raises just that
+            print(f"again: {str(error)[:100]}", flush=True)
+    return start()
 
 
 def _budget(folder: Path, path: Path, environment: Mapping[str, str], on_ray: Sequence[str]) -> None:
