@@ -184,7 +184,10 @@ def ray_proof(folder: Path) -> None:
                 wait_for(lambda: ended_count(folder / "out") >= count // 3 or running.poll() is not None)
                 cluster.remove_node(nodes[0], allow_graceful=False)
                 print(f"a node killed after {ended_count(folder / 'out')} tasks", flush=True)
-                assert running.wait() == 1, (folder / "log").read_text()[-2_000:]
+                code = running.wait()
+            log = (folder / "log").read_text()[-2_000:]
+            assert code == 1, log
+            assert ended_count(folder / "out") == count, log
             expect_right(outcomes(folder / "out"), count)
             wall = time.monotonic() - began
             print(

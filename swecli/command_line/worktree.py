@@ -54,7 +54,7 @@ def in_worktree(options: LaunchOptions, run: Callable[[LaunchOptions], int]) -> 
     except WorkTreeError as error:
         raise StartError(f"-w: {error}", ExitCode.BAD_INPUT) from error
     with _used(tree) as alone:
-        _trust_as(options.cwd, tree.folder)
+        trust_as(options.cwd, tree.folder)
         inner = replace(options, cwd=tree.folder, worktree=name, banner=_banner(tree, name, environment))
         try:
             return run(inner)
@@ -97,7 +97,7 @@ def _require_harmless(options: LaunchOptions, environment: Mapping[str, str]) ->
         )
 
 
-def _trust_as(folder: Path, tree: Path) -> None:
+def trust_as(folder: Path, tree: Path) -> None:
     """Apply the user's decision about a folder to its work tree, which has the same files."""
     from swecli.core.config.paths import user_paths
     from swecli.core.config.trust import accept_items, read_trust, refuse_items, write_trust

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from swecli.command_line.worktree import trust_as
+from swecli.core.config.paths import user_paths
+from swecli.core.config.trust import read_trust, write_trust
 from swecli.core.git import GitFailedError
 from swecli.core.protocol.commands import Command, Interrupt
 from swecli.core.protocol.events import MAIN, Event, StepStarted
@@ -94,7 +97,7 @@ class Attempt:
         except MachineryError as error:
             status = Ended("broken", error.kind, str(error), again=error.again)
         finally:
-            await asyncio.to_thread(_remove_but, scratch, TRANSCRIPT)
+            await asyncio.to_thread(_forget, scratch)
         if self._door.refusal and status.status != "passed":
             status = Ended("stopped", "budget", self._door.refusal)
         return self._reported(status)
@@ -182,7 +185,6 @@ class Attempt:
             base_url=order.base_url,
             mode=None if order.yolo else task.mode,
             yolo=order.yolo,
-            trust="session" if order.trusted else None,
             max_price=Decimal(task.max_price) if task.max_price is not None else None,
             max_tokens=task.max_tokens,
             max_steps=task.max_turns,
@@ -192,6 +194,8 @@ class Attempt:
         from swecli.app import open_session
 
         options = self._options(checkout)
+        if not self._task.is_remote:
+            await asyncio.to_thread(trust_as, Path(self._task.repo), checkout.folder)
         try:
             session = await open_session(options, gate=lambda client, price: GatedClient(client, price, self._door))
         except StartError as error:
@@ -348,7 +352,6 @@ def _exported(options: LaunchOptions, session: str, scratch: Path) -> str:
     Returns the file's path; empty if nothing was stored."""
     from swecli.command_line.session_files import cover_of
     from swecli.command_line.session_store import opened
-    from swecli.core.config.paths import user_paths
     from swecli.core.sessions.portable import portable_document, stored_session
 
     place = scratch / TRANSCRIPT
@@ -362,12 +365,15 @@ def _exported(options: LaunchOptions, session: str, scratch: Path) -> str:
     return str(place)
 
 
-def _remove_but(folder: Path, name: str) -> None:
-    """Remove everything in a folder except one file."""
+def _forget(folder: Path) -> None:
+    """Remove everything of an attempt except its transcript, and the trust in its copy."""
     try:
         entries = list(folder.iterdir())
     except OSError:
         return
+    data = user_paths(os.environ).data
     for entry in entries:
-        if entry.name != name:
+        if entry.is_dir() and read_trust(data, entry).state != "unknown":
+            write_trust(data, entry, "unknown")
+        if entry.name != TRANSCRIPT:
             shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() and not entry.is_symlink() else entry.unlink()

@@ -262,7 +262,7 @@ async def _run(chosen: Namespace, ledger: Ledger) -> int:
     runner = await _runner(chosen, ledger, allowance)
     board = Board(sum(counts.values()), counts, runner.size)
     board.tokens, board.price = allowance.tokens, allowance.price
-    running = Fleet(ledger, runner, allowance, board, _ways(chosen, ledger))
+    running = Fleet(ledger, runner, allowance, board, _ways(chosen))
     viewed = not chosen.plain and is_terminal(sys.stdin) and is_terminal(sys.stdout)
     if viewed and os.environ.get("TERM", "").lower() != "dumb":
         from swecli.fleet.table import watch
@@ -291,13 +291,9 @@ async def _runner(chosen: Namespace, ledger: Ledger, allowance: Allowance) -> Ru
     return LocalRunner(chosen.workers or os.cpu_count() or 1, ledger.folder / LOG)
 
 
-def _ways(chosen: Namespace, ledger: Ledger) -> Ways:
-    from swecli.core.config.paths import user_paths
-    from swecli.core.config.trust import read_trust
+def _ways(chosen: Namespace) -> Ways:
     from swecli.fleet.run import Ways
 
-    data = user_paths(os.environ).data
-    local = (repo for repo in ledger.repositories() if repo.startswith("/"))
     return Ways(
         retries=chosen.retries,
         delay=chosen.retry_delay,
@@ -305,7 +301,6 @@ def _ways(chosen: Namespace, ledger: Ledger) -> Ways:
         processor=chosen.cpu,
         yolo=chosen.yolo,
         base_url=chosen.base_url,
-        trusted=frozenset(repo for repo in local if read_trust(data, Path(repo)).trusts),
         scratch=None if chosen.scratch is None else os.path.abspath(os.path.expanduser(chosen.scratch)),
     )
 

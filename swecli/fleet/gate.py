@@ -25,6 +25,8 @@ from swecli.fleet.link import Spent
 
 CHARACTERS = 4
 """Characters that an estimate counts as one token."""
+LEAST = 4
+"""By how much an estimate may exceed the reported tokens before it counts in their place."""
 PAUSE = 5.0
 """Seconds of pause for a provider that limits its requests without saying for how long."""
 PriceOf = Callable[[str, Usage], str | None]
@@ -86,7 +88,8 @@ class GatedClient:
         finally:
             usage = usage or (Usage(input_total=size) if begun else Usage(0, output_total=0))
             price = self._price(info.ref, usage) if begun else "0"
-            self._door.spent(Spent(place, usage.total, price, pause))
+            least = size // LEAST if begun else 0  # a server that reports nothing must not make the run endless
+            self._door.spent(Spent(place, max(usage.total, least), price, pause))
 
     async def close(self) -> None:
         await self._client.close()

@@ -157,11 +157,6 @@ class Ledger:
         """How many listed tasks have each status."""
         return dict(self._database.execute("select status, count(*) from tasks where listed = 1 group by status"))
 
-    def repositories(self) -> frozenset[str]:
-        """The repositories of all listed tasks."""
-        rows = self._database.execute("select distinct json_extract(spec, '$.repo') from tasks where listed = 1")
-        return frozenset(row[0] for row in rows)
-
     def task(self, name: str) -> tuple[Task, dict[str, Any] | None]:
         """A task by its id, and its result line if it has one.
 

@@ -25,8 +25,6 @@ class Order(Struct, frozen=True, tag="order"):
     memory: int | None = None
     processor: int | None = None
     yolo: bool = False
-    trusted: bool = False
-    """Whether the user trusts the repository, so that its own settings count in the copy."""
     base_url: str | None = None
 
 

@@ -80,7 +80,7 @@ class LocalRunner:
                     return Returned(Ended("broken", "worker", reason, again=True))
                 self._workers.add(worker)
             ended = await worker.run(order, heard, permission)
-            return await asyncio.to_thread(_collected, order, ended)
+            return await asyncio.to_thread(_collected, order, ended, worker.gone or ended.kind == "worker")
         finally:
             if worker is not None and worker.gone:
                 self._workers.discard(worker)
@@ -137,7 +137,8 @@ class _Worker:
         limit = 4 * order.task.timeout + OVERTIME
         try:
             async with asyncio.timeout(limit):
-                return await self._ran(order, heard, permission)
+                ended = await self._ran(order, heard, permission)
+            return _STOPPED if ended.kind == "worker" and self._killing is not None else ended
         except TimeoutError:
             self._kill()
             return Ended("failed", "timeout", f"the attempt was silent or hung for {duration(limit)}")
@@ -158,7 +159,8 @@ class _Worker:
         while True:
             line = await self._line()
             if line is None:
-                return ended or await self._dead()
+                dead = await self._dead()
+                return ended or dead
             if line.startswith(_IDLE):
                 status: int = msgspec.json.decode(line)["status"]
                 return ended or _without_words(status)
@@ -231,13 +233,13 @@ def _without_words(status: int) -> Ended:
     return Ended("broken", "worker", f"the worker ended with status {status}", again=True)
 
 
-def _collected(order: Order, ended: Ended) -> Returned:
-    """The attempt's end with its session's file; its folder and processes are gone then."""
+def _collected(order: Order, ended: Ended, killed: bool) -> Returned:
+    """The attempt's end with its session's file; its folder, and the commands of a killed one, are gone then."""
     transcript = None
     if ended.transcript:
         with contextlib.suppress(OSError):
             transcript = Path(ended.transcript).read_bytes()
-    if ended.kind == "worker":
+    if killed:
         end_processes(Path(order.scratch))
     shutil.rmtree(order.scratch, ignore_errors=True)
     return Returned(ended, transcript)

@@ -6,7 +6,7 @@ import asyncio
 import random
 import secrets
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
@@ -27,8 +27,7 @@ ALIKE = 5
 
 class Ways(Struct, frozen=True):
     """How tasks run. ``retries`` is how often a task is tried again, ``delay`` the seconds before the first time.
-    ``memory`` is bytes, ``processor`` seconds of each process of a task. ``trusted`` are repositories whose settings
-    count in the copies."""
+    ``memory`` is bytes, ``processor`` seconds of each process of a task."""
 
     retries: int = 2
     delay: float = 5.0
@@ -36,7 +35,6 @@ class Ways(Struct, frozen=True):
     processor: int | None = None
     yolo: bool = False
     base_url: str | None = None
-    trusted: Collection[str] = ()
     scratch: str | None = None
     """The folder for copies; None: below the ledger's."""
 
@@ -128,7 +126,6 @@ class Fleet:
             memory=self._ways.memory,
             processor=self._ways.processor,
             yolo=self._ways.yolo,
-            trusted=task.repo in self._ways.trusted,
             base_url=self._ways.base_url,
         )
         self._board.began(task, number)
