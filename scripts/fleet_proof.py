@@ -169,7 +169,7 @@ def ray_proof(folder: Path) -> None:
     path = task_list(folder, count)
     with served(five_steps, folder) as (server, environment):
         os.environ.update(environment)
-        from ray.cluster_utils import Cluster
+        from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
 
         began = time.monotonic()
         cluster = patient(lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1}))
