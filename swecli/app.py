@@ -24,6 +24,7 @@ from swecli.assembly.services import (
     build_services,
     grants_of,
     inherit_changes,
+    launch_of,
     open_checkpoints,
     require_sandbox,
     session_environment,
@@ -62,7 +63,7 @@ from swecli.core.sessions.search import BackgroundIndex
 from swecli.core.workspace.process_tree import leftovers
 from swecli.defect_log import append_defect, trace_of
 from swecli.features import wirings
-from swecli.launch import Launch, LaunchOptions, StartError
+from swecli.launch import LaunchOptions, StartError
 from swecli.output import Output
 
 if TYPE_CHECKING:
@@ -219,11 +220,13 @@ def _build(options: LaunchOptions) -> _Parts:
         stored.log = open_log(options, startup.trust.trusts, settings.log, stored.session_id)
     blobs = stored.blobs(settings.agent.result_offload_threshold)
     grants = grants_of(startup, options.cwd).trouble()
-    services = build_services(
-        options, startup, instructions, models.make, lambda error: _report(error, state, options.debug, secrets), blobs
-    )
-    launch = Launch(options, startup.paths, startup.loaded, environment)
+    launch = launch_of(options, startup)
     features = tuple(wiring.build(launch) for wiring in wirings())
+
+    def report(error: BaseException) -> None:
+        _report(error, state, options.debug, secrets)
+
+    services = build_services(launch, startup, features, instructions, models.make, report, blobs)
     if stored.forked_from:
         inherit_changes(options, startup, stored.forked_from, stored.session_id)
     if options.store and not options.look_only:
@@ -321,12 +324,14 @@ async def tool_batch(lines: Iterable[str]) -> AsyncIterator[str]:
     def no_model(model: str) -> ModelClient:
         raise ModelUnavailable(f"a batch of tool calls uses no model, so drop {model}")
 
-    def make_services(cwd: Path, mode: Mode) -> Services:
+    def make_services(cwd: Path, mode: Mode) -> tuple[Services, Sequence[Feature]]:
         options = LaunchOptions(cwd=cwd, headless=True, mode=mode, store=False)
         startup = read_startup(cwd, dict(os.environ), flags_of(options))
         instructions = project_instructions(options, startup)
-        services = build_services(options, startup, instructions, no_model, lambda error: None)
-        return replace(services, policy=replace(services.policy, mode=mode))
+        launch = launch_of(options, startup)
+        features = tuple(wiring.build(launch) for wiring in wirings())
+        services = build_services(launch, startup, features, instructions, no_model, lambda error: None)
+        return replace(services, policy=replace(services.policy, mode=mode)), features
 
     from swecli.core.engine.batch import run_lines  # not needed by sessions
 

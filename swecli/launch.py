@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +15,11 @@ from swecli.exit_codes import ExitCode
 if TYPE_CHECKING:
     from swecli.core.config.load import Loaded
     from swecli.core.config.paths import Paths
+    from swecli.core.config.trust import TrustReading
+    from swecli.core.extensions.plugins import Plugin
+    from swecli.core.hooks.hook import Hook
     from swecli.core.mcp.definitions import ServerDefinition
+    from swecli.core.sandbox.sandbox import Sandbox
 
 OutputFormat = Literal["text", "json", "stream-json", "transcript"]
 InputFormat = Literal["text", "stream-json"]
@@ -136,8 +140,18 @@ class Launch(Struct, frozen=True):
     options: LaunchOptions
     paths: Paths
     loaded: Loaded
+    trust: TrustReading
     environment: Mapping[str, str]
     """That of the process."""
+    child_environment: Mapping[str, str]
+    """That of programs which it starts: without secrets, and marked."""
+    sandbox: Sandbox
+    secrets: frozenset[str]
+    """Values that must never be written."""
+    hooks: Sequence[Hook] = ()
+    """Those of all settings, with what the user allowed."""
+    plugins: Sequence[Plugin] = ()
+    """Those that the user added."""
 
 
 def fresh_start(options: LaunchOptions) -> LaunchOptions:

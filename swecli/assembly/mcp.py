@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from swecli import __version__
-from swecli.assembly.hooks import is_placeholder
 from swecli.assembly.plugins import servers_of_plugin
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths
 from swecli.core.engine.services import Mentionable, PromptTemplate
 from swecli.core.hooks.hook import PROJECT_VARIABLES
+from swecli.core.hooks.reading import is_placeholder
 from swecli.core.llm.secrets import Masker
 from swecli.core.mcp.connection import Place
 from swecli.core.mcp.definitions import (

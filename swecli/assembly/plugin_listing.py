@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from swecli.assembly.plugins import hooks_of_plugin, languages_of_plugin, servers_of_plugin
+from swecli.assembly.plugins import servers_of_plugin
 from swecli.assembly.powers import powers_of_file
 from swecli.core.extensions.sources import Reader, Source
+from swecli.core.hooks.reading import hooks_of_plugin
+from swecli.features import wirings
 from swecli.figures import plural
 
 if TYPE_CHECKING:
@@ -46,12 +48,10 @@ def brought(plugin: Plugin) -> Iterator[str]:
         verb = "connects to" if server.transport != "stdio" else "starts"
         yield f"MCP server {server.name}: {verb} {server.line}"
         yield from (f"  {clause}" for clause in server.given)
-    languages, more = languages_of_plugin(plugin)
-    for language in languages:
-        line, endings = " ".join(language.command), ", ".join(language.languages)
-        yield f"language server {language.name}: starts {line} for {endings}"
-    if "language servers" in plugin.programs and not languages and not more:
-        yield "language servers that swecli knows anyway"
+    others = [wiring.of_plugin(plugin) for wiring in wirings()]
+    for other in others:
+        yield from other.lines
+    more = (problem for other in others for problem in other.problems)
     for problem in (*plugin.problems, *problems, *trouble, *more):
         yield f"not used: {problem.replace(f'{plugin.root}/', '')}"
     if plugin.unused:
@@ -65,6 +65,6 @@ def summary(plugin: Plugin) -> str:
         *((kinds.count(kind), kind[:-1]) for kind in ("skills", "commands", "agents")),
         (len(hooks_of_plugin(plugin)[0]), "hook"),
         (len(servers_of_plugin(plugin)[0]), "MCP server"),
-        (len(languages_of_plugin(plugin)[0]), "language server"),
+        *((other.count, other.noun) for other in (wiring.of_plugin(plugin) for wiring in wirings())),
     )
     return ", ".join(plural(count, word) for count, word in counted if count) or "nothing that swecli uses"

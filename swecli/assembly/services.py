@@ -19,8 +19,6 @@ from msgspec.structs import asdict, replace
 
 from swecli import __version__
 from swecli.assembly.extension_files import extension_files, skill_listing
-from swecli.assembly.hooks import hook_approver
-from swecli.assembly.language_servers import build_language_servers
 from swecli.assembly.memory import instruction_files, is_on, memory_options, memory_places, memory_tools, remembered
 from swecli.assembly.playbook import FILE as PLAYBOOK
 from swecli.assembly.playbook import playbook_opener, proven_bullets
@@ -57,6 +55,7 @@ from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
 from swecli.core.context_management.stored_prompt import Conditions, sources_of
+from swecli.core.engine.feature import Feature
 from swecli.core.engine.services import AgentProfile, Extension, ModelFactory, Services, Workspace
 from swecli.core.engine.settings import Adjustable, SentinelOptions, SubagentOptions, TurnLimits
 from swecli.core.engine.settings import Settings as LiveSettings
@@ -84,7 +83,6 @@ from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools, small_schemas
 from swecli.core.tools.search import Locate
 from swecli.core.tools.session_tools import AskUser, SkillTool, TaskTool
-from swecli.core.tools.symbols import Symbols
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.core.workspace.atomic_write import sweep_temporary
@@ -92,10 +90,9 @@ from swecli.core.workspace.process_tree import PLACE, end_owned
 from swecli.core.workspace.walk import left_out_by_ripgrep
 from swecli.core.worktrees import worktrees_folder
 from swecli.exit_codes import ExitCode
-from swecli.launch import LaunchOptions, StartError
+from swecli.launch import Launch, LaunchOptions, StartError
 
 if TYPE_CHECKING:
-    from swecli.core.hooks.runner import Hooks
     from swecli.core.retrieval.retrieve import Retrieval
 
 
@@ -389,29 +386,45 @@ def _context(
     return made
 
 
+def launch_of(options: LaunchOptions, startup: Startup) -> Launch:
+    """The run for its features."""
+    environment = {**startup.child_environment, PLACE: workspace_mark(startup.paths, options.cwd)}
+    return Launch(
+        options,
+        startup.paths,
+        startup.loaded,
+        startup.trust,
+        startup.environment,
+        environment,
+        build_sandbox(options, startup, environment),
+        startup.secrets,
+        startup.hooks.hooks,
+        startup.plugins,
+    )
+
+
 def build_services(
-    options: LaunchOptions,
+    launch: Launch,
     startup: Startup,
+    features: Sequence[Feature],
     instructions: Instructions,
     make_client: ModelFactory,
     report_defect: Callable[[BaseException], None],
     blobs: BlobStore | None = None,
 ) -> Services:
     """All services of a session except its history and its store; ``blobs`` stores large results."""
+    options, environment, sandbox = launch.options, launch.child_environment, launch.sandbox
     files = extension_files(options, startup)
-    environment = {**startup.child_environment, PLACE: workspace_mark(startup.paths, options.cwd)}
-    sandbox = build_sandbox(options, startup, environment)
-    code, has_code = build_language_servers(options, startup, sandbox, environment)
     project = project_index(options, startup, environment)
     own = own_tools(startup.loaded.settings, files, project)
     registry = ToolRegistry(
-        (*own, *((Symbols(),) if has_code else ()), *memory_tools(options, startup)),
-        spare_tools(options, startup, files),
+        (*own, *(tool for feature in features for tool in feature.tools), *memory_tools(options, startup)),
+        (*spare_tools(options, startup, files), *(tool for feature in features for tool in feature.spare)),
         unusable(options, startup),
     )
     proven = proven_bullets(options, startup)
     texts = _prompt_texts(options, startup, instructions, files, proven.text)
-    extensions = (*build_extensions(options, startup), *((code,) if code is not None else ()))
+    extensions = (*build_extensions(options, startup), *(one for feature in features for one in feature.extensions))
     grants = grants_of(startup, options.cwd)
     monitor = token_monitor(options, startup)
     values = adjustable(options, startup)
@@ -441,7 +454,6 @@ def build_services(
         settings=LiveSettings(values, safe_mode=options.safe_mode),
         blobs=blobs,
         version=__version__,
-        code=code,
         sandbox=sandbox,
         sandbox_early=not options.headless,
         output_folder=startup.paths.state / "output" if options.store else None,
@@ -451,8 +463,6 @@ def build_services(
         instruction_files=instruction_files(options, startup, instructions),
         memory=memory_options(options, startup),
         prompt_conditions=_prompt_conditions(options, startup),
-        hooks=_hooks(options, startup, environment),
-        allow_hook=hook_approver(startup.paths.data, options.cwd, store=options.store),
         playbook=playbook_opener(options, startup, instructions.paths, proven.ids),
         project=project,
         retrieval_model=startup.loaded.settings.context.retrieval_model,
@@ -573,8 +583,6 @@ def spare_tools(options: LaunchOptions, startup: Startup, files: ExtensionFiles)
     spare.append(SkillTool(lambda: files.now.skills))
     if settings.context.retrieval:
         spare.append(Locate(_no_index, lambda: "its files are no longer trusted"))
-    if settings.diagnostics.enabled:
-        spare.append(Symbols())
     return spare
 
 
@@ -632,17 +640,6 @@ def subagent_options(settings: SubagentSettings) -> SubagentOptions:
         settings.result_tokens,
         settings.model,
     )
-
-
-def _hooks(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Hooks | None:
-    """The hooks of a session; None if there are none, or they must not run."""
-    if not startup.hooks.hooks or options.look_only or options.dry_run or options.compact_dry_run:
-        return None
-    from swecli.core.hooks.runner import HookPlace, Hooks
-    from swecli.core.llm.secrets import masker_of
-
-    secrets = masker_of(startup.secrets)
-    return Hooks(startup.hooks.hooks, HookPlace(options.cwd, environment, secrets.cover, startup.environment))
 
 
 def has_servers(options: LaunchOptions, startup: Startup) -> bool:

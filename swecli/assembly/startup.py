@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.assembly.hooks import HookReading, read_hooks
 from swecli.core.config.load import ConfigError, Loaded, load
 from swecli.core.config.paths import Paths, project_folder, user_paths
 from swecli.core.config.trust import PendingItem, TrustReading, TrustState, read_trust
+from swecli.core.hooks.reading import HookReading, read_hooks
 from swecli.core.workspace.process import scrubbed_environment, secret_values
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError

@@ -12,6 +12,7 @@ from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.hook_words import short_command
 
 if TYPE_CHECKING:
+    from swecli.core.engine.hooks import SessionHooks
     from swecli.core.engine.session import Session
     from swecli.core.hooks.runner import HookRecord
 
@@ -23,8 +24,11 @@ USAGE = 'Use /hooks, /hooks NUMBER, /hooks off NUMBER, /hooks on NUMBER or /hook
 
 
 async def _run_hooks(session: Session, arguments: str) -> CommandResult:
-    records = session.hooks.records
-    if not records:
+    from swecli.core.engine.hooks import SessionHooks  # a list of the commands needs no engine
+
+    hooks = session.companion(SessionHooks)
+    records = hooks.records if hooks is not None else ()
+    if hooks is None or not records:
         return CommandResult.text(absent(session, "hooks", NONE))
     words = arguments.split()
     match words:
@@ -37,7 +41,7 @@ async def _run_hooks(session: Session, arguments: str) -> CommandResult:
                 record.enabled = switch == "on"
             return CommandResult.text(f"{_named(chosen)} {switch} for this session.")
         case ["allow", number] if chosen := _chosen(records, number):
-            return await _allow(session, chosen)
+            return await _allow(hooks, chosen)
         case _:
             return CommandResult.text(f"{USAGE} There are {len(records)}.", "error")
 
@@ -50,9 +54,9 @@ HOOKS = SlashCommand(
 )
 
 
-async def _allow(session: Session, records: Sequence[HookRecord]) -> CommandResult:
+async def _allow(hooks: SessionHooks, records: Sequence[HookRecord]) -> CommandResult:
     for record in records:
-        trouble = await session.hooks.allow(record)
+        trouble = await hooks.allow(record)
         if trouble:
             return CommandResult.text(trouble, "error")
     shown = "\n".join(f"{record.hook.event}: {record.hook.command}" for record in records)

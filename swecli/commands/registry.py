@@ -15,7 +15,6 @@ from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.git import COMMIT, REVIEW
 from swecli.commands.hooks import HOOKS
 from swecli.commands.init import INIT
-from swecli.commands.language_servers import LSP
 from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.memory import MEMORY
 from swecli.commands.mode import MODE
@@ -202,7 +201,6 @@ COMMANDS: tuple[SlashCommand, ...] = (
     PERMISSIONS,
     HOOKS,
     MCP,
-    LSP,
     *(command for wiring in wirings() for command in wiring.commands()),
     PLAYBOOK,
     TODOS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -51,60 +51,6 @@ class TranscriptHit(Struct, frozen=True):
     excerpt: str
     score: float
     about: str = ""
-
-
-class CodePlace(Struct, frozen=True):
-    """Place of a name: ``line`` counts from 1, ``column`` from 0. ``kind`` is a word such as "class", ``depth`` its
-    depth in an outline, ``within`` the name of its container."""
-
-    path: Path
-    line: int
-    name: str = ""
-    kind: str = ""
-    depth: int = 0
-    within: str = ""
-    column: int = 0
-
-
-CodeQuestion = Literal["definition", "references", "outline"]
-"""About the name at a place, or about a file."""
-
-
-class CodeError(Exception):
-    """There is no answer; the message gives the reason, as a clause."""
-
-
-class CodeServers(Protocol):
-    """Knowledge about the code of a workspace: its errors, and the places of names. Places in a file are given as line
-    from 1 and column from 0. Questions raise ``CodeError``."""
-
-    async def expect(self, paths: Sequence[str]) -> None:
-        """Announce a change of these files. Returns as soon as it may happen."""
-        ...
-
-    async def brought(self, paths: Sequence[str], agent: str) -> str:
-        """The errors caused by a change of these files, as text for the agent; empty if there are none, or none are
-        known in time. Waits 2 s at most."""
-        ...
-
-    def at_work(self, agent: str) -> Sequence[str]:
-        """Servers that say that they work on a change of the agent whose errors were not known in time."""
-        ...
-
-    async def caught_up(self, agent: str) -> None:
-        """Return once no server is at work on the agent's changes, after 10 s at most. No change is waited for
-        twice."""
-        ...
-
-    def late(self, agent: str) -> Sequence[str]:
-        """Errors of a subagent's changes that came late, for its conversation, once each."""
-        ...
-
-    async def ask(self, what: CodeQuestion, path: Path, line: int = 1, column: int = 0) -> Sequence[CodePlace]: ...
-
-    async def search(self, query: str, path: Path | None) -> Sequence[CodePlace]:
-        """Names in the whole project. ``path`` is a file of it."""
-        ...
 
 
 class TranscriptSearch(Protocol):

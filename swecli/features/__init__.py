@@ -11,15 +11,30 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
     from swecli.core.engine.feature import Feature
+    from swecli.core.extensions.plugins import Plugin
     from swecli.launch import Launch
 
-FEATURES = ("sentinel", "spending", "telemetry")
+FEATURES = ("sentinel", "spending", "hooks", "language_servers", "telemetry")
 """In the order in which their companions are called. Two that need different orders at two moments show that a moment
 is missing."""
 
 
 def _no_commands() -> Sequence[SlashCommand]:
     return ()
+
+
+class Brought(Struct, frozen=True):
+    """What a plugin brings to a feature: the number of things of this noun, a line for each, and what is ignored."""
+
+    count: int = 0
+    noun: str = ""
+    lines: Sequence[str] = ()
+    problems: Sequence[str] = ()
+
+
+def _nothing(plugin: Plugin) -> Brought:
+    del plugin
+    return Brought()
 
 
 class Wiring(Struct, frozen=True):
@@ -29,6 +44,7 @@ class Wiring(Struct, frozen=True):
     """The feature in one run."""
     commands: Callable[[], Sequence[SlashCommand]] = _no_commands
     """Its slash commands, for every run."""
+    of_plugin: Callable[[Plugin], Brought] = _nothing
 
 
 def wirings() -> Iterator[Wiring]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.hooks import hook_approver, hook_digest
 from swecli.assembly.startup import Startup, read_startup
 from swecli.core.config.trust import accept_items, read_trust, refuse_items, write_trust
+from swecli.core.hooks.reading import hook_approver, hook_digest
 from swecli.launch import StartError
 
 COMMAND = "./check.sh"

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from swecli.assembly.language_servers import build_language_servers
+from swecli.assembly.services import launch_of
 from swecli.assembly.startup import Startup, read_startup
 from swecli.core.config.trust import accept_items, write_trust
 from swecli.core.sandbox.sandbox import Sandbox
-from swecli.launch import LaunchOptions
+from swecli.features.language_servers.wiring import language_servers
+from swecli.launch import Launch, LaunchOptions
 from tests.support.waiting import PATIENCE
 
 OWN = '[language_servers.mine]\ncommand = "mine"\nextensions = [".mine"]\n'
@@ -37,10 +38,13 @@ class Work:
     def trust(self) -> None:
         write_trust(self.home / "data", self.folder, "trusted")
 
+    def launch(self, **options: bool) -> Launch:
+        launch = launch_of(replace(LaunchOptions(self.folder), **options), self.startup())
+        return replace(launch, child_environment={"PATH": str(self.bin)}, sandbox=Sandbox.none())
+
     def names(self, **options: bool) -> tuple[list[str], bool]:
         """The servers, and whether the model is offered questions."""
-        launch = replace(LaunchOptions(self.folder), **options)
-        servers, offered = build_language_servers(launch, self.startup(), Sandbox.none(), {"PATH": str(self.bin)})
+        servers, offered = language_servers(self.launch(**options))
         return [program.server.name for program in servers.programs] if servers is not None else [], offered
 
 
@@ -90,9 +94,7 @@ def test_ones_own_settings_need_no_consent(work: Work) -> None:
     options = "[language_servers.mine.options]\nnested = { a = [1, 2] }\n[language_servers.pylsp]\nenabled = false\n"
     (work.home / "config.toml").write_text(OWN + options)
     assert work.names() == (["mine"], False)
-    servers, _ = build_language_servers(
-        LaunchOptions(work.folder), work.startup(), Sandbox.none(), {"PATH": str(work.bin)}
-    )
+    servers, _ = language_servers(work.launch())
     assert servers is not None
     assert servers.programs[0].server.options == {"nested": {"a": [1, 2]}}
 
@@ -103,11 +105,10 @@ def test_at_the_start_no_part_of_a_server_is_loaded(work: Work) -> None:
 import sys
 from pathlib import Path
 from tests.assembly.test_language_servers import *
-servers, offered = build_language_servers(
-    LaunchOptions(Path({str(work.folder)!r})),
-    read_startup(Path({str(work.folder)!r}), {{"SWECLI_HOME": {str(work.home)!r}}}, {{}}),
-    Sandbox.none(), {{"PATH": {str(work.bin)!r}}},
-)
+options = LaunchOptions(Path({str(work.folder)!r}))
+startup = read_startup(options.cwd, {{"SWECLI_HOME": {str(work.home)!r}}}, {{}})
+launch = replace(launch_of(options, startup), child_environment={{"PATH": {str(work.bin)!r}}}, sandbox=Sandbox.none())
+servers, offered = language_servers(launch)
 assert servers is not None and offered
 print(*(name.rpartition(".")[2] for name in sorted(sys.modules) if name.startswith("swecli.core.language_servers.")))
 """

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from swecli.core.engine.companion import Companions, Step
 from swecli.core.engine.consent import Requests, SandboxWatch
-from swecli.core.engine.hooks import SessionHooks
+from swecli.core.engine.feature import Feature
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.notes import Notes
 from swecli.core.engine.recorder import Recorder
@@ -23,6 +23,7 @@ from swecli.core.engine.services import Connection, Services
 from swecli.core.engine.tool_calls import Scheduler, ToolCalls
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
+    MAIN,
     Event,
     FileChanged,
     ItemCheckpointed,
@@ -34,7 +35,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 
-MakeServices = Callable[[Path, Mode], Services]
+MakeServices = Callable[[Path, Mode], tuple[Services, Sequence[Feature]]]
 """Factory of services for a working directory and a mode."""
 
 
@@ -128,7 +129,7 @@ def _request(data: dict[str, Any]) -> _Request:
 
 
 async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]:
-    services = make_services(request.cwd, request.mode)
+    services, features = make_services(request.cwd, request.mode)
     logs: list[_Answering] = []
 
     def make_log(publish: Callable[[Sequence[Event]], None]) -> _Answering:
@@ -139,8 +140,8 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
     recorder.state.mode = request.mode
     requests = logs[0].requests = Requests(recorder)
     results = Results(services, recorder, Connection(services.make_client))
-    hooks = Companions([SessionHooks(services, recorder)])
-    calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder), hooks)
+    companions = [part for feature in features for part in feature.inner(services, recorder, MAIN)]
+    calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder), Companions(companions))
     item, part = "t1", ToolCallPart("call_1", request.name, request.arguments)
     recorder.emit(ItemStarted(item, "tool", request.name))
     recorder.emit(ItemCheckpointed(item, part))

@@ -8,9 +8,11 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct
 
+from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.prepared_call import PreparedCall
+from swecli.core.protocol.commands import Command
 from swecli.core.protocol.events import Event, TurnOutcome
 from swecli.core.protocol.messages import Message, ToolCallPart
 from swecli.core.tools.base import ToolOutcome
@@ -66,6 +68,11 @@ class Companion:
         """The session begins, or continues one with history; its model is not measured yet. May record events and
         begin tasks of its own."""
 
+    def heard(self, command: Command) -> bool:
+        """A command has come. True: it concerned this companion alone, and nothing else acts on it."""
+        del command
+        return False
+
     def watch(self, event: Event) -> None:
         """An event of the session was recorded. Quick; records none itself."""
 
@@ -82,6 +89,10 @@ class Companion:
 
     async def check_request(self, prepared: PreparedRequest) -> None:
         """A request is built and measured. May ask and raise ``TurnStopped``; appends nothing."""
+
+    def around_compaction(self, options: CompactionOptions) -> CompactionOptions:
+        """A compaction is about to be planned. Returns its options, with what has to run before and after it."""
+        return options
 
     async def after_step(self, step: Step) -> None:
         """A step has ended. May write, ask and raise ``TurnStopped``, which keeps the later ones from being called."""
@@ -111,11 +122,22 @@ class CallCompanion(Companion):
         del call, reason
         return ""
 
+    async def before_run(self, call: PreparedCall) -> None:
+        """A call was allowed and is about to run."""
+
     async def after_call(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
         """The tool has run, or failed: with ``is_error``, only text that is added counts. File changes made here
         belong to the call and are undone with it."""
         del call
         return outcome
+
+    async def after_run(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
+        """A call has run, and its changes are recorded. Returns its outcome, perhaps with more text."""
+        del call
+        return outcome
+
+    async def after_calls(self) -> None:
+        """All calls of a step, or of the user, have ended."""
 
     async def agent_begins(self, agent: str, profile: str) -> str:
         """A subagent is about to begin. Returns text for it in addition to its task."""
@@ -154,10 +176,12 @@ class Companions:
 
         self._start = at("start")
         self.watching = tuple(companion.watch for companion in at("watch"))
+        self._heard = at("heard")
         self._screen = at("screen")
         self._joined = at("joined")
         self._before_request = at("before_request")
         self._check_request = at("check_request")
+        self._around_compaction = at("around_compaction")
         self._after_step = at("after_step")
         self._stay = at("stay")
         self._end_turn = at("end_turn")
@@ -170,7 +194,10 @@ class Companions:
 
         self._before_call = at_calls("before_call")
         self._before_asking = at_calls("before_asking")
+        self._before_run = at_calls("before_run")
         self._after_call = at_calls("after_call")
+        self._after_run = at_calls("after_run")
+        self._after_calls = at_calls("after_calls")
         self._agent_begins = at_calls("agent_begins")
         self._agent_ends = at_calls("agent_ends")
         self._agent_blocked = at_calls("agent_blocked")
@@ -183,6 +210,10 @@ class Companions:
     def start(self, *, resumed: bool) -> None:
         for companion in self._start:
             companion.start(resumed=resumed)
+
+    def heard(self, command: Command) -> bool:
+        """Whether one of them has acted on it alone."""
+        return any(companion.heard(command) for companion in self._heard)
 
     @property
     def screens(self) -> bool:
@@ -204,6 +235,11 @@ class Companions:
     async def check_request(self, prepared: PreparedRequest) -> None:
         for companion in self._check_request:
             await companion.check_request(prepared)
+
+    def around_compaction(self, options: CompactionOptions) -> CompactionOptions:
+        for companion in self._around_compaction:
+            options = companion.around_compaction(options)
+        return options
 
     async def after_step(self, step: Step) -> None:
         for companion in self._after_step:
@@ -233,10 +269,23 @@ class Companions:
         warnings = [await companion.before_asking(call, reason) for companion in self._before_asking]
         return tuple(filter(None, warnings))
 
+    async def before_run(self, call: PreparedCall) -> None:
+        for companion in self._before_run:
+            await companion.before_run(call)
+
+    async def after_run(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
+        for companion in self._after_run:
+            outcome = await companion.after_run(call, outcome)
+        return outcome
+
     async def after_call(self, call: PreparedCall, outcome: ToolOutcome) -> ToolOutcome:
         for companion in self._after_call:
             outcome = await companion.after_call(call, outcome)
         return outcome
+
+    async def after_calls(self) -> None:
+        for companion in self._after_calls:
+            await companion.after_calls()
 
     async def agent_begins(self, agent: str, profile: str) -> str:
         """The texts for the subagent."""

@@ -8,10 +8,18 @@ from msgspec import Struct
 
 from swecli.core.engine.companion import Companion
 from swecli.core.engine.core import Core
+from swecli.core.engine.recorder import Recorder
+from swecli.core.engine.services import Extension, Services
+from swecli.core.tools.base import AnyTool
 
 
 def _none(core: Core) -> Sequence[Companion]:
     del core
+    return ()
+
+
+def _none_inside(services: Services, recorder: Recorder, agent: str) -> Sequence[Companion]:
+    del services, recorder, agent
     return ()
 
 
@@ -20,5 +28,9 @@ class Feature(Struct, frozen=True):
 
     companions: Callable[[Core], Sequence[Companion]] = _none
     """Those of the session that the user talks to."""
-    inner: Callable[[Core], Sequence[Companion]] = _none
-    """Those of a subagent's session."""
+    inner: Callable[[Services, Recorder, str], Sequence[Companion]] = _none_inside
+    """Those of a subagent's session, by the subagent's name, and of tool calls without a session."""
+    tools: Sequence[AnyTool] = ()
+    spare: Sequence[AnyTool] = ()
+    """Stand-ins for its tools, for a session that began with them: they answer that they have no source."""
+    extensions: Sequence[Extension] = ()

@@ -24,6 +24,7 @@ from swecli.core.engine.prepared_call import PreparedCall, Rejected, short_line
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.protocol.blocks import TextBlock
+from swecli.core.protocol.commands import Command, Interrupt
 from swecli.core.protocol.events import (
     Event,
     HookRan,
@@ -41,8 +42,7 @@ from swecli.core.tools.base import ToolError, ToolOutcome
 if TYPE_CHECKING:
     from swecli.core.engine.hook_transcript import TranscriptFile
     from swecli.core.hooks.answer import Verdict
-    from swecli.core.hooks.asking import AskModel
-    from swecli.core.hooks.hook import HookEvent
+    from swecli.core.hooks.hook import Hook, HookEvent
     from swecli.core.hooks.runner import HookRecord, HookRun, Hooks
     from swecli.core.hooks.translation import ToolUse
 
@@ -57,6 +57,9 @@ END_SECONDS = 2.0
 IDLE_SECONDS = 60.0
 """Seconds without a message after a turn until the Notification hooks report that swecli is waiting."""
 
+Allow = Callable[["Hook"], "Hook"]
+"""Remembers the user's approval of a hook in its current form and returns it approved. Blocks on the disk; raises
+OSError if it can't be stored."""
 StartSource = Literal["startup", "resume", "compact"]
 
 
@@ -74,11 +77,14 @@ _MAIN_ONLY: frozenset[HookEvent] = frozenset(
 class SessionHooks(CallCompanion):
     """Hooks of one session; with ``inner``, of a subagent's, in which only call and compaction hooks run."""
 
-    def __init__(self, services: Services, recorder: Recorder, *, inner: bool = False) -> None:
+    def __init__(
+        self, hooks: Hooks, allow: Allow, services: Services, recorder: Recorder, *, inner: bool = False
+    ) -> None:
         self._inner = inner
+        self._allow = allow
         self._services = services
         self._recorder = recorder
-        self._hooks: Hooks | None = services.hooks
+        self._hooks = hooks
         self._starting: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._beside: set[asyncio.Task[Verdict]] = set()
@@ -91,36 +97,34 @@ class SessionHooks(CallCompanion):
         """Number of waits for hooks that were reported to the user."""
         self._trigger: Literal["manual", "auto"] = "auto"
         self._transcript: TranscriptFile | None = None
-        if self._hooks is not None and not inner:
-            self._hooks.heard = self._background_ended
-
-    def ask_with(self, ask: AskModel) -> None:
-        """Let hooks put questions to the session's small model."""
-        if self._hooks is not None and not self._inner:
-            self._hooks.ask = ask
+        if not inner:
+            hooks.heard = self._background_ended
 
     # --- display ------------------------------------------------------------------------------------------
 
     @property
     def records(self) -> Sequence[HookRecord]:
-        return self._hooks.records if self._hooks is not None else ()
+        return self._hooks.records
 
     async def allow(self, record: HookRecord) -> str:
         """Approve a hook in its current form. Returns what went wrong, or an empty text."""
         try:
-            record.hook = await asyncio.to_thread(self._services.allow_hook, record.hook)
+            record.hook = await asyncio.to_thread(self._allow, record.hook)
         except OSError as error:
             return f"Could not store your consent ({error.strerror or error}); the hook remains off."
         return ""
 
     def skip(self) -> bool:
         """Continue without the running hooks. False if none runs."""
-        return self._hooks is not None and self._hooks.skip()
+        return self._hooks.skip()
 
     def listens(self, event: HookEvent) -> bool:
         if self._inner and event in _MAIN_ONLY:
             return False
-        return self._hooks is not None and bool(self._hooks.listening(event))
+        return bool(self._hooks.listening(event))
+
+    def heard(self, command: Command) -> bool:
+        return isinstance(command, Interrupt) and command.skip and self.skip()
 
     # --- the session --------------------------------------------------------------------------------------
 
@@ -226,7 +230,7 @@ class SessionHooks(CallCompanion):
         for task in begun:
             task.cancel()
         await asyncio.gather(*begun, return_exceptions=True)
-        if self._hooks is not None and not self._inner:
+        if not self._inner:
             await self._hooks.close()
         if self.listens("SessionEnd"):
             await self._fire("SessionEnd", {"reason": reason}, limit=END_SECONDS)
@@ -413,7 +417,7 @@ class SessionHooks(CallCompanion):
         from swecli.core.hooks.answer import NOTHING, decide
         from swecli.core.protocol.hook_words import short_command
 
-        if self._hooks is None or not self.listens(event):
+        if not self.listens(event):
             return NOTHING
         await self._write_transcript()  # before its path is passed on
         common = self._common(event)
@@ -473,7 +477,7 @@ class SessionHooks(CallCompanion):
 
     async def _write_transcript(self) -> None:
         folder = self._services.output_folder
-        if folder is None or self._hooks is None or self._inner:
+        if folder is None or self._inner:
             return
         if self._transcript is None:
             from swecli.core.engine.hook_transcript import TranscriptFile

@@ -21,7 +21,7 @@ from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.memory.places import MemoryPlaces
 from swecli.core.permissions.types import Call, Decision, Policy, Rule
-from swecli.core.ports import Asker, BlobStore, CodeServers, EditorFiles, Snapshots
+from swecli.core.ports import Asker, BlobStore, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Mode, NoticeLevel, Price
 from swecli.core.protocol.messages import Origin, Usage
@@ -30,8 +30,6 @@ from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from swecli.core.hooks.hook import Hook
-    from swecli.core.hooks.runner import Hooks
     from swecli.core.playbook.store import Playbooks
     from swecli.core.protocol.result import Kept
 
@@ -245,8 +243,6 @@ class Services(Struct):
     """Masks keys in text that leaves the session for a file."""
     editor: EditorFiles | None = None
     """The user's editor, which may have unsaved files open."""
-    code: CodeServers | None = None
-    """Source of errors after edits and of symbol locations; None if no language server is available."""
     checkpoints: Checkpoints | None = None
     """Record of changed files; without it nothing can be undone."""
     keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are not stored here."
@@ -305,14 +301,6 @@ class Services(Struct):
     memory: MemoryOptions = MemoryOptions()
     prompt_conditions: Conditions = Conditions()
     """What decides whether a resumed session keeps its system prompt."""
-    hooks: Hooks | None = None
-    """The user's programs for session events; None if there are none, at no cost."""
-    allow_hook: Callable[[Hook], Hook] = lambda hook: hook
-    """Remembers the user's approval of a hook in its current form and returns it approved. Blocks on the disk.
-
-    Raises:
-        OSError: it can't be stored.
-    """
     extensions: Sequence[Extension] = ()
     """Extensions that bring tools and run as long as the session."""
     playbook: Callable[[], Playbooks] | None = None

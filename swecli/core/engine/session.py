@@ -23,7 +23,6 @@ from swecli.core.engine.edit_prices import EditPrices
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
 from swecli.core.engine.git_history import GitHistory
-from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.invoked import ExtensionNews, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch, run_shell
@@ -157,7 +156,6 @@ class Session:
         self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first, before)
         if parent is not None:
             recorder.turn = parent.relay.turn - 1  # its work belongs to the turn that started it
-        self.hooks = SessionHooks(services, recorder, inner=parent is not None)
         self._companions = Companions()
         self._agents = agents = None if parent is not None else self._subagents(services, recorder)
         self._parent, self._features, self._environment, self._closed = parent, features, "", False
@@ -175,7 +173,7 @@ class Session:
         self._connection = Connection(services.make_client, services.settings.now.side_models)
         self._results = Results(services, recorder, self._connection)
         self._compactions = Compactions(
-            services, recorder, self._connection, self._requests, self.hooks.around_compaction
+            services, recorder, self._connection, self._requests, self._companions.around_compaction
         )
         self._models = ModelChoice(services, recorder, self._connection, self._compactions)
         self.offers = ModelOffers(services, recorder, self._connection)
@@ -227,8 +225,9 @@ class Session:
         extensions = ExtensionNews(services, recorder, notes, self._prompts, inner=self._parent is not None)
         features: list[Companion] = [extensions, news]
         if self._parent is not None:
-            features += (part for feature in self._features for part in feature.inner(core))
             features.append(self._parent.limits)
+            agent = self._parent.relay.agent
+            features += (part for feature in self._features for part in feature.inner(services, recorder, agent))
         if self._agents is not None:
             features = [self._prompts, self._plans, self._agents, extensions]
             if self.playbook.exists:
@@ -238,10 +237,8 @@ class Session:
                 features.append(
                     PromptRetrieval(services.project, services, recorder, core.scheduler, core.connection, ask)
                 )
-            features += [news, self.memory, *(part for feature in self._features for part in feature.companions(core))]
-            features += [Warming(core), GitHistory(core)]
-        if services.hooks is not None:
-            features.append(self.hooks)
+            features += [news, self.memory, Warming(core), GitHistory(core)]
+            features += (part for feature in self._features for part in feature.companions(core))
         return (
             *features,
             ChangedFiles(recorder, services, notes),
@@ -280,7 +277,6 @@ class Session:
 
         ``environment`` is the model's information on date and place, given once per session.
         """
-        self.hooks.ask_with(self.questions.ask_briefly)
         resumed = self._continues
         self._environment = environment
         for body in recover(self._recorder.ledger, self._recorder.state):
@@ -413,7 +409,7 @@ class Session:
     def send(self, command: Command) -> None:
         """Carry out or start a command. Called on the event loop; never blocks and never raises; results arrive as
         events."""
-        if self._closed:
+        if self._closed or self._companions.heard(command):
             return
         match command:
             case Submit():
@@ -427,8 +423,7 @@ class Session:
             case EditQueue():
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
-                waits = (self.hooks, self._models, self._offered, self._scheduler.late_errors)
-                if not (command.skip and any(one.skip() for one in waits)):
+                if not (command.skip and (self._models.skip() or self._offered.skip())):
                     self._interrupt()
             case Close():
                 self._interrupt()

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from swecli.core.context_management.recall import Recall
 from swecli.core.engine.companion import Companions
 from swecli.core.engine.consent import Consent, Consents, Requests, SandboxWatch
-from swecli.core.engine.late_errors import LateErrors
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.prepared_call import PreparedCall, Rejected, short_line
 from swecli.core.engine.recorder import Recorder
@@ -194,7 +193,7 @@ class ToolCalls:
     ) -> None:
         self._services = services
         self._parts = parts
-        self._companions = companions
+        self.companions = companions
         self._recorder = recorder
         self._requests = requests
         self.order = requests.order
@@ -205,7 +204,6 @@ class ToolCalls:
         self._files = SeenFiles(recorder, services.workspace.cwd)
         self.locks = parts.locks or EffectLocks()
         self._live = LiveOutput()
-        self.late_errors = LateErrors(services, recorder, parts.agent)
 
     def prepare(self, call: Call) -> PreparedCall | None:
         """Validate the arguments. None if the call has already ended with an error result."""
@@ -260,7 +258,6 @@ class ToolCalls:
             jobs=self._parts.jobs,
             agents=self._parts.agents,
             editor=self._services.editor,
-            code=self._services.code,
             turn=self._recorder.turn,
             reads_documents=self._results.reads_documents,
         )
@@ -284,8 +281,7 @@ class ToolCalls:
         try:
             if earlier_writers:  # the preview must show the file after the earlier calls
                 await asyncio.wait(earlier_writers)
-            call = await self._companions.before_call(call)
-            await self._expected(call)  # servers get ready while the user decides
+            call = await self.companions.before_call(call)
             while outcome is None or consent is not None:
                 consent = consent or await self._consents.obtain(call, before)
                 call = consent.call
@@ -309,7 +305,7 @@ class ToolCalls:
                     started = self._services.monotonic()
                     self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, running=True))
                     outcome = await self._execute(consent)
-                    outcome = await self._with_errors(outcome)
+                    outcome = await self.companions.after_run(call, outcome)
                 consent, outcome = await self._consents.outside(call, outcome)
             duration = self._services.monotonic() - started
             outcome = self._files.shortened(outcome)
@@ -367,10 +363,10 @@ class ToolCalls:
 
     async def _execute(self, consent: Consent) -> ToolOutcome:
         call, ctx = consent.call, consent.ctx
-        await self._expected(call)
+        await self.companions.before_run(call)
         with self._sandbox.around(ctx, call.effects):
             async with self._recorded(consent):  # hooks' file changes belong to the call and are undone with it
-                outcome = await self._companions.after_call(call, await self._run_tool(consent))
+                outcome = await self.companions.after_call(call, await self._run_tool(consent))
         self._sandbox.publish()
         files = self._services.extension_files
         for origin in _untrusted_origins(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):
@@ -379,21 +375,6 @@ class ToolCalls:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
         return outcome
 
-    async def _expected(self, call: PreparedCall) -> None:
-        """Let language servers examine files before an edit changes them."""
-        if self._services.code is not None and call.effects.writes and not call.effects.opaque:
-            await self._services.code.expect(call.effects.writes)
-
-    async def _with_errors(self, outcome: ToolOutcome) -> ToolOutcome:
-        """The outcome with new errors caused by its changes, if any, and a subagent's late ones of earlier changes."""
-        if self._services.code is None:
-            return outcome
-        errors = await self._services.code.brought([one.path for one in outcome.changed], self._parts.agent)
-        if not errors:
-            return outcome
-        blocks = (*outcome.blocks, TextBlock(errors, "warning"))
-        return replace(outcome, text=f"{outcome.text}\n{errors}", blocks=blocks)
-
     async def _run_tool(self, consent: Consent) -> ToolOutcome:
         """Run the tool. The companions receive an error before it propagates."""
         call = consent.call
@@ -401,7 +382,7 @@ class ToolCalls:
             _require_folder(call.effects, consent.ctx)  # it may have gone while the user decided
             return await call.tool.run(call.params, consent.ctx)
         except ToolError as error:
-            failed = await self._companions.after_call(call, ToolOutcome(str(error), is_error=True))
+            failed = await self.companions.after_call(call, ToolOutcome(str(error), is_error=True))
             if not failed.added:
                 raise
             raise ToolError(f"{error}\n{failed.added}", error.seen) from error
@@ -425,7 +406,7 @@ class ToolCalls:
     ) -> None:
         text = self._results.bounded("page", outcome).text
         if status == "error":
-            text = self._companions.on_failure(part, item, text)
+            text = self.companions.on_failure(part, item, text)
         result = ToolResultPart(part.call_id, part.name, text, outcome.is_error, outcome.images, outcome.documents)
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
 
@@ -451,12 +432,11 @@ class Scheduler:
 
     def __init__(self, calls: ToolCalls) -> None:
         self._calls = calls
-        self.late_errors = calls.late_errors
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def run(self, calls: Sequence[Call]) -> None:
-        """Return when every call has its terminal item, and the errors of edits are there that come at once; cancelled,
-        cancel the calls and still wait.
+        """Return when every call has its terminal item and the companions are done with them; cancelled, cancel the
+        calls and still wait.
 
         A call that waits for the user delays only calls that write the same file, and commands, which run after the
         writes and commands before them regardless of the order of answers. Questions appear in the order of the calls.
@@ -471,7 +451,7 @@ class Scheduler:
                 self._tasks[call.item] = asyncio.create_task(self._calls.run(call, writers, before), name=call.item)
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             _raise_defects(self._tasks.values())
-            await self.late_errors.settle()
+            await self._calls.companions.after_calls()
         except asyncio.CancelledError:
             for task in self._tasks.values():
                 task.cancel()

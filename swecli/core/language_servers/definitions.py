@@ -263,3 +263,24 @@ def root_of(server: LanguageServer, path: Path, roots: Sequence[Path]) -> Path |
         if any((folder / mark).exists() for mark in server.roots):
             return folder
     return top
+
+
+class CodePlace(Struct, frozen=True):
+    """Place of a name: ``line`` counts from 1, ``column`` from 0. ``kind`` is a word such as "class", ``depth`` its
+    depth in an outline, ``within`` the name of its container."""
+
+    path: Path
+    line: int
+    name: str = ""
+    kind: str = ""
+    depth: int = 0
+    within: str = ""
+    column: int = 0
+
+
+CodeQuestion = Literal["definition", "references", "outline"]
+"""About the name at a place, or about a file."""
+
+
+class CodeError(Exception):
+    """There is no answer; the message gives the reason, as a clause."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from swecli.core.language_servers.definitions import CodeError, CodePlace, CodeQuestion
 from swecli.core.language_servers.peer import Refused, ServerEnded
 from swecli.core.language_servers.project_server import ProjectServer
 from swecli.core.language_servers.protocol import (
@@ -22,7 +23,6 @@ from swecli.core.language_servers.protocol import (
     uri_of,
 )
 from swecli.core.language_servers.server import ANSWER_SECONDS, RunningServer
-from swecli.core.ports import CodeError, CodePlace, CodeQuestion
 from swecli.core.workspace.command_output import as_read
 
 READY_SECONDS: Final = 20.0

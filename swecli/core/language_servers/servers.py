@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from swecli.core.engine.services import ExtensionHost
-from swecli.core.language_servers.definitions import Program, Surroundings, root_of, some_files, suited
-from swecli.core.ports import CodeError, CodePlace, CodeQuestion
+from swecli.core.language_servers.definitions import (
+    CodeError,
+    CodePlace,
+    CodeQuestion,
+    Program,
+    Surroundings,
+    root_of,
+    some_files,
+    suited,
+)
 from swecli.core.protocol.events import MAIN
 from swecli.core.workspace.server_log import ServerLog
 from swecli.core.workspace.text_file import decode, read_bytes

@@ -19,7 +19,7 @@ from msgspec import Meta, Struct, field, to_builtins
 
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
-from swecli.core.ports import Asker, BlobStore, CodeServers, EditorFiles, TranscriptSearch
+from swecli.core.ports import Asker, BlobStore, EditorFiles, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.events import EditedText, Hunk, ResultKind
 from swecli.core.protocol.messages import DocumentPart, ImagePart
@@ -187,7 +187,6 @@ class ToolContext(Struct, frozen=True):
     """Runs commands, also in the background; None if no command may outlive its call."""
     agents: AgentRunner | None = None
     """Runs subagents; None where they are unavailable, as within a subagent."""
-    code: CodeServers | None = None
     """Language servers; None if there can be none."""
     turn: int = 0
     """Number of the turn."""

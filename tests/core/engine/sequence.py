@@ -68,12 +68,8 @@ def _told(hooks: SessionHooks) -> object:
     return hooks._contexts  # pyright: ignore[reportPrivateUsage]
 
 
-def _has_hooks(hooks: SessionHooks, *_arguments: object) -> bool:
-    return hooks._hooks is not None  # pyright: ignore[reportPrivateUsage]
-
-
 def _is_models(hooks: SessionHooks, call: PreparedCall) -> bool:
-    return _has_hooks(hooks) and hooks._is_models(call)  # pyright: ignore[reportPrivateUsage]
+    return hooks._is_models(call)  # pyright: ignore[reportPrivateUsage]
 
 
 def _keeps(memory: SessionMemory) -> bool:
@@ -107,10 +103,10 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("memory: start", SessionMemory, "start", _always),
     ("sandbox: publish", SandboxWatch, "publish", _always),
     ("models: start", ModelChoice, "start", _always),
-    ("hooks: start", SessionHooks, "start", _has_hooks),
+    ("hooks: start", SessionHooks, "start", _always),
     ("work: stop", Work, "stop", _always),
     ("subagents: close", Subagents, "end", _always),
-    ("hooks: end", SessionHooks, "close", _has_hooks),
+    ("hooks: end", SessionHooks, "close", _always),
     ("playbook: close", SessionPlaybook, "close", _has_playbook),
     ("models: close", ModelChoice, "close", _always),
     ("sandbox: stop", SandboxWatch, "stop", _always),
@@ -124,8 +120,8 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("extension news: look", ExtensionNews, "joined", _has_news),
     ("models: lend", ModelChoice, "lend", _always),
     ("command: expand", Invoking, "send", _always),
-    ("hooks: begin the turn", SessionHooks, "_begin_turn", _has_hooks),
-    ("hooks: screen the message", SessionHooks, "_submit", _has_hooks),
+    ("hooks: begin the turn", SessionHooks, "_begin_turn", _always),
+    ("hooks: screen the message", SessionHooks, "_submit", _always),
     ("models: ready", ModelChoice, "ready", _always),
     ("tools: wait for mentions", OfferedTools, "arrived", _any),
     ("playbook: begin the turn", SessionPlaybook, "_begin_turn", _has_playbook),
@@ -160,7 +156,7 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("memory: keep", SessionMemory, "_keep", _keeps),
     ("repeats: check", RepeatGuard, "after_step", _always),
     ("subagents: settled", Subagents, "settled", _always),
-    ("hooks: stop", SessionHooks, "stay", _has_hooks),
+    ("hooks: stop", SessionHooks, "stay", _always),
     # the end of a turn
     ("plans: propose", Plans, "end_turn", lambda _plans, end: end.outcome == "done"),
     (
@@ -169,17 +165,17 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
         "end_turn",
         lambda _sentinel, end: end.outcome in ("done", "limit"),
     ),
-    ("hooks: the turn ended", SessionHooks, "_begin_waiting", _has_hooks),
+    ("hooks: the turn ended", SessionHooks, "_begin_waiting", _always),
     # a call
     ("call: prepare", ToolCalls, "prepare", _always),
     ("subagents: expect", Subagents, "expect", _always),
     ("hooks: before the call", SessionHooks, "before_call", _is_models),
     ("consent: obtain", Consents, "obtain", _always),
-    ("hooks: before the question", SessionHooks, "before_asking", _has_hooks),
+    ("hooks: before the question", SessionHooks, "before_asking", _always),
     ("consent: stands", Consents, "stands", _always),
     ("locks: hold", EffectLocks, "hold", _always),
     ("consent: holds", Consents, "holds", _always),
-    ("hooks: after the call", SessionHooks, "_after_tool", _has_hooks),
+    ("hooks: after the call", SessionHooks, "_after_tool", _always),
     ("consent: outside", Consents, "outside", _always),
     ("results: admit", Results, "admit", _always),
     ("playbook: add to the failure", SessionPlaybook, "on_failure", _has_playbook),

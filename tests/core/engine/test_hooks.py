@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult
 from swecli.core.engine.companion import EndReason
-from swecli.core.engine.hooks import CONTINUATIONS
+from swecli.core.engine.hooks import CONTINUATIONS, SessionHooks
 from swecli.core.hooks.hook import Hook, HookEvent, workspace_scripts
 from swecli.core.hooks.runner import HookPlace, Hooks
 from swecli.core.llm.scripted import ScriptedModel, parse_script
@@ -39,6 +39,12 @@ from tests.support.waiting import PATIENCE
 ENVIRONMENT = {"PATH": os.environ.get("PATH", os.defpath)}
 ONE_CALL = f"[[step]]\ncall = [{call('run_command', 'make')}]\n[[step]]\ntext = 'done'\n"
 ANSWER = "[[step]]\ntext = 'hello'\n"
+
+
+def hooks_of(it: Bench) -> SessionHooks:
+    made = it.session.companion(SessionHooks)
+    assert made is not None
+    return made
 
 
 def hooks(folder: Path, *made: Hook) -> dict[str, Any]:
@@ -454,7 +460,7 @@ async def test_a_compaction_begins_the_session_anew(tmp_path: Path) -> None:
         Hook("SessionStart", "touch never", "resume"),
     )
     async with bench(ANSWER, tmp_path, **given) as it:
-        after = it.session.hooks.around_compaction(CompactionOptions()).on_post_compact
+        after = hooks_of(it).around_compaction(CompactionOptions()).on_post_compact
         assert after is not None
         await after(CompactResult(100, 10, 9, 2, ("summary",)))
         assert json.loads((tmp_path / "start.json").read_text())["source"] == "compact"
@@ -566,7 +572,7 @@ async def test_subagents_fire_their_events(tmp_path: Path) -> None:
         Hook("SubagentStop", "echo 'look again' >&2; exit 2", "explore"),
     )
     async with bench(ANSWER, tmp_path, **given) as it:
-        fired = it.session.hooks
+        fired = hooks_of(it)
         assert await fired.agent_begins("a1", "explore") == "be brief"
         assert await fired.agent_begins("a1", "review") == ""
         assert await fired.agent_ends("a1", "explore", "done", 0) == "look again"
@@ -593,8 +599,7 @@ async def test_without_hooks_nothing_is_asked_or_recorded(tmp_path: Path) -> Non
         it.allow_all = True
         await it.say("go")
         assert it.bodies(HookRan) == []
-        assert it.session.hooks.records == ()
-        assert not it.session.hooks.skip()
+        assert it.session.companion(SessionHooks) is None
 
 
 async def test_consent_that_can_not_be_kept_leaves_the_hook_off(tmp_path: Path) -> None:
@@ -603,8 +608,8 @@ async def test_consent_that_can_not_be_kept_leaves_the_hook_off(tmp_path: Path) 
 
     given = hooks(tmp_path, Hook("Stop", "exit 0", waiting="it is new"))
     async with bench(ANSWER, tmp_path, allow_hook=refuse, **given) as it:
-        (record,) = it.session.hooks.records
-        assert "No space left" in await it.session.hooks.allow(record)
+        (record,) = hooks_of(it).records
+        assert "No space left" in await hooks_of(it).allow(record)
         assert record.hook.waiting
         await it.say("go")
         assert ran(it) == []

@@ -6,23 +6,22 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from swecli.commands.language_servers import LSP
 from swecli.core.extensions.watch import ExtensionFiles
-from swecli.core.language_servers.definitions import Surroundings
+from swecli.core.language_servers.definitions import CodePlace, CodeQuestion, Surroundings
 from swecli.core.language_servers.servers import LanguageServerOptions, LanguageServers
 from swecli.core.permissions.types import Policy, Rule
-from swecli.core.ports import CodePlace, CodeQuestion
 from swecli.core.protocol.blocks import TableBlock
 from swecli.core.protocol.commands import Interrupt, Submit
 from swecli.core.protocol.events import FileChanged, ItemStarted, Notice, StepStarted, ToolsChanged, TurnEnded
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import builtin_tools
-from swecli.core.tools.symbols import Symbols
 from swecli.core.workspace.process_tree import owned
+from swecli.features.language_servers.tool import Symbols
 from tests.core.engine.support import Bench, bench, until
 from tests.core.language_servers.support import PATIENT, unkind
 
@@ -44,7 +43,7 @@ async def session(
 ) -> AsyncIterator[Bench]:
     around = Surroundings(folder, (folder,), {}, Sandbox.none())
     servers = LanguageServers((unkind(*ways),), around, options or LanguageServerOptions(PATIENT), ())
-    changes = {"policy": EDITS, "tools": (*builtin_tools(), Symbols()), **changes}
+    changes = {"policy": EDITS, "tools": (*builtin_tools(), Symbols(servers)), **changes}
     async with bench(script + TEXT, folder, extensions=(servers,), code=servers, **changes) as made:
         yield made
     await until(lambda: not owned())
@@ -176,7 +175,7 @@ async def test_places_in_files_that_a_rule_covers_are_not_shown(tmp_path: Path) 
     (tmp_path / "link.txt").symlink_to(tmp_path / "keys" / "b.txt")
     answers = [CodePlace(tmp_path / name, 1) for name in ("a.txt", "keys/b.txt", "link.txt")]
     policy = Policy(rules=(Rule("deny", "Read(keys/**)", "user"),))
-    async with bench(ask + TEXT, tmp_path, policy=policy, tools=(Symbols(),), code=Answering(answers)) as made:
+    async with bench(ask + TEXT, tmp_path, policy=policy, tools=(asking(answers),)) as made:
         await made.say("go")
         (text,) = made.tool_texts().values()
     assert text == "a.txt:1: def price\n(files covered by Read(keys/**) are left out)"
@@ -190,10 +189,14 @@ async def test_lines_behind_a_link_out_of_the_workspace_are_not_shown(tmp_path: 
     (inside / "link").symlink_to(outside)
     ask = call("symbols", action="references", path="a.txt", symbol="price")
     answers = [CodePlace(inside / name, 1) for name in ("a.txt", "link/a.txt")]
-    async with bench(ask + TEXT, inside, tools=(Symbols(),), code=Answering(answers)) as made:
+    async with bench(ask + TEXT, inside, tools=(asking(answers),)) as made:
         await made.say("go")
         (text,) = made.tool_texts().values()
     assert text == "a.txt:1: def price\nlink/a.txt:1"
+
+
+def asking(answers: Sequence[CodePlace]) -> Symbols:
+    return Symbols(cast("LanguageServers", Answering(answers)))
 
 
 class Answering:

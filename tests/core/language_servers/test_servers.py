@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from swecli.core.language_servers import peer, server
+from swecli.core.language_servers.definitions import CodeError
 from swecli.core.language_servers.servers import LanguageServerOptions
-from swecli.core.ports import CodeError
 from swecli.core.workspace.server_log import ServerLog
 from tests.core.engine.support import until
 from tests.core.language_servers.support import PATIENT, Served, messages, served, unkind

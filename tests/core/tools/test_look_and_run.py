@@ -11,9 +11,9 @@ from swecli.core.protocol.blocks import FileListBlock, TerminalBlock, Todo, Todo
 from swecli.core.tools.base import ToolError
 from swecli.core.tools.registry import builtin_tools
 from swecli.core.tools.run_command import RunCommand, RunCommandParams, report
-from swecli.core.tools.symbols import _lines
 from swecli.core.validation import validated
 from swecli.core.workspace.process import ProcessResult
+from swecli.features.language_servers.tool import _lines
 from tests.support.tool_context import ToolBench
 from tests.support.waiting import PATIENCE, at_some_pace, until
 

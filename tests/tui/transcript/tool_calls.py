@@ -13,9 +13,10 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from swecli.core.extensions.skills import read_skill
+from swecli.core.language_servers.definitions import CodePlace
 from swecli.core.llm.types import ToolSchema
 from swecli.core.memory.places import MemoryPlaces
-from swecli.core.ports import BlobStore, CodePlace, TranscriptHit, TranscriptSearch
+from swecli.core.ports import BlobStore, TranscriptHit, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.tools import web_fetch, web_search
@@ -24,10 +25,10 @@ from swecli.core.tools.base import AnyTool, ToolOutcome
 from swecli.core.tools.memory import MemoryTool
 from swecli.core.tools.search import Locate
 from swecli.core.tools.session_tools import Scratchpad, SkillTool, TaskTool, ToolSearch
-from swecli.core.tools.symbols import Symbols
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.core.web.fetch import Limits, Page
 from swecli.core.workspace.jobs import JobInfo, Jobs
+from swecli.features.language_servers.tool import Symbols
 from tests.core.extensions.support import found
 from tests.support.tool_context import FixedAnswers, ToolBench
 
@@ -149,14 +150,13 @@ async def made(name: str, folder: Path) -> Made:
         transcript=cast("TranscriptSearch", stored),
         request_compaction=stored.request_compaction,
         agents=cast("Any", _Agents()),
-        code=cast("Any", _Code()),
         jobs=cast("Jobs", _Jobs()) if name == "job" else None,
     )
     skill = read_skill(found("---\nname: prices\ndescription: d\n---\nUse pounds.", "prices", "skills"))
     others: dict[str, AnyTool] = {
         "locate": Locate(ProjectIndex(bench.context.cwd, None).retrieval, lambda: "it is being made"),
         "skill": SkillTool(lambda: {"prices": skill}),
-        "symbols": Symbols(),
+        "symbols": Symbols(cast("Any", _Code())),
         "task": TaskTool(lambda: (("explore", "Searches and reads."),)),
         "memory": MemoryTool(MemoryPlaces(bench.folder / ".swecli" / "memory", None), 1_000, lambda text: False),
         "scratchpad": Scratchpad(),

@@ -45,20 +45,20 @@ def read_hooks(
     the user trusts the folder's content for this run, and can't be asked. Without configured hooks nothing is imported
     or read."""
     settings = loaded.settings.hooks
-    own = any(value for _, value in fields_of(settings) if isinstance(value, tuple))
+    own = any(isinstance(value, tuple) and value != () for _, value in fields_of(settings))
     claude = [cwd / name for name in CLAUDE_FILES] if trust.trusts else []
     claude = [path for path in claude if os.path.lexists(path) and not is_placeholder(path, cwd, paths)]
     users = Path(home) / ".claude" / "settings.json" if settings.user_claude and home else None
     plugins = [plugin for plugin in plugins if "hooks" in plugin.programs]
     if safe or not (own or claude or users or plugins):
         return HookReading()
-    from swecli.core.hooks.hook import problems
+    from swecli.core.hooks.hook import Hook, problems
 
     notices = [f"{path} ignored: it is a link or inside one." for path in claude if is_led_away(path)]
     claude = [path for path in claude if not is_led_away(path)]
     hooks = [*_own(loaded), *_claude(claude, users, notices), *_of_plugins(plugins, notices)]
     notices += (f"{hook.origin}: a hook for {hook.event}: {one}." for hook in hooks for one in problems(hook))
-    judged, pending = [], []
+    judged, pending = list[Hook](), list[PendingItem]()
     for hook in hooks:
         one, item = _judged(hook, cwd, trust, vouched=vouched)
         judged.append(one)
@@ -130,12 +130,26 @@ def _claude(files: Sequence[Path], users: Path | None, notices: list[str]) -> li
 def _of_plugins(plugins: Sequence[Plugin], notices: list[str]) -> Iterator[Hook]:
     if not plugins:
         return
-    from swecli.assembly.plugins import hooks_of_plugin
-
     for plugin in plugins:
         found, problems = hooks_of_plugin(plugin)
         notices += problems
         yield from found
+
+
+def hooks_of_plugin(plugin: Plugin) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
+    """Its hooks, and sentences about those that are ignored."""
+    from swecli.core.extensions.plugins import parts
+    from swecli.core.hooks.claude_settings import hooks_of
+    from swecli.core.hooks.hook import PluginPlace
+
+    found, problems = parts(plugin, "hooks", "hooks/hooks.json", "its hooks are ignored")
+    place = PluginPlace(plugin.name, str(plugin.root), str(plugin.data or plugin.root))
+    hooks: list[Hook] = []
+    for document, keys, table in found:
+        inner = table.get("hooks")
+        events, at = (inner, (*keys, "hooks")) if isinstance(inner, dict) else (table, keys)
+        hooks += (replace(hook, plugin=place) for hook in hooks_of(events, document, at, "plugin", problems))
+    return tuple(hooks), tuple(problems)
 
 
 def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tuple[Hook, PendingItem | None]:

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -15,12 +15,15 @@ from msgspec.structs import replace
 from swecli.core.permissions.paths import is_secret
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
-from swecli.core.ports import CodeError, CodePlace, CodeServers
 from swecli.core.protocol.blocks import FileEntry, FileListBlock
 from swecli.core.tools.base import Params, Positive, Tool, ToolContext, ToolError, ToolOutcome, explained
 from swecli.core.workspace.text_file import decode, read_bytes
 from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from swecli.core.language_servers.definitions import CodePlace
+    from swecli.core.language_servers.servers import LanguageServers
 
 MOST: int = 100
 """Maximum number of listed places."""
@@ -52,6 +55,12 @@ class Symbols(Tool[SymbolsParams]):
     verb = "Symbols"
     params = SymbolsParams
 
+    def __init__(self, code: LanguageServers | None = None) -> None:
+        self._code = code
+
+    def description(self) -> str:
+        return Path(__file__).with_name("symbols.md").read_text(encoding="utf-8").strip()
+
     def effects(self, params: SymbolsParams, ctx: ToolContext) -> Effects:
         paths = [str(ctx.resolve(params.path))] if params.path else []
         if params.action != "outline":
@@ -66,10 +75,12 @@ class Symbols(Tool[SymbolsParams]):
         return f"{params.action} of {params.symbol}{place}" if params.action != "search" else f"{params.symbol}{place}"
 
     async def run(self, params: SymbolsParams, ctx: ToolContext) -> ToolOutcome:
-        if ctx.code is None:
+        if self._code is None:
             raise ToolError("No language server is available here. Use search.")
+        from swecli.core.language_servers.definitions import CodeError  # not for the stand-in without servers
+
         try:
-            places = await _asked(params, ctx, ctx.code)
+            places = await _asked(params, ctx, self._code)
         except CodeError as error:
             raise ToolError(f"No answer: {error}.") from error
         rules = ctx.read_rules() if params.action != "outline" else ReadRules()
@@ -87,7 +98,7 @@ class Symbols(Tool[SymbolsParams]):
 _NOUNS = {"definition": "definition", "references": "uses", "outline": "names", "search": "name like that"}
 
 
-async def _asked(params: SymbolsParams, ctx: ToolContext, code: CodeServers) -> Sequence[CodePlace]:
+async def _asked(params: SymbolsParams, ctx: ToolContext, code: LanguageServers) -> Sequence[CodePlace]:
     path = ctx.resolve(params.path) if params.path else None
     if params.action == "search":
         return await code.search(params.symbol or "", path)

@@ -1,0 +1,1 @@
+"""The user's programs that run on events of a session."""

@@ -1,0 +1,52 @@
+"""The hooks of a run that the user allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from swecli.features import Wiring
+
+if TYPE_CHECKING:
+    from swecli.core.engine.core import Core
+    from swecli.core.engine.feature import Feature
+    from swecli.core.engine.hooks import SessionHooks
+    from swecli.core.engine.recorder import Recorder
+    from swecli.core.engine.services import Services
+    from swecli.core.hooks.hook import Hook
+    from swecli.core.hooks.runner import Hooks
+    from swecli.launch import Launch
+
+
+def feature(hooks: Hooks | None = None, allow_hook: Callable[[Hook], Hook] = lambda hook: hook) -> Feature:
+    """Without hooks nothing is imported. ``allow_hook`` as ``allow`` of ``SessionHooks``."""
+    from swecli.core.engine.feature import Feature
+
+    if hooks is None:
+        return Feature()
+    from swecli.core.engine.hooks import SessionHooks
+
+    def companions(core: Core) -> Sequence[SessionHooks]:
+        hooks.ask = core.questions.ask_briefly
+        return (SessionHooks(hooks, allow_hook, core.services, core.recorder),)
+
+    def inner(services: Services, recorder: Recorder, agent: str) -> Sequence[SessionHooks]:
+        del agent
+        return (SessionHooks(hooks, allow_hook, services, recorder, inner=True),)
+
+    return Feature(companions, inner)
+
+
+def _build(launch: Launch) -> Feature:
+    options = launch.options
+    if not launch.hooks or options.look_only or options.dry_run or options.compact_dry_run:
+        return feature()
+    from swecli.core.hooks.reading import hook_approver
+    from swecli.core.hooks.runner import HookPlace, Hooks
+    from swecli.core.llm.secrets import masker_of
+
+    place = HookPlace(options.cwd, launch.child_environment, masker_of(launch.secrets).cover, launch.environment)
+    return feature(Hooks(launch.hooks, place), hook_approver(launch.paths.data, options.cwd, store=options.store))
+
+
+WIRING = Wiring(_build)

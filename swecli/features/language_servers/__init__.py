@@ -1,0 +1,1 @@
+"""Language servers: the errors that an edit brought, and questions about names."""
