@@ -13,7 +13,6 @@ from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL, WIRE
 from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.git import COMMIT, REVIEW
-from swecli.commands.hooks import HOOKS
 from swecli.commands.init import INIT
 from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.memory import MEMORY
@@ -172,7 +171,7 @@ ELSEWHERE: Mapping[str, str] = {
 """By name: alternative as a clause."""
 
 
-COMMANDS: tuple[SlashCommand, ...] = (
+_OWN: tuple[SlashCommand, ...] = (
     HELP,
     INIT,
     CONTEXT,
@@ -199,9 +198,7 @@ COMMANDS: tuple[SlashCommand, ...] = (
     MODE,
     PLAN,
     PERMISSIONS,
-    HOOKS,
     MCP,
-    *(command for wiring in wirings() for command in wiring.commands()),
     PLAYBOOK,
     TODOS,
     MEMORY,
@@ -224,6 +221,18 @@ COMMANDS: tuple[SlashCommand, ...] = (
     RENAME,
     QUIT,
 )
+
+
+def _with_features() -> tuple[SlashCommand, ...]:
+    """Those of the features among swecli's own."""
+    listed = list(_OWN)
+    for wiring in wirings():
+        place = next(place for place, command in enumerate(listed) if command.name == wiring.before)
+        listed[place:place] = wiring.commands()
+    return tuple(listed)
+
+
+COMMANDS = _with_features()
 """In order of display; those ``under`` another work, but lists leave them out."""
 
 

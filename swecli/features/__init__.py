@@ -44,6 +44,8 @@ class Wiring(Struct, frozen=True):
     """The feature in one run."""
     commands: Callable[[], Sequence[SlashCommand]] = _no_commands
     """Its slash commands, for every run."""
+    before: str = "playbook"
+    """The command that follows these in lists."""
     of_plugin: Callable[[Plugin], Brought] = _nothing
 
 

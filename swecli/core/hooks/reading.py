@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -147,7 +147,8 @@ def hooks_of_plugin(plugin: Plugin) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     hooks: list[Hook] = []
     for document, keys, table in found:
         inner = table.get("hooks")
-        events, at = (inner, (*keys, "hooks")) if isinstance(inner, dict) else (table, keys)
+        wrapped = isinstance(inner, dict)
+        events, at = (cast("dict[str, Any]", inner), (*keys, "hooks")) if wrapped else (table, keys)
         hooks += (replace(hook, plugin=place) for hook in hooks_of(events, document, at, "plugin", problems))
     return tuple(hooks), tuple(problems)
 

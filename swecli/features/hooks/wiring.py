@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from swecli.features import Wiring
 
 if TYPE_CHECKING:
+    from swecli.commands.base import SlashCommand
     from swecli.core.engine.core import Core
     from swecli.core.engine.feature import Feature
-    from swecli.core.engine.hooks import SessionHooks
     from swecli.core.engine.recorder import Recorder
     from swecli.core.engine.services import Services
     from swecli.core.hooks.hook import Hook
     from swecli.core.hooks.runner import Hooks
+    from swecli.features.hooks.companion import SessionHooks
     from swecli.launch import Launch
 
 
@@ -24,7 +25,7 @@ def feature(hooks: Hooks | None = None, allow_hook: Callable[[Hook], Hook] = lam
 
     if hooks is None:
         return Feature()
-    from swecli.core.engine.hooks import SessionHooks
+    from swecli.features.hooks.companion import SessionHooks
 
     def companions(core: Core) -> Sequence[SessionHooks]:
         hooks.ask = core.questions.ask_briefly
@@ -49,4 +50,10 @@ def _build(launch: Launch) -> Feature:
     return feature(Hooks(launch.hooks, place), hook_approver(launch.paths.data, options.cwd, store=options.store))
 
 
-WIRING = Wiring(_build)
+def _commands() -> Sequence[SlashCommand]:
+    from swecli.features.hooks.command import HOOKS
+
+    return (HOOKS,)
+
+
+WIRING = Wiring(_build, _commands, before="mcp")

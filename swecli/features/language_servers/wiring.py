@@ -122,7 +122,7 @@ def _of_plugin(plugin: Plugin) -> Brought:
 
 
 def _commands() -> Sequence[SlashCommand]:
-    from swecli.commands.language_servers import LSP
+    from swecli.features.language_servers.command import LSP
 
     return (LSP,)
 

@@ -28,7 +28,6 @@ from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.companion import Joined
 from swecli.core.engine.consent import Consents, SandboxWatch
 from swecli.core.engine.files import ChangedFiles, SessionFiles
-from swecli.core.engine.hooks import SessionHooks
 from swecli.core.engine.invoked import ExtensionNews, Invoking
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Answer, Asking, StepAccount
@@ -51,6 +50,8 @@ from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.events import DELTAS, MAIN, Body, HooksRunning, ItemCheckpointed
 from swecli.core.protocol.messages import Message, ToolCallPart
+from swecli.features import FEATURES
+from swecli.features.hooks.companion import SessionHooks
 from tests.core.engine.support import MemoryLog
 
 FOLDER = Path(__file__).parent / "sequences"
@@ -194,7 +195,13 @@ def _owner(named: Any) -> Any:
     return getattr(import_module(module), name) if find_spec(package) and find_spec(module) else None
 
 
-GONE = frozenset(label for label, named, _, _ in WATCHED if _owner(named) is None)
+_OF_CODE = ("code: expect", "code: find errors")
+GONE = frozenset(
+    (
+        *(label for label, named, _, _ in WATCHED if _owner(named) is None),
+        *(() if "language_servers" in FEATURES else _OF_CODE),
+    )
+)
 """The steps of deleted features, which nothing takes."""
 
 

@@ -238,11 +238,14 @@ def make_services(model: ScriptedModel, tools: Sequence[AnyTool], cwd: Path, **c
 
 
 def make_features(changes: dict[str, Any]) -> Sequence[Feature]:
-    """All features, each made from those of the changes that concern it; these are taken out."""
+    """The features whose wiring has a function ``feature``, each made from those of the changes that concern it; these
+    are taken out."""
     made: list[Feature] = []
     for name in FEATURES:
-        feature = import_module(f"swecli.features.{name}.wiring").feature
-        made.append(feature(**{word: changes.pop(word) for word in signature(feature).parameters if word in changes}))
+        feature = getattr(import_module(f"swecli.features.{name}.wiring"), "feature", None)
+        if feature is not None:
+            words = [word for word in signature(feature).parameters if word in changes]
+            made.append(feature(**{word: changes.pop(word) for word in words}))
     return made
 
 

@@ -184,7 +184,7 @@ def everything(
         "project": Index(folder, order),
         "extensions": (Source(order),),
         "checkpoints": Recorded(order),
-        "code": Code(order),
+        **({"code": Code(order)} if "language_servers" in FEATURES else {}),
         "memory": memory_options(folder),
         **budget(10_000_000),
         "clock": lambda: float(next(tick)),

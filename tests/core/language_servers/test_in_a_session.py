@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import pytest
 
-from swecli.commands.language_servers import LSP
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.language_servers.definitions import CodePlace, CodeQuestion, Surroundings
 from swecli.core.language_servers.servers import LanguageServerOptions, LanguageServers
@@ -21,6 +20,7 @@ from swecli.core.protocol.events import FileChanged, ItemStarted, Notice, StepSt
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import builtin_tools
 from swecli.core.workspace.process_tree import owned
+from swecli.features.language_servers.command import LSP
 from swecli.features.language_servers.tool import Symbols
 from tests.core.engine.support import Bench, bench, until
 from tests.core.language_servers.support import PATIENT, unkind

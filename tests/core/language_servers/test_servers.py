@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -228,7 +229,7 @@ async def test_questions_of_a_server(tmp_path: Path) -> None:
         await made.edit("a.txt", "ERR\n")
         await until(lambda: sum("method" not in one for one in messages(record)) == 7, "all answers")
     said = messages(record)
-    answers = [one.get("result", one.get("error")) for one in said if "method" not in one]
+    answers: list[Any] = [one.get("result", one.get("error")) for one in said if "method" not in one]
     assert answers[0] == [1, None, {"a": {"b": 1}}]
     assert answers[2] == {"applied": False, "failureReason": "swecli does not let servers change files"}
     assert answers[1] is answers[3] is answers[4] is answers[5] is None

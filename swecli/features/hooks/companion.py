@@ -40,11 +40,11 @@ from swecli.core.protocol.messages import Message, ToolResultPart
 from swecli.core.tools.base import ToolError, ToolOutcome
 
 if TYPE_CHECKING:
-    from swecli.core.engine.hook_transcript import TranscriptFile
     from swecli.core.hooks.answer import Verdict
     from swecli.core.hooks.hook import Hook, HookEvent
     from swecli.core.hooks.runner import HookRecord, HookRun, Hooks
     from swecli.core.hooks.translation import ToolUse
+    from swecli.features.hooks.transcript_file import TranscriptFile
 
 CONTINUATIONS = 5
 """How many times in a row a Stop hook may keep the model from ending its turn."""
@@ -480,7 +480,7 @@ class SessionHooks(CallCompanion):
         if folder is None or self._inner:
             return
         if self._transcript is None:
-            from swecli.core.engine.hook_transcript import TranscriptFile
+            from swecli.features.hooks.transcript_file import TranscriptFile
 
             path = os.path.join(folder.parent, "transcripts", f"{self._recorder.session}.jsonl")
             self._transcript = TranscriptFile(path, str(self._services.workspace.cwd))

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult
 from swecli.core.engine.companion import EndReason
-from swecli.core.engine.hooks import CONTINUATIONS, SessionHooks
 from swecli.core.hooks.hook import Hook, HookEvent, workspace_scripts
 from swecli.core.hooks.runner import HookPlace, Hooks
 from swecli.core.llm.scripted import ScriptedModel, parse_script
@@ -32,6 +31,7 @@ from swecli.core.protocol.events import (
     Rewound,
 )
 from swecli.core.protocol.hook_words import hook_line
+from swecli.features.hooks.companion import CONTINUATIONS, SessionHooks
 from tests.core.engine.support import Bench, bench, call, until
 from tests.support.processes import ME, running_with
 from tests.support.waiting import PATIENCE
@@ -328,7 +328,11 @@ async def test_the_new_text_of_a_waiting_message_is_kept_if_the_old_one_is_block
 async def test_a_blocked_message_asks_the_model_for_nothing(tmp_path: Path) -> None:
     given = hooks(tmp_path, Hook("UserPromptSubmit", "grep -q secret && exit 2; exit 0"))
     answers = asyncio.Event()
-    model = ScriptedModel(parse_script(ANSWER * 2), pause=lambda seconds: answers.wait())
+
+    async def wait(_seconds: float) -> None:
+        await answers.wait()
+
+    model = ScriptedModel(parse_script(ANSWER * 2), pause=wait)
     async with bench("", tmp_path, make_client=lambda _name: model, **given) as it:
         it.send(Submit("go"))
         await until(lambda: len(model.requests) == 1)
@@ -473,7 +477,7 @@ async def test_a_compaction_begins_the_session_anew(tmp_path: Path) -> None:
 async def test_the_session_ends_with_its_hook(
     tmp_path: Path, reason: EndReason, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swecli.core.engine.hooks.END_SECONDS", PATIENCE)
+    monkeypatch.setattr("swecli.features.hooks.companion.END_SECONDS", PATIENCE)
     given = hooks(tmp_path, Hook("SessionEnd", "cat > end.json", reason), Hook("SessionEnd", "touch never", "logout"))
     async with bench(ANSWER, tmp_path, **given) as it:
         await it.session.close(reason)
@@ -485,7 +489,7 @@ async def test_the_session_ends_with_its_hook(
 async def test_a_session_that_ends_too_slowly_leaves_no_job_and_no_open_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swecli.core.engine.hooks.END_SECONDS", PATIENCE)
+    monkeypatch.setattr("swecli.features.hooks.companion.END_SECONDS", PATIENCE)
     given = hooks(tmp_path, Hook("SessionEnd", "touch ending; sleep 1000"))
     async with bench(ANSWER, tmp_path, **given) as it:
         it.session.send(RunShell(f"sleep 7611.{ME} & echo mine"))
@@ -545,7 +549,7 @@ async def test_a_hook_replaces_what_the_model_reads(tmp_path: Path) -> None:
 async def test_an_idle_prompt_is_told_and_a_message_stops_the_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swecli.core.engine.hooks.IDLE_SECONDS", 0.02)
+    monkeypatch.setattr("swecli.features.hooks.companion.IDLE_SECONDS", 0.02)
     given = hooks(tmp_path, Hook("Notification", "cat > idle.json", "idle_prompt"))
     async with bench(ANSWER, tmp_path, **given) as it:
         await it.say("go")

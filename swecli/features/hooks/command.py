@@ -12,9 +12,9 @@ from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.hook_words import short_command
 
 if TYPE_CHECKING:
-    from swecli.core.engine.hooks import SessionHooks
     from swecli.core.engine.session import Session
     from swecli.core.hooks.runner import HookRecord
+    from swecli.features.hooks.companion import SessionHooks
 
 NONE = (
     "No hooks. Hooks are your own commands that run on session events: add [[hooks.PreToolUse]] to config.toml, "
@@ -24,7 +24,7 @@ USAGE = 'Use /hooks, /hooks NUMBER, /hooks off NUMBER, /hooks on NUMBER or /hook
 
 
 async def _run_hooks(session: Session, arguments: str) -> CommandResult:
-    from swecli.core.engine.hooks import SessionHooks  # a list of the commands needs no engine
+    from swecli.features.hooks.companion import SessionHooks  # a list of the commands needs no engine
 
     hooks = session.companion(SessionHooks)
     records = hooks.records if hooks is not None else ()

@@ -104,7 +104,7 @@ def test_at_the_start_no_part_of_a_server_is_loaded(work: Work) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from tests.assembly.test_language_servers import *
+from tests.features.language_servers.test_wiring import *
 options = LaunchOptions(Path({str(work.folder)!r}))
 startup = read_startup(options.cwd, {{"SWECLI_HOME": {str(work.home)!r}}}, {{}})
 launch = replace(launch_of(options, startup), child_environment={{"PATH": {str(work.bin)!r}}}, sandbox=Sandbox.none())
