@@ -127,7 +127,7 @@ def preview_blocks(session: Session, point: RewindPoint, files: FilesRestored) -
     if going:
         rows = tuple((shown_path(file.path, cwd), file.how) for file in going[:_SHOWN])
         more = len(going) - len(rows)
-        blocks.append(TableBlock(("File", "Would be"), rows, counted(going)))
+        blocks.append(TableBlock(("File", "Would be"), rows, f"If you go back: {counted(going)}"))
         blocks += [TextBlock(f"and {more:,} more files", "dim")] if more else []
     else:
         blocks.append(TextBlock(files.reason or "No file would change.", "dim"))

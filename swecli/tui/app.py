@@ -790,9 +790,11 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
     # --- the terminal ---
 
     def _use_palette(self) -> None:
-        from swecli.tui.transcript.palette import palette_for, with_diffs
+        from swecli.tui.transcript.palette import palette_for, with_preferences
 
-        self.main.transcript.set_palette(with_diffs(palette_for(self.current_theme), self._preferences.diff))
+        expand = self.keymap.shown("expand")
+        palette = with_preferences(palette_for(self.current_theme), self._preferences.diff, expand)
+        self.main.transcript.set_palette(palette)
 
     def _show_status_line(self, text: str | None) -> None:
         from swecli.tui.transcript.tool_rows import content_line

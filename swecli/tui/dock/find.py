@@ -79,7 +79,7 @@ class FindPanel(DockPanel):
     def fit(self) -> None:
         super().fit()
         columns = self.screen.size.width
-        hints: list[Hint] = [("enter", "older", 2), ("\u2193", "newer", 3), ("esc", "close", 0)]
+        hints: list[Hint] = [("enter", "older", 2), ("\u2193", "newer", 3), ("esc", "closes", 0)]
         self._keys.tell(hints, columns - 2, narrow=columns < NARROW)
 
     def _show_matches(self) -> None:

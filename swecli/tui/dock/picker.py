@@ -157,9 +157,9 @@ class Picker(DockPanel):
     def _hints(self) -> list[Hint]:
         if not self._shown:
             uses = "runs it" if self._narrowed_by.startswith(("/", "!")) else "uses the typed text"
-            return [*([("enter", uses, 0)] if self._free else []), ("esc", "cancel", 0)]
+            return [*([("enter", uses, 0)] if self._free else []), ("esc", "closes", 0)]
         typing: list[Hint] = [("letters", "filter", 2)] if self._narrows and self._list.numbered else []
-        return [("\u2191\u2193 enter", "choose", 1), *typing, ("esc", "cancel", 0)]
+        return [("\u2191\u2193 enter", "chooses", 1), *typing, ("esc", "closes", 0)]
 
     @property
     def field(self) -> LineInput | None:

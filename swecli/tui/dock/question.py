@@ -46,7 +46,7 @@ class SecretPanel(DockPanel):
     def fit(self) -> None:
         super().fit()
         columns = self.screen.size.width
-        self._keys.tell([("enter", "store", 0), ("esc", "cancel", 0)], columns - 2, narrow=columns < NARROW)
+        self._keys.tell([("enter", "stores it", 0), ("esc", "closes", 0)], columns - 2, narrow=columns < NARROW)
 
     @on(Input.Submitted)
     def _typed(self, event: Input.Submitted) -> None:

@@ -98,6 +98,6 @@ class HistorySearch(Static):
     def _show(self, note: str) -> None:
         self.display = self._query is not None
         if self._query is not None:
-            hint = note or f"{self._keymap.shown('search_history')} older · enter uses it · esc cancels"
+            hint = note or f"{self._keymap.shown('search_history')} older · enter uses it · esc closes"
             line = Content(f"search history: {safe_line(self._query)}▏  {hint}")
             self.update(line.truncate(max(1, self.app.size.width - 1), ellipsis=True), layout=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 from textual import events, on
@@ -403,11 +403,19 @@ class KeyNote(Static):
         self.update(styled(fitted(self._note, self._leave, self.size.width)), layout=False)
 
 
+LEAST_NOTE: Final = 12
+"""Cells from which the beginning of a key's meaning is understood."""
+
+
 def fitted(note: str, last: str, width: int) -> str:
-    """Parts of a note that fit: how to leave takes precedence, then the order of the parts."""
+    """Parts of a note that fit: how to leave takes precedence, then the order of the parts. The first is cut rather
+    than left out."""
     kept: list[str] = []
     for part in filter(None, note.split(BETWEEN)):
         if cells(BETWEEN.join((*kept, part, last))) > width:
+            room = width - cells(f"{BETWEEN}{last}")
+            if not kept and room >= LEAST_NOTE:
+                kept.append(cut(SafeText(part), room))
             break
         kept.append(part)
     return BETWEEN.join((*kept, last))

@@ -73,6 +73,10 @@ class RewindPage(ListPage):
         self._chosen(self._points[entry.name])
 
 
+_LEAST = 24
+"""Cells of a message that are worth more than when it was sent and what it changed."""
+
+
 def entries(points: Sequence[RewindPoint], now: float) -> list[Entry]:
     """The messages in the order given."""
     return [
@@ -80,6 +84,7 @@ def entries(points: Sequence[RewindPoint], now: float) -> list[Entry]:
             point.item,
             (short(point.text, _TITLE), age(now - point.at), changed_words(point), since(point)),
             words=f"{point.number} {point.text[:500]}",
+            least=_LEAST,
         )
         for point in points
     ]

@@ -32,7 +32,7 @@ from swecli.tui.transcript.blocks import (
 from swecli.tui.transcript.markdown import markdown_rows
 from swecli.tui.transcript.palette import Palette, on_band
 from swecli.tui.transcript.rows import (
-    ENTER_SHOWS_ALL,
+    SHOWS_ALL,
     Gutter,
     Row,
     Styled,
@@ -395,7 +395,7 @@ def _unanswered(block: Block) -> bool:
 
 def _rewound(block: RewoundBlock, width: int, palette: Palette, *, expanded: bool) -> list[Row]:
     count = len(block.blocks)
-    hint = "" if expanded else f" · {ENTER_SHOWS_ALL}"
+    hint = "" if expanded else f" · {palette.expand} {SHOWS_ALL}"
     why = f": {block.reason.removesuffix('.')}" if block.reason else ""
     undo = " · /rewind undo" if block.undoable else ""
     text = f"Rewound {plural(count, 'entry')}{why}{undo}{hint}"

@@ -19,8 +19,8 @@ from swecli.safe_text import SafeText, safe_line, sanitise
 from swecli.tui.transcript.code import CodeLines, language_of
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import (
-    ENTER_SHOWS_ALL,
     NO_STYLE,
+    SHOWS_ALL,
     Gutter,
     Piece,
     Row,
@@ -357,7 +357,7 @@ class _Lines:
         return out + self._hidden(rest) if rest else out
 
     def _hidden(self, count: int) -> list[Row]:
-        how = ENTER_SHOWS_ALL if self._limit < MAX_LINES else "the file is too long"
+        how = f"{self._palette.expand} {SHOWS_ALL}" if self._limit < MAX_LINES else "the file is too long"
         text = SafeText(f"… {count:,} lines hidden, {how}")
         return Styled(text, self._palette.dim).rows(self._whole)
 

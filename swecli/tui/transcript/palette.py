@@ -85,6 +85,8 @@ class Palette(Struct, frozen=True, kw_only=True):
     dark: bool = True
     split_from: int = SPLIT_FROM
     """Cells from which a diff is shown side by side."""
+    expand: str = "Ctrl+O"
+    """Key that shows hidden lines, as displayed."""
 
 
 def palette_for(theme: Theme) -> Palette:
@@ -93,9 +95,9 @@ def palette_for(theme: Theme) -> Palette:
 
 
 @lru_cache(maxsize=64)
-def with_diffs(palette: Palette, form: DiffForm) -> Palette:
+def with_preferences(palette: Palette, form: DiffForm, expand: str) -> Palette:
     widths = {"auto": SPLIT_FROM, "split": 0, "unified": sys.maxsize}
-    return replace(palette, split_from=widths[form])
+    return replace(palette, split_from=widths[form], expand=expand)
 
 
 @lru_cache(maxsize=64)

@@ -147,7 +147,7 @@ def _wrap_wide(text: str, width: int, *, words: bool) -> list[Piece]:
 
 NO_STYLE = Style()
 EMPTY = SafeText("")
-ENTER_SHOWS_ALL: Final = "Enter shows all"
+SHOWS_ALL: Final = "shows all"
 """End of every line that stands for hidden ones."""
 
 

@@ -33,8 +33,8 @@ from swecli.tui.transcript.diff import render_diff
 from swecli.tui.transcript.markdown import render_markdown, render_table
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import (
-    ENTER_SHOWS_ALL,
     NO_STYLE,
+    SHOWS_ALL,
     Gutter,
     Row,
     Styled,
@@ -342,7 +342,7 @@ def fold(rows: list[Row], head: int, tail: int, width: int, palette: Palette, gu
     hidden = len(rows) - head - tail
     if hidden <= 1:
         return rows
-    text = SafeText(f"… {hidden:,} lines hidden, {ENTER_SHOWS_ALL}")
+    text = SafeText(f"… {hidden:,} lines hidden, {palette.expand} {SHOWS_ALL}")
     return [*rows[:head], *Styled(text, palette.dim).rows(width, gutter), *rows[len(rows) - tail :]]
 
 

@@ -40,7 +40,7 @@ from swecli.tui.transcript.page import Anchor, Page
 from swecli.tui.transcript.palette import DARK, Palette
 from swecli.tui.transcript.plain import block_text, file_of, for_clipboard
 from swecli.tui.transcript.reducer import Reducer
-from swecli.tui.transcript.rows import ENTER_SHOWS_ALL, Row, copied
+from swecli.tui.transcript.rows import SHOWS_ALL, Row, copied
 
 
 class _Place(Struct, frozen=True):
@@ -602,7 +602,7 @@ class Transcript(PageView, can_focus=True):
         """Expand a block by a click on its line of hidden rows."""
         line = self.scroll_line + event.y
         for number, row in self.rows_at(line, 1):
-            if row.body.endswith(ENTER_SHOWS_ALL):
+            if row.body.endswith(SHOWS_ALL):
                 self.cursor = number
                 self.action_toggle_block()
 

@@ -180,7 +180,7 @@ async def test_an_effort_that_the_model_has_not_is_refused_with_those_that_it_ha
             it.app.actions.open("pick_effort")
             await it.shows("Effort")
             await it.at_once(*"extreme", "enter")
-            await it.shows(has, "esc cancel")
+            await it.shows(has, "esc closes")
             assert session.sent(SetEffort) == []
             await it.at_once("ctrl+u", *"hi", "enter")
             await it.until(lambda session=session: session.sent(SetEffort) == [SetEffort("high")])

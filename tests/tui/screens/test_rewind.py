@@ -78,7 +78,7 @@ async def test_the_message_comes_back_and_an_undo_shows_all_again() -> None:
     async with running(session=Session(history=SAID)) as it:
         await it.shows("Fixed: ten pens")
         it.session.emit(Rewound("u1", "1 file restored.", "How many pens?", "both", "w1"))
-        await it.shows(": 1 file restored · /rewind undo · Enter")
+        await it.shows(": 1 file restored · /rewind undo · Ctrl+O")
         await it.until(lambda: it.editor.text == "How many pens?")
         assert "Fixed: ten pens" not in it.screen()
         it.session.emit(RewindUndone("w1", "1 file restored."))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.tui.transcript.diff import CONTEXT, changed_words, render_diff, text_diff
-from swecli.tui.transcript.palette import DARK, SPLIT_FROM, with_diffs
+from swecli.tui.transcript.palette import DARK, SPLIT_FROM, with_preferences
 from swecli.tui.transcript.rows import cells
 from tests.support.thorough import examples
 
@@ -83,7 +83,7 @@ def test_only_as_many_rows_as_asked_for_are_made() -> None:
     new = "".join(f"line {number}\n" for number in range(5_000))
     rows = render_diff(DiffBlock("a.py", None, new), 60, DARK, limit=12)
     assert len(rows) == 15
-    assert rows[-1].text == "… 4,988 lines hidden, Enter shows all"
+    assert rows[-1].text == "… 4,988 lines hidden, Ctrl+O shows all"
 
 
 def test_rows_far_down_are_painted_without_reading_what_is_above() -> None:
@@ -105,7 +105,7 @@ def test_what_is_special_is_said() -> None:
 
 def beside(old: str, new: str, width: int = 100, limit: int | None = None) -> list[str]:
     block = DiffBlock("a.py", old, new)
-    palette = with_diffs(DARK, "split")
+    palette = with_preferences(DARK, "split", "Ctrl+O")
     return [row.text for row in render_diff(block, width, palette, header=False, limit=limit)]
 
 
@@ -119,7 +119,9 @@ def test_old_and_new_text_stand_side_by_side() -> None:
 
 
 def test_the_colour_of_a_change_goes_on_to_the_end_of_its_column() -> None:
-    rows = render_diff(DiffBlock("a.py", "a\nb\n", "a\nB\n"), 60, with_diffs(DARK, "split"), header=False)
+    rows = render_diff(
+        DiffBlock("a.py", "a\nb\n", "a\nB\n"), 60, with_preferences(DARK, "split", "Ctrl+O"), header=False
+    )
     assert [row.fill for row in rows] == [None, DARK.added]
     assert any(part.text.isspace() and part.style == DARK.removed for part in rows[1].segments())
 
@@ -158,7 +160,7 @@ def test_a_limit_counts_rows_and_names_what_is_hidden() -> None:
 def test_both_columns_together_are_the_change(old: list[str], new: list[str], width: int) -> None:
     block = DiffBlock("a.py", "".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new))
     diff = text_diff(block.old or "", block.new or "")
-    rows = render_diff(block, width, with_diffs(DARK, "split"), header=False)
+    rows = render_diff(block, width, with_preferences(DARK, "split", "Ctrl+O"), header=False)
     signs = [row.text for row in rows if "│" in row.text]
     left = [text.partition("│")[0] for text in signs]
     right = [text.partition("│")[2] for text in signs]
@@ -170,7 +172,7 @@ def test_both_columns_together_are_the_change(old: list[str], new: list[str], wi
 
 
 def test_changed_words_are_marked_on_both_sides() -> None:
-    palette = with_diffs(DARK, "split")
+    palette = with_preferences(DARK, "split", "Ctrl+O")
     block = DiffBlock("notes.txt", "take the red one\n", "take the blue one\n")
     (row,) = render_diff(block, 80, palette, header=False)
     marked = {part.text: part.style for part in row.segments() if part.text in ("red", "blue")}

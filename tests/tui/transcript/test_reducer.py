@@ -351,7 +351,7 @@ def test_a_blocked_message_is_one_line() -> None:
     page = shown(Reducer().reduce(stream(*bodies)))
     assert [type(block) for block in page.blocks] == [RewoundBlock]
     lines = [row.text.strip() for row in page.rows(0)]
-    assert lines == ["■ Not sent; your message is back in the prompt. No room. · Enter shows all"]
+    assert lines == ["■ Not sent; your message is back in the prompt. No room. · Ctrl+O shows all"]
 
 
 def test_an_interrupt_is_told_once_and_waiting_is_no_work() -> None:

@@ -266,9 +266,9 @@ async def test_the_block_cursor_opens_folds_and_copies() -> None:
         await play.pilot.press("up")
         number = play.view.page.place("t")
         assert play.view.cursor == number
-        assert any("Enter shows all" in line for line in play.lines())
+        assert any("Ctrl+O shows all" in line for line in play.lines())
         await play.pilot.press("enter")
-        assert not any("Enter shows all" in line for line in play.lines())
+        assert not any("Ctrl+O shows all" in line for line in play.lines())
         assert number is not None
         assert play.view.page.index.height(number) > 40
         await play.pilot.press("enter")
