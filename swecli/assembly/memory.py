@@ -127,7 +127,7 @@ def memory_options(options: LaunchOptions, startup: Startup) -> MemoryOptions:
 
 def _turned_on(options: LaunchOptions, startup: Startup) -> tuple[str, MemoryOptions | None]:
     if not options.store or options.safe_mode:
-        return "This run stores nothing, so nothing was changed.", None
+        return "This run stores nothing; your change was not kept.", None
     if not startup.loaded.settings.memory.enabled:
         return "Your settings turn memory off (memory.enabled), so nothing was changed.", None
     if startup.trust.trusts:

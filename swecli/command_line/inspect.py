@@ -123,7 +123,7 @@ def _report_left_out(options: LaunchOptions) -> None:
     from swecli.assembly.mcp import started_servers
 
     if names := started_servers(options, startup):
-        complain(f"warning: no MCP server is started for this, so it is without the tools of {', '.join(names)}")
+        complain(f"warning: MCP servers are not started here; missing are the tools of {', '.join(names)}")
 
 
 async def _look(options: LaunchOptions, render: Callable[[Session], str]) -> str:

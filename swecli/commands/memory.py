@@ -230,12 +230,12 @@ async def remember(session: Session, note: str, folder: Path, *, own: bool = Fal
     try:
         text = with_note(await asyncio.to_thread(read_instructions, path, folder), note)
     except OSError as error:
-        return CommandResult.text(f"cannot read {path} ({error.strerror or error}); nothing was added.", "error")
+        return CommandResult.text(f"Cannot read {path} ({error.strerror or error}); nothing was added.", "error")
     if own:
         try:
             await asyncio.to_thread(_write, path, text)
         except OSError as error:
-            return CommandResult.text(f"cannot write {path} ({error.strerror or error}).", "error")
+            return CommandResult.text(f"Cannot write {path} ({error.strerror or error}).", "error")
         return CommandResult.text(f"Added to {path}: {note}. {counts_from(session)}")
     run = await session.command_tools.run("write_file", {"path": str(path), "content": text}, typed=True)
     if run.is_error:

@@ -80,7 +80,7 @@ def test_the_tools_of_servers_are_shown_or_named(tmp_path: Path) -> None:
     for words in (["context"], ["--dry-run", "-p", "hi"]):
         looked = program.run(*words, "-m", "openai/m")
         assert "mcp__hub" not in looked.stdout
-        assert "no MCP server is started for this, so it is without the tools of hub" in looked.stderr
+        assert "MCP servers are not started here; missing are the tools of hub" in looked.stderr
 
 
 def test_what_can_not_be_looked_at(tmp_path: Path) -> None:
