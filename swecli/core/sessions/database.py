@@ -678,8 +678,7 @@ def _migrate(
         return
     copy = _copy_before(connection, path, version) if path is not None and version > 0 else None
     try:
-        while (version := _step(connection, migrations)) < len(migrations):
-            pass
+        _take_steps(connection, migrations)
     except sqlite3.Error as error:
         kept = f"; it is unchanged, a copy is {copy}" if copy else ""
         raise _Unusable(f"migrating it from version {version} to {len(migrations)} failed: {error}{kept}") from error
@@ -689,23 +688,23 @@ def _migrate(
         )
 
 
-def _step(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> int:
-    """Run one migration in one transaction. Another process may have been faster, so the version is read inside."""
+def _take_steps(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
+    """Run all migrations in one transaction: another process that starts meanwhile would take what is half done for an
+    old database. It may also have been faster, so the version is read inside."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = version_of(connection)
         if version < len(migrations):
-            for statement in migrations[version]:
-                connection.execute(statement)
-            version += 1
+            for migration in migrations[version:]:
+                for statement in migration:
+                    connection.execute(statement)
             connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version={version}")
+            connection.execute(f"PRAGMA user_version={len(migrations)}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-    return version
 
 
 def _copy_before(connection: sqlite3.Connection, path: Path, version: int) -> Path:

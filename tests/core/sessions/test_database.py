@@ -219,6 +219,16 @@ def test_a_failing_migration_changes_nothing(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_new_database_is_never_seen_half_made(tmp_path: Path) -> None:
+    """A program that starts meanwhile would take it for an old one, copy it and say so."""
+    path = tmp_path / "sessions.db"
+    with pytest.raises(Exception, match="migrating it from version 0"):
+        open_database(path, migrations=(*MIGRATIONS, ("INSERT INTO absent VALUES (1)",)))
+    with closing(sqlite3.connect(path)) as seen:
+        assert seen.execute("PRAGMA user_version").fetchone() == (0,)
+        assert seen.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+
+
 def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     filled(path)

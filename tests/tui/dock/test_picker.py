@@ -26,7 +26,7 @@ MODELS = ("a/one", "a/two", "b/two", "b/twenty")
 async def models(it: Running, shown: str = "b/twenty") -> None:
     it.app.actions.open("pick_model")
     await it.shows("Model:", shown)
-    await it.until(lambda: it.app.focused is it.app.main.dock.panel.field)
+    await it.until(lambda: (panel := it.app.main.dock.panel) is not None and it.app.focused is panel.field)
 
 
 async def picked(it: Running) -> str:
@@ -210,9 +210,9 @@ async def test_of_3000_models_a_key_looks_only_at_what_the_keys_before_left(monk
         folded.append(text)
         return last_part(text)
 
-    def making(label: str, *rest: str) -> Row:
+    def making(label: str, key: str, detail: str, mark: str) -> Row:
         made.append(label)
-        return Row(label, *rest)
+        return Row(label, key, detail, mark)
 
     monkeypatch.setattr("swecli.tui.dock.picker.score_folded", judging)
     monkeypatch.setattr("swecli.tui.dock.picker.last_part", splitting)
@@ -269,6 +269,7 @@ async def test_a_click_points_and_another_one_picks() -> None:
     async with running() as it:
         it.app.actions.open("pick_mode")
         await it.shows("3   plan")
+        assert it.app.main.dock.panel is not None
         choices = it.app.main.dock.panel.query_one(ChoiceList)
         await it.pilot.click(choices, offset=(8, 2))
         await it.shows("› 3   plan")
