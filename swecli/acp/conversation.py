@@ -110,6 +110,10 @@ class Editor(Struct):
         elicitation = self.capabilities.elicitation
         return elicitation is not None and elicitation.form is not None
 
+    @property
+    def terminals(self) -> bool:
+        return (self.capabilities.field_meta or {}).get("terminal_output") is True
+
 
 class _Prompt(Struct):
     cancelled: bool = False
@@ -125,7 +129,7 @@ class Conversation:
         self.id = session.view.session_id
         self._editor = editor
         self._replay = replay
-        self._updates = Updates(session.view.cwd)
+        self._updates = Updates(session.view.cwd, terminals=editor.terminals)
         self._choices = Choices(session)
         self._lock = asyncio.Lock()
         self._prompts: list[_Prompt] = []

@@ -33,11 +33,13 @@ from swecli.acp.words import (
     absolute,
     arguments_of,
     clean,
+    coloured,
     fenced,
     one_line,
     shown,
     tool_kind,
     tool_title,
+    whole_sequences,
 )
 from swecli.block_text import block_lines, shortened
 from swecli.core.protocol.blocks import (
@@ -89,6 +91,8 @@ LIVE_SECONDS = 0.25
 LIVE_OUTPUT = 8_000
 """Newest characters of live output to send."""
 MOST_PLACES = 20
+IN_TERMINAL = ("run_command", "shell")
+"""Items whose output a client may show in a terminal."""
 
 
 def message(text: str, id: str | None = None) -> AgentMessageChunk:
@@ -158,14 +162,24 @@ class _Sent(Struct):
     at: float = 0.0
     told: bool = False
     """Whether the client knows the call."""
+    terminal: bool = False
+    """Whether the client shows a terminal of this item's id."""
+    unsent: str = ""
+    """Live output that the terminal lacks."""
     arguments: dict[str, Any] = field(default_factory=lambda: {})
 
 
 class Updates:
-    """Turns events into updates, in order. ``replaying``: the user's own messages are sent, too."""
+    """Turns events into updates, in order. ``replaying``: the user's own messages are sent, too.
 
-    def __init__(self, cwd: Path) -> None:
+    ``terminals``: the client shows terminals that it does not run itself, as Zed and other clients do for agents with
+    their own sandbox. They declare ``terminal_output`` in the ``_meta`` of their capabilities, and take
+    ``terminal_info``, ``terminal_output`` and ``terminal_exit`` in that of tool calls.
+    """
+
+    def __init__(self, cwd: Path, *, terminals: bool = False) -> None:
         self._cwd = cwd
+        self._terminals = terminals
         self._turns = Turns()
         self._sent: dict[str, _Sent] = {}
         self._usage: UsageUpdate | None = None
@@ -210,9 +224,11 @@ class Updates:
 
     def _start(self, item: Item) -> list[Update]:
         told = not self.replaying and (item.kind in ("tool", "attachment") or item.name == "shell")
-        self._sent[item.id] = _Sent(told=told)
+        terminal = told and self._terminals and item.name in IN_TERMINAL
+        self._sent[item.id] = _Sent(told=told, terminal=terminal)
         if not told:
             return []
+        info = {"terminal_info": {"terminal_id": item.id, "cwd": str(self._cwd)}}
         return [
             ToolCallStart(
                 session_update="tool_call",
@@ -220,6 +236,8 @@ class Updates:
                 title=tool_title(item.name, item.title),
                 kind=tool_kind(item.name),
                 status="pending",
+                content=[_terminal(item.id)] if terminal else None,
+                field_meta=info if terminal else None,
             )
         ]
 
@@ -235,7 +253,8 @@ class Updates:
                 echoed, self.echo = self.replaying or self.echo, False
                 return self._said(item.id, body.parts) if echoed else []
             case ItemCompleted():
-                return [self._result(item, body)]
+                command = _terminal_block(body.blocks) if self._sent[item.id].terminal else None
+                return [self._result(item, body) if command is None else self._in_terminal(item, body, command)]
             case _:
                 return []
 
@@ -250,9 +269,13 @@ class Updates:
     def _live(self, item: Item, text: str, at: float) -> list[Update]:
         sent = self._sent[item.id]
         sent.output = (sent.output + text)[-LIVE_OUTPUT:]
+        sent.unsent += text if sent.terminal else ""
         if at - sent.at < LIVE_SECONDS:
             return []
         sent.at = at
+        if sent.terminal:
+            ready, sent.unsent = whole_sequences(sent.unsent)
+            return [_progress(item.id, status="in_progress", field_meta=_terminal_output(item.id, ready))]
         content = tool_text(fenced(sent.output.rstrip("\n"), "console"))
         return [_progress(item.id, status="in_progress", content=[content])]
 
@@ -263,6 +286,8 @@ class Updates:
         sent.arguments = arguments_of(call)
         if not sent.told:
             return []
+        # A question about the call replaced the terminal by what it asked about.
+        again = {"content": [_terminal(item.id)]} if sent.terminal and checkpoint.running else {}
         return [
             _progress(
                 item.id,
@@ -270,6 +295,7 @@ class Updates:
                 title=tool_title(item.name, item.title),
                 locations=self._places(item),
                 raw_input=sent.arguments,
+                **again,
             )
         ]
 
@@ -308,6 +334,26 @@ class Updates:
             kind=tool_kind(item.name),
             raw_input=sent.arguments or None,
             **fields,
+        )
+
+    def _in_terminal(self, item: Item, completed: ItemCompleted, command: TerminalBlock) -> Update:
+        """The end of a command that the client shows in a terminal: the rest of its output and the exit status."""
+        sent = self._sent[item.id]
+        rest = sent.unsent if sent.output else command.output
+        status = command.exit_status if command.exit_status is not None else int(completed.status != "ok")
+        content = [
+            _terminal(item.id),
+            *(block_content(each, self._cwd) for each in completed.blocks if each != command),
+        ]
+        if completed.status != "ok" and completed.detail:
+            content.append(tool_text(completed.detail))
+        ended = {"terminal_exit": {"terminal_id": item.id, "exit_code": status, "signal": None}}
+        return _progress(
+            item.id,
+            status="completed" if completed.status == "ok" else "failed",
+            content=content,
+            locations=self._places(item, completed.blocks),
+            field_meta={**_terminal_output(item.id, rest), **ended} if rest else ended,
         )
 
     def _places(self, item: Item, blocks: Sequence[DisplayBlock] = ()) -> list[ToolCallLocation] | None:
@@ -354,6 +400,18 @@ class Updates:
         if self._sent.pop(body.item, None) is None:
             return [_compaction_call(body.item, line, status)]
         return [_progress(body.item, status=status, title=one_line(line))]
+
+
+def _terminal(id: str) -> TerminalToolCallContent:
+    return TerminalToolCallContent(type="terminal", terminal_id=id)
+
+
+def _terminal_output(id: str, text: str) -> dict[str, Any]:
+    return {"terminal_output": {"terminal_id": id, "data": clean(coloured(text))}}
+
+
+def _terminal_block(blocks: Sequence[DisplayBlock]) -> TerminalBlock | None:
+    return next((block for block in blocks if isinstance(block, TerminalBlock)), None)
 
 
 def _differs(known: UsageUpdate, usage: UsageUpdate) -> bool:

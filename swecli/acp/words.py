@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, cast
 from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.protocol.events import Mode
 from swecli.core.protocol.messages import ToolCallPart
+from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line, sanitise, without_sequences
 
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
@@ -49,6 +50,9 @@ LONGEST_TITLE = 300
 LONGEST_TEXT = 30_000
 """Characters of one text in a tool call; the rest is in the session."""
 
+_COLOURS = lazy_pattern(r"(\x1b\[[0-9;:]*m|\r)")
+_CUT_OFF = lazy_pattern(r"\x1b(?:\[[0-9;:]*)?\Z")
+
 
 def tool_kind(name: str) -> ToolKind:
     return TOOLS.get(name, ("other", ""))[0]
@@ -71,6 +75,18 @@ def one_line(text: str) -> str:
 def shown(text: str) -> str:
     """Text for people without escape sequences; control characters become visible stand-ins."""
     return "\t".join(sanitise(part) for part in without_sequences(text).split("\t"))
+
+
+def coloured(text: str) -> str:
+    """Text for a terminal of the client: colours and returns to the line's start stay, no other sequence does."""
+    parts = _COLOURS.split(text.replace("\r\n", "\n"))  # every second one is a separator
+    return "".join(part if at % 2 else shown(part) for at, part in enumerate(parts))
+
+
+def whole_sequences(text: str) -> tuple[str, str]:
+    """The text up to an escape sequence that its end cuts off, and that."""
+    cut = _CUT_OFF.search(text)
+    return (text, "") if cut is None else (text[: cut.start()], cut.group())
 
 
 def fenced(text: str, language: str = "") -> str:

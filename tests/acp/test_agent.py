@@ -568,3 +568,34 @@ async def test_cancel_ends_a_command_that_waits_for_the_model(tmp_path: Path, mo
         await made.connection.cancel(session_id=made.session)
         assert (await turn).stop_reason == "cancelled"
         assert (await made.prompt("go on")).stop_reason == "end_turn"
+
+
+COLOURS = r"""
+[[step]]
+[[step.call]]
+tool = "run_command"
+arguments = { command = "touch made; printf '\\033[31mred\\033[0m \\033]52;c;eA==\\007end\\n'; exit 3" }
+[[step]]
+text = "After."
+"""
+
+
+async def test_a_client_with_terminals_shows_the_command_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capable = ClientCapabilities(field_meta={"terminal_output": True})
+    async with bench(tmp_path, monkeypatch, COLOURS, capabilities=capable) as made:
+        made.editor.answers = ["allow_once"]
+        await made.prompt("run it")
+        ((call, _),) = made.editor.asked
+        id = call.tool_call_id
+        first, *_, last = made.editor.calls(id)
+        assert first.field_meta == {"terminal_info": {"terminal_id": id, "cwd": str(made.folder)}}
+        again = [each for each in made.editor.calls(id) if each.status == "in_progress" and each.content]
+        assert [each.content[0].terminal_id for each in again] == [id]  # the question had shown the command instead
+        metas = [each.field_meta or {} for each in made.editor.calls(id)]
+        output = "".join(meta["terminal_output"]["data"] for meta in metas if "terminal_output" in meta)
+        assert output == "\x1b[31mred\x1b[0m end\n"  # colours, and nothing that reaches the clipboard
+        assert last.field_meta["terminal_exit"] == {"terminal_id": id, "exit_code": 3, "signal": None}
+        assert last.content[0].terminal_id == id
+        assert last.status == "failed"

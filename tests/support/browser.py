@@ -118,9 +118,9 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
 
-    def open(self, page: Path) -> None:
-        """Show a file; returns when it is loaded."""
-        self.ask("Page.navigate", url=page.as_uri())
+    def open(self, page: Path | str) -> None:
+        """Show a file or an address; returns when it is loaded."""
+        self.ask("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         deadline = time.monotonic() + PATIENCE
         while self.value("document.readyState") != "complete" or self.value("location.href") == "about:blank":
             assert time.monotonic() < deadline, "the page was never loaded"
