@@ -101,6 +101,14 @@ def test_the_screenshots_are_of_this_program_and_fetch_nothing() -> None:
         assert not re.search(r"url\(\s*['\"]?https?:|<image|xlink:href", text)
 
 
+def test_every_page_is_in_the_menu_of_the_site_and_of_the_readme() -> None:
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    menu = set(re.findall(r'= "([\w-]+\.md)"', (ROOT / "zensical.toml").read_text(encoding="utf-8")))
+    listed = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Documentation")[2]
+    assert menu - {"index.md"} == pages
+    assert {Path(link).name for link in re.findall(r"\(docs/([\w-]+\.md)\)", listed)} == pages
+
+
 def test_every_test_that_the_promises_name_exists() -> None:
     text = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", text)
