@@ -82,6 +82,7 @@ async def test_an_edit_is_approved_with_its_diff(tmp_path: Path, monkeypatch: py
         made.editor.answers = ["allow_once"]
         assert (await made.prompt("change it")).stop_reason == "end_turn"
         ((call, options),) = made.editor.asked
+        assert call.content
         diff = call.content[-1]
         target = str(made.folder / "a.txt")
         assert (diff.type, diff.path, diff.old_text, diff.new_text) == ("diff", target, None, "one\n")
