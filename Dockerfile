@@ -1,7 +1,7 @@
 # swecli in a container that is its sandbox: another user than root, no key inside, the project mounted at /workspace.
 #
 #   docker build --tag swecli .
-#   docker run --rm -it -v "$PWD:/workspace" -v swecli:/home/swecli -e ANTHROPIC_API_KEY swecli
+#   docker run --rm -it -v "$PWD:/workspace" -v swecli:/home/user -e ANTHROPIC_API_KEY swecli
 ARG BASE=docker.io/library/python:3.13-slim-bookworm
 FROM ${BASE} AS build
 COPY pyproject.toml README.md LICENSE /src/
@@ -20,11 +20,11 @@ LABEL org.opencontainers.image.title="swecli" \
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates git less \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --create-home --uid 1000 --shell /bin/bash swecli \
-    && mkdir /workspace && chown swecli:swecli /workspace
+    && useradd --create-home --uid 1000 --shell /bin/bash user \
+    && mkdir /workspace && chown user:user /workspace
 COPY --from=build /opt/swecli /opt/swecli
 # The container contains the commands; nested sandboxes are usually blocked in one. IS_SANDBOX tells swecli so.
-COPY --chown=swecli:swecli integrations/container/config.toml /home/swecli/.config/swecli/config.toml
+COPY --chown=user:user integrations/container/config.toml /home/user/.config/swecli/config.toml
 ENV PATH=/opt/swecli/bin:$PATH \
     LANG=C.UTF-8 \
     IS_SANDBOX=1

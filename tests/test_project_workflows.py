@@ -74,6 +74,24 @@ def test_a_workflow_has_no_permission_and_each_job_what_it_needs(path: Path) -> 
         assert not (reads_key and "contents" in writes), "the model works in a job that may write to the repository"
 
 
+def test_every_file_for_other_people_s_tools_names_this_version() -> None:
+    folder = ROOT / "integrations"
+    entry = json.loads((folder / "acp-registry" / "swecli" / "agent.json").read_text(encoding="utf-8"))
+    assert entry["version"] == __version__
+    assert entry["distribution"]["uvx"] == {"package": f"swecli=={__version__}", "args": ["acp"]}
+    feature = json.loads((folder / "devcontainer" / "swecli" / "devcontainer-feature.json").read_text(encoding="utf-8"))
+    assert feature["version"] == __version__
+    assert f"swecli-{__version__}.tar.gz" in (folder / "homebrew" / "swecli.rb").read_text(encoding="utf-8")
+    assert f"/swecli/v{__version__}/integrations/gitlab/" in GITLAB.read_text(encoding="utf-8")
+
+
+def test_the_dev_container_s_script_says_what_it_lacks(tmp_path: Path) -> None:
+    script = ROOT / "integrations" / "devcontainer" / "swecli" / "install.sh"
+    ended = subprocess.run(["/bin/sh", str(script)], env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "needs Python 3.11 or newer" in ended.stderr
+
+
 class Runner:
     """A job: its folders, and what its steps wrote for each other."""
 
