@@ -21,7 +21,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates git less \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 --shell /bin/bash user \
-    && mkdir /workspace && chown user:user /workspace
+    && install --directory --owner user --group user /workspace /home/user/.config /home/user/.config/swecli
 COPY --from=build /opt/swecli /opt/swecli
 # The container contains the commands; nested sandboxes are usually blocked in one. IS_SANDBOX tells swecli so.
 COPY --chown=user:user integrations/container/config.toml /home/user/.config/swecli/config.toml
