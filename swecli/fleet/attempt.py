@@ -23,6 +23,7 @@ from swecli.core.git import GitFailedError
 from swecli.core.protocol.commands import Command, Interrupt
 from swecli.core.protocol.events import MAIN, Event, StepStarted
 from swecli.core.sandbox.launch import SandboxError, begun
+from swecli.core.sessions.results import encodable
 from swecli.core.workspace.process import LaunchError, ProcessResult, run_process, scrubbed_environment
 from swecli.event_lines import EventLines
 from swecli.exit_codes import ExitCode
@@ -71,7 +72,7 @@ class _Progress(Struct):
     outcome: Outcome = field(default_factory=Outcome)
     late: bool = False
     """Whether the agent was ended after its time."""
-    patch: str = ""
+    patch: bytes = b""
     check: CheckRun | None = None
     base: str = ""
     transcript: str = ""
@@ -115,7 +116,7 @@ class Attempt:
             seconds={name: round(value, 3) for name, value in progress.seconds.items()},
             session=outcome.session,
             model=outcome.model,
-            answer=outcome.text[-4_000:],
+            answer=encodable(outcome.text[-4_000:]),
             base=progress.base,
             transcript=progress.transcript,
             processor=round(progress.outside, 3),
@@ -231,6 +232,7 @@ class Attempt:
         if code in _AGENTS:
             return None
         kind, reason = outcome.error or (code.name.lower(), "the agent ended without a reason")
+        reason = encodable(reason)
         again = code not in _PERMANENT and kind not in ("quota", "bad_request")
         return Ended("broken", kind, reason, again=again)
 
@@ -241,7 +243,7 @@ class Attempt:
         if code is ExitCode.OK:
             return "", ""
         error = self._progress.outcome.error
-        return code.name.lower(), error[1] if error is not None else code.name.lower().replace("_", " ")
+        return code.name.lower(), encodable(error[1]) if error is not None else code.name.lower().replace("_", " ")
 
     # --- the check ------------------------------------------------------------------------------------------------
 
@@ -257,7 +259,7 @@ class Attempt:
                     return Ended("failed", "tests", f"the task's tests do not apply: {error.first_line}")
             result = await self._checked(checkout)
         seconds = round(result.duration, 3)
-        self._progress.check = CheckRun(result.exit_status, result.output, seconds)
+        self._progress.check = CheckRun(result.exit_status, encodable(result.output), seconds)
         if result.exit_status == 0:
             return Ended("passed", "", "")
         if result.ending != "exited":
@@ -316,7 +318,7 @@ class _Follower:
     def __init__(self, outcome: Outcome, send: Callable[[FromWorker], None]) -> None:
         self._outcome = outcome
         self._send = send
-        self._lines = EventLines(lambda line: send(Said(line, outcome.steps)), cut=True)
+        self._lines = EventLines(lambda line: send(Said(encodable(line), outcome.steps)), cut=True)
 
     def event(self, event: Event) -> None:
         self._outcome.apply(event)

@@ -119,7 +119,7 @@ def _anchored(name: str) -> str:
     return "/" + re.sub(r"([\\*?\[ ])", r"\\\1", name)
 
 
-def patch_of(checkout: Checkout, environment: Mapping[str, str]) -> str:
+def patch_of(checkout: Checkout, environment: Mapping[str, str]) -> bytes:
     """What the agent changed, committed or not, as a patch that ``git apply`` takes; empty if nothing.
 
     Raises:
@@ -136,7 +136,7 @@ def patch_of(checkout: Checkout, environment: Mapping[str, str]) -> str:
             "--no-textconv",
             "--no-renames",
         )
-        return _git(checkout, environment, "diff", *options, checkout.base).decode("utf-8", "surrogateescape")
+        return _git(checkout, environment, "diff", *options, checkout.base)
     except GitFailedError as error:
         raise MachineryError("patch", f"git cannot make the patch: {error.first_line}", again=True) from error
 

@@ -187,7 +187,7 @@ class Ledger:
         try:
             if ended.patch:
                 line["patch"] = f"{PATCHES}/{name}.diff"
-                _write(self.folder / line["patch"], ended.patch.encode("utf-8", "surrogateescape"))
+                _write(self.folder / line["patch"], ended.patch)
             if transcript is not None:
                 line["transcript"] = f"{TRANSCRIPTS}/{name}.json"
                 _write(self.folder / line["transcript"], transcript)
@@ -245,7 +245,7 @@ class Ledger:
 
     # --- files ----------------------------------------------------------------------------------------------------
 
-    def _append(self, line: Mapping[str, Any], patch: str) -> None:
+    def _append(self, line: Mapping[str, Any], patch: bytes) -> None:
         try:
             for name, entry in ((RESULTS, line), (PREDICTIONS, self._prediction(line, patch))):
                 with open(self.folder / name, "a", encoding="utf-8", errors="replace") as file:
@@ -253,19 +253,17 @@ class Ledger:
         except OSError as error:
             raise LedgerError(f"cannot write to {self.folder}: {error.strerror or error}") from error
 
-    def _prediction(self, line: Mapping[str, Any], patch: str) -> dict[str, str]:
+    def _prediction(self, line: Mapping[str, Any], patch: bytes) -> dict[str, str]:
         """A line as SWE-bench's harness reads it."""
         model = f"{self.name}+{line['model']}" if line["model"] else self.name
-        return {"instance_id": line["id"], "model_name_or_path": model, "model_patch": patch}
+        return {"instance_id": line["id"], "model_name_or_path": model, "model_patch": patch.decode("utf-8", "replace")}
 
     def _write_lines(self) -> None:
         """Write both files of lines anew: a crash may have left half a line, or a result without one."""
         lines = [line for line in self.results() if line["status"] in FINISHED]
         try:
             write_whole(self.folder / RESULTS, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in lines))
-            predictions = (
-                self._prediction(each, self.patch(each).decode("utf-8", "surrogateescape")) for each in lines
-            )
+            predictions = (self._prediction(each, self.patch(each)) for each in lines)
             text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in predictions)
             write_whole(self.folder / PREDICTIONS, text)
         except OSError as error:

@@ -101,7 +101,8 @@ class Ended(Struct, frozen=True, tag="ended"):
     kind: str
     reason: str
     again: bool = False
-    patch: str = ""
+    patch: bytes = b""
+    """As git wrote it: files need not be UTF-8."""
     check: CheckRun | None = None
     steps: int = 0
     tokens_in: int = 0

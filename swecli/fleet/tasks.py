@@ -30,6 +30,7 @@ _SECONDS = 20.0
 _URL = lazy_pattern(r"(https?|ssh|git|file)://\S+|[\w.-]+@[\w.-]+:\S+")
 _GITHUB = lazy_pattern(r"[\w.-]+/[\w.-]+")
 _ID = lazy_pattern(r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,200}")
+_HALF = lazy_pattern(r"[\ud800-\udfff]")
 _FAILED = (
     lazy_pattern(r"^(?:FAILED|ERROR) (\S+::\S.*?)(?: - .*)?$", re.MULTILINE),  # pytest's short summary
     lazy_pattern(r"^\s*--- FAIL: (\S+)", re.MULTILINE),  # go test
@@ -162,6 +163,8 @@ def task_of(line: str, defaults: Mapping[str, Any], base: Path) -> tuple[Task | 
         return None, [f"not JSON ({str(error)[:100]})"]
     if not isinstance(entry, dict):
         return None, ["not a JSON object"]
+    if _HALF.search(json.dumps(entry, ensure_ascii=False)):
+        return None, ["a text has half a surrogate pair, which no file can hold"]
     fields = cast("dict[str, Any]", entry)
     foreign = "instance_id" in fields
     problems = [] if foreign else _unknown(fields)

@@ -31,20 +31,21 @@ def test_a_patch_has_what_the_agent_did_and_nothing_of_the_setup_and_the_source_
     (folder / "built[1] *" / "x.o").write_bytes(b"\0")
     (folder / "b.py").write_text("y = 1  # version\n")
     copy = settled(copy, ENVIRONMENT)
-    assert patch_of(copy, ENVIRONMENT) == ""
+    assert patch_of(copy, ENVIRONMENT) == b""
     (folder / "new file.bin").write_bytes(b"\0\1\xff")
     (folder / "b.py").write_text("y = 2  # version\n")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "the agent commits")
-    (folder / "src" / "it's a file.py").unlink()
+    (folder / "src" / "it's a file.py").write_bytes(b"caf\xe9 = 1\n")  # not UTF-8
     patch = patch_of(copy, ENVIRONMENT)
-    assert "-y = 1  # version" in patch
-    assert "new file.bin" in patch
-    assert "built" not in patch
+    assert b"-y = 1  # version" in patch
+    assert b"new file.bin" in patch
+    assert b"built" not in patch
     other = make_checkout(Task("t", str(repo), "p"), tmp_path / "s2", tmp_path / "m", ENVIRONMENT)
     (other.folder / "b.py").write_text("y = 1  # version\n")
-    subprocess.run(["git", "apply", "-"], cwd=other.folder, input=patch.encode("utf-8", "surrogateescape"), check=True)
+    subprocess.run(["git", "apply", "-"], cwd=other.folder, input=patch, check=True)
     assert (other.folder / "new file.bin").read_bytes() == b"\0\1\xff"
+    assert (other.folder / "src" / "it's a file.py").read_bytes() == b"caf\xe9 = 1\n"
     assert {path: path.read_bytes() for path in repo.rglob("*") if path.is_file()} == before
 
 

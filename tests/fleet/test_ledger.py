@@ -14,7 +14,7 @@ from swecli.fleet.link import Ended
 from swecli.fleet.tasks import Task
 from swecli.launch import StartError
 
-PASSED = Ended("passed", "", "", patch="diff --git a b\n", model="x/y", tokens_in=3)
+PASSED = Ended("passed", "", "", patch=b"diff --git a b\n", model="x/y", tokens_in=3)
 
 
 def tasks(*names: str, prompt: str = "p") -> list[Task]:
@@ -33,12 +33,12 @@ def test_tasks_are_taken_in_order_and_end_once(tmp_path: Path) -> None:
     first, number = taken
     assert (first.id, number) == ("b", 1)
     assert ledger.finish(first, 1, PASSED, b"{}")
-    assert not ledger.finish(first, 1, Ended("failed", "check", "again", patch="other"), None)
+    assert not ledger.finish(first, 1, Ended("failed", "check", "again", patch=b"other"), None)
     (line,) = lines(tmp_path / "out" / RESULTS)
     assert (line["id"], line["status"], line["patch"]) == ("b", "passed", "patches/b.diff")
-    assert (tmp_path / "out" / "patches" / "b.diff").read_text() == PASSED.patch
+    assert (tmp_path / "out" / "patches" / "b.diff").read_bytes() == PASSED.patch
     assert lines(tmp_path / "out" / PREDICTIONS) == [
-        {"instance_id": "b", "model_name_or_path": "swecli+x/y", "model_patch": PASSED.patch}
+        {"instance_id": "b", "model_name_or_path": "swecli+x/y", "model_patch": PASSED.patch.decode()}
     ]
     ledger.close()
 

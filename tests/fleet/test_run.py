@@ -14,7 +14,7 @@ from swecli.fleet.local import Heard, Permission, Returned
 from swecli.fleet.run import Fleet, Ways, backoff
 from swecli.fleet.tasks import Task
 
-PASSED = Ended("passed", "", "", patch="p\n", steps=2)
+PASSED = Ended("passed", "", "", patch=b"p\n", steps=2)
 
 
 class FakeRunner:

@@ -106,6 +106,7 @@ def test_everything_wrong_with_a_list_is_named_by_line(tmp_path: Path) -> None:
         ({"mode": "yolo"}, "mode must be one of"),
         ({"env": {"A=B": "c"}}, "invalid name"),
         ({"check": "a\0b"}, "null character"),
+        ({"prompt": "\ud800"}, "half a surrogate pair"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused(tmp_path: Path, entry: dict[str, object], part: str) -> None:

@@ -32,7 +32,7 @@ def run_of(folder: Path, shift: int) -> Path:
             status,
             "" if passed else "check",
             "" if passed else HOSTILE if name == "<b>bold</b>" else "the check ended with status 1",
-            patch=f"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+{HOSTILE if number == 40 else number}\n",
+            patch=f"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+{HOSTILE if number == 40 else number}\n".encode(),
             check=CheckRun(0 if passed else 1, "1 failed\n" + HOSTILE, 1.5),
             steps=number % 9 + 1,
             tokens_in=1_000 * (number + 1),
