@@ -24,3 +24,10 @@ async def test_it_is_told_what_esc_does_now() -> None:
         await it.shows("esc clears")
         await it.press("escape")
         await it.shows("esc closes")
+
+
+def test_the_first_key_is_cut_rather_than_left_out() -> None:
+    note, leave = "enter asks what to restore · ↑↓ move", "esc closes"
+    assert fitted(note, leave, 60) == f"{note} · {leave}"
+    assert fitted(note, leave, 38) == "enter asks what to resto… · esc closes"
+    assert fitted(note, leave, 20) == leave
