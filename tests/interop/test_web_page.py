@@ -30,7 +30,8 @@ call = [{ tool = "run_command", arguments = { command = "touch made.txt" } }]
 [[step]]
 text = "It is made."
 [[step]]
-text = "Second answer."
+text = "Second answer begins and goes on while the page is loaded again, until this: the end."
+delay = 0.15
 """
 HEARD = """
 window.heard = [];
@@ -127,7 +128,10 @@ def test_the_page_types_approves_resizes_and_survives_a_reload(
             page.shows("It is made.")
             browser.size(width - 60, height - 100, mobile=width < 500)
             page.enter("again")
-            page.shows("Second answer.")
+            page.shows("Second answer")
+            browser.ask("Page.reload")  # in mid-answer
+            page.until(lambda: browser.value("(window.heard || []).length > 0"))
+            page.shows("the end.")
             assert browser.value("document.documentElement.scrollWidth <= innerWidth")
             keys = browser.value("getComputedStyle(document.getElementById('keys')).display")
             assert keys == ("flex" if browser.value("matchMedia('(pointer: coarse)').matches") else "none")
@@ -143,9 +147,12 @@ def test_the_page_types_approves_resizes_and_survives_a_reload(
                 stranger = Page(other)
                 stranger.go(address)
                 stranger.until(lambda: "belongs to another" in (other.value("document.body.innerText") or ""))
-            base = browser.value("location.href")
-            browser.ask("Page.navigate", url=base)
-            page.shows("Second answer.")
+            opened = "(document.querySelector('#notice p') || {}).textContent || ''"
+            browser.open_another(browser.value("location.href"))  # a second page takes the session
+            page.until(lambda: "open on another page" in browser.value(opened), "the first page says so")
+            browser.click("#notice button")
+            page.until(lambda: browser.value("(window.heard || []).length > 0"))
+            page.shows("the end.")
         finally:
             process.terminate()
             process.communicate()

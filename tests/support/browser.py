@@ -125,6 +125,12 @@ class Browser:
         while self.value("document.readyState") != "complete" or self.value("location.href") == "about:blank":
             assert time.monotonic() < deadline, "the page was never loaded"
 
+    def open_another(self, address: str) -> None:
+        """Show an address on a second page of the browser, with the cookies of the first."""
+        mine, self._session = self._session, ""
+        self.ask("Target.createTarget", url=address)
+        self._session = mine
+
     def value(self, expression: str) -> Any:
         """What a piece of script comes to, as the page's own could compute it."""
         answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)

@@ -7,6 +7,7 @@ servers) run only from a copy that the user allowed (``swecli/core/plugins``).
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -67,7 +68,7 @@ class Plugin(Struct, frozen=True):
         if self.unused:
             yield f"plugin {self.name}: its {' and '.join(self.unused)} have no effect in swecli"
         if self.programs and not self.allowed:
-            shown = f"`swecli plugin add {self.root}` shows and allows them"
+            shown = f"`swecli plugin add {shlex.quote(str(self.root))}` shows and allows them"
             yield f"plugin {self.name}: its {' and '.join(self.programs)} do not run yet; {shown}"
 
 

@@ -189,6 +189,7 @@ def hook_digest(hook: Hook) -> str:
     condition = (f"if {hook.condition}",) if hook.condition else ()
     kind = () if hook.kind == "command" else (hook.kind, *(f"{name}: {value}" for name, value in hook.headers))
     about = (hook.event, hook.matcher, *condition, *(("async",) if hook.background else ()), *kind, *hook.variables)
+    about = (*about, hook.plugin.root) if hook.plugin is not None else about
     return item_digest(("hook", *about), [hook.command, [list(one) for one in hook.scripts]])
 
 

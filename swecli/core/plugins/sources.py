@@ -105,7 +105,7 @@ def obtained(source: Source, scratch: Path, environment: Mapping[str, str]) -> t
     if program is None:
         raise PluginError(f"git was not found, so {source.url} can't be fetched.")
     wanted = source.commit or source.ref or "HEAD"
-    quiet = {**git_environment(environment), "GIT_LFS_SKIP_SMUDGE": "1", "GIT_CONFIG_NOSYSTEM": "1"}
+    quiet = {**git_environment(environment), "GIT_LFS_SKIP_SMUDGE": "1"}
     for arguments in (
         ("init", "--quiet", "--template="),
         ("fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", source.url, wanted),
