@@ -16,6 +16,7 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 from swecli.stopping import Stop
 
+MISSING = "swecli web needs the extra web: uv tool install 'swecli[web]', or pipx install 'swecli[web]'"
 PAGE = ("-m", "swecli.command_line.web")
 """Arguments of Python for the program behind the page."""
 
@@ -39,10 +40,7 @@ def web(arguments: Sequence[str]) -> int:
     origins = [_origin(url) for url in chosen.public_url]
     _options(rest)
     if find_spec("textual_serve") is None:
-        raise StartError(
-            "swecli web needs the extra web: uv tool install 'swecli[web]', or pipx install 'swecli[web]'",
-            ExitCode.USAGE,
-        )
+        raise StartError(MISSING, ExitCode.USAGE)
     stop = Stop()
     with stop.handled():
         return int(asyncio.run(_serve([sys.executable, *PAGE, *rest], chosen.port, origins, stop)))
@@ -65,7 +63,10 @@ def _origin(url: str) -> str:
 
 
 async def _serve(command: Sequence[str], port: int, origins: Sequence[str], stop: Stop) -> int:
-    from swecli.web.server import PageServer
+    try:
+        from swecli.web.server import PageServer
+    except ImportError as error:  # a half-installed extra
+        raise StartError(f"{MISSING} ({error})", ExitCode.USAGE) from error
 
     server = PageServer(command, origins)
     try:

@@ -55,7 +55,7 @@ class Telemetry(Companion):
     async def _follow(self, events: Subscription, *, resumed: bool) -> None:
         try:
             export = await asyncio.to_thread(self._open)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, ImportError) as error:  # also a half-installed extra
             self._recorder.emit(Notice(f"Telemetry is off: {error}", "warning", "telemetry"))
             return
         from swecli.features.telemetry.spans import Spans

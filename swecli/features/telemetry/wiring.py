@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.companion import Companion
     from swecli.core.engine.core import Core
     from swecli.core.engine.feature import Feature
+    from swecli.features.telemetry.exporting import Export
     from swecli.launch import Launch
 
 MISSING = (
@@ -39,9 +40,13 @@ def _build(launch: Launch) -> Feature:
 
         if not _installed():
             return (Missing(core.recorder, MISSING),)
-        from swecli.features.telemetry.exporting import Export
 
-        return (Telemetry(core.recorder, lambda: Export(wish.endpoint), core.services.cover if wish.content else None),)
+        def open_export() -> Export:
+            from swecli.features.telemetry.exporting import Export  # off the event loop: half a second
+
+            return Export(wish.endpoint)
+
+        return (Telemetry(core.recorder, open_export, core.services.cover if wish.content else None),)
 
     return Feature(companions)
 
