@@ -149,6 +149,7 @@ def test_a_collector_that_does_not_answer_changes_nothing(tmp_path: Path, where:
         url = collector.url if where == "stalls" else "http://127.0.0.1:1"
         ended = run(tmp_path, f'[telemetry]\nenabled = true\nendpoint = "{url}"\n')
         assert (ended.code, ended.stdout.strip()) == (0, "All done, secretly.")
-        assert ended.stderr == run(tmp_path, "").stderr
+        told = [line for line in ended.stderr.splitlines() if "context window" not in line]
+        assert told == []
         assert (tmp_path / "work" / "new.txt").read_text() == "private"
         assert bool(collector.received) == (where == "stalls")
