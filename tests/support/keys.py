@@ -65,5 +65,9 @@ SHOWN: tuple[tuple[str, str], ...] = (
     (f"root:$6$abcdefgh${BODY * 3}", BODY),
     (f"mysql -uroot -p{WORD} db", WORD),
     (f"sshpass -p {WORD} ssh h", WORD),
+    (f"data:\n  password: {BODY}==", BODY),
+    (f"define('DB_PASSWORD', '{WORD}');", WORD),
+    (f'<add key="ApiKey" value="{BODY}"/>', BODY),
+    (f"Passwort: {WORD}", WORD),
 )
 """A text, and the part of it that nothing may show."""

@@ -170,14 +170,15 @@ def _entropy(text: str) -> float:
 
 _NAMED_BY = ("pass", "pwd", "secret", "token", "key", "cred", "auth", "session", "dsn")
 _NAME = lazy_pattern(
-    r"(?i)(?P<word>pass(?:word|wd|phrase)?s?|pwd|secrets?|tokens?|keys?|credentials?|creds?|auth(?:orization|token)?"
+    r"(?i)(?P<word>pass(?:word|wort|wd|phrase)?s?|pwd|secrets?|tokens?|keys?|credentials?|creds?|auth(?:orization|token)?"
     r"|session(?:_?id|_?key|_?token)?|dsn)(?P<tail>[A-Za-z0-9_.-]{0,40})"
-    r"(?P<quote>\\{0,7}[\"'])?\]?(?P<sep>[ \t]{0,20}(?::=|=>|[:=])[ \t]{0,20}|>|[ \t]{1,8})"
+    r"(?P<quote>\\{0,7}[\"'])?\]?(?P<sep>[ \t]{0,20}(?::=|=>|[:=])[ \t]{0,20}|>|[ \t]{1,8}value=|[ \t]{1,8}"
+    r"|(?<=[\"']),[ \t]{0,8}(?=\\{0,7}[\"']))"
     r"(?:[rbfu]{1,2}(?=[\"']))?(?P<open>\\{0,7}(?:\"\"\"|'''|[\"'`]))?"
 )
 _QUOTED = lazy_pattern(r"(?![$%{<*])[^\"'`\n\\]{3,400}(?=\\{0,7}[\"'`])")
 _BARE = lazy_pattern(r"(?![$%{<*])[^\s\"'`\\,;()<>{}\[\]|&=]{3,400}={0,2}")
-_PLAIN_PASSWORD = lazy_pattern(r"(?![$%{<*])[^\s\"'`\\&;,()\[\]{}<>|*=]{3,80}(?=[\s&;\"'\\<,}]|\Z)")
+_PLAIN_PASSWORD = lazy_pattern(r"(?![$%{<*])[^\s\"'`\\&;,()\[\]{}<>|*=]{3,80}={0,2}(?=[\s&;\"'\\<,}]|\Z)")
 _LINE_END = lazy_pattern(r"[ \t]{0,20}(?:#[^\n]*)?(?:\r?\n|\\{1,7}[nr]|\\{0,7}[\"']|\Z)")
 _QUALIFIED = lazy_pattern(
     r"(?i)(?:api|secret|access|private|encrypt(?:ion)?|decryption|sign(?:ing)?|auth|account|master|shared|deploy|license"
@@ -238,6 +239,10 @@ def _value(text: str, match: re.Match[str]) -> Span | None:
     colon = separator.strip() == ":"
     if colon and not opening and not _LINE_END.match(text, end):
         return None
+    if separator[:1] == ",":  # the next argument: of a constant, and no further name
+        is_name = re.fullmatch(r"[A-Z0-9_]+", value) or _IDENTIFIER.fullmatch(value)
+        is_secret = match["word"].isupper() and not is_name and (named == "password" or _is_random(value))
+        return (found.start(), end) if is_secret else None
     constant = match["word"].isupper() and separator == "="
     if named == "password" and not opening and separator.strip() == "=" != separator and re.fullmatch(r"\w+", value):
         return (found.start(), end) if _is_random(value) else None  # an assignment in program text

@@ -32,7 +32,15 @@ from swecli.core.permissions.shell.destructive import Danger, Place, dangers, is
 from swecli.core.permissions.shell.lexer import read_script
 from swecli.core.permissions.shell.offers import NoOffer, Offered, offered_words
 from swecli.core.permissions.shell.proof import REPOSITORY_RUNS, Part, prove
-from swecli.core.permissions.shell.readers import Showing, git_content, naming, showing, tells_by_words, unseen
+from swecli.core.permissions.shell.readers import (
+    Showing,
+    git_content,
+    is_given_names,
+    naming,
+    showing,
+    tells_by_words,
+    unseen,
+)
 from swecli.core.permissions.shell.scan import ScanError, ScanWord
 from swecli.core.permissions.shell.started import Started, started
 from swecli.core.permissions.shell.subcommands import may_match, mentions, without_global_options
@@ -193,7 +201,7 @@ def _named_paths(judgement: Judgement, *, writing_only: bool) -> set[str]:
     for item in judgement.started:
         words = list(item.found.writes)
         if not writing_only:
-            words += item.found.reads
+            words += (*item.found.reads, *item.found.settings)
         if not (writing_only and judgement.proven):
             words += naming(item)
         words += [ScanWord(text) for word in naming(item) for text in _QUOTED.findall(word.text)]
@@ -442,6 +450,8 @@ _GIT_ELSEWHERE = frozenset(("-C", "--git-dir", "--work-tree", "--namespace", "--
 def _reads(item: Started, judgement: Judgement, *, moved: bool) -> bool:
     """Whether a git command shows only what it may, whatever its settings for this call and its environment do.
     ``moved``: another git command of the line may change what it shows."""
+    if is_given_names(item):
+        return False
     words = [word.text for word in item.words]
     before = without_global_options("git", words[1:])
     elsewhere = any(word.partition("=")[0] in _GIT_ELSEWHERE for word in words[1 : 1 + before])
