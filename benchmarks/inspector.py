@@ -8,6 +8,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ async def _measured() -> list[Line]:
     inspected = Inspected(window=4_000_000).fill(ITEMS // 7, 2)
     inspected.inspection.picture()  # a session has measured its conversation before anybody looks
     async with running(session=prepared(inspected), size=SIZE) as it:
-        opened = await _opened(it, it.app.actions.show_context)
+        opened = await _opened(it, partial(it.app.open_screen, "context"))
         board: Any = it.app.main.list_view
         lines = [("items", float(len(board.list.items)), ""), *_told("open", opened)]
         for what, key in (("scroll by a line", "down"), ("scroll by a page", "pagedown")):
@@ -58,7 +59,7 @@ async def _cache_view() -> list[Line]:
     session = prepared(Inspected())
     session.view.cache, session.view.price = cache_history(ITEMS), _at_a_known_price(Prices())
     async with running(session=session, size=SIZE) as it:
-        opened = await _opened(it, it.app.actions.show_cache)
+        opened = await _opened(it, partial(it.app.open_screen, "cache"))
         lines = [
             ("requests of the cache view", float(session.view.cache.count), ""),
             *_told("open the cache view", opened),

@@ -19,7 +19,7 @@ PACKAGE = ROOT / "swecli"
 ENGINE = PACKAGE / "core" / "engine"
 MOST_ARGUMENTS = 7
 MOST_MODULES = 20
-COMPOSITION = ("core/engine/session.py", "core/engine/turn.py", "assembly/services.py", "tui/actions.py")
+COMPOSITION = ("core/engine/session.py", "core/engine/turn.py", "assembly/services.py", "tui/openers.py")
 FEATURES = ("sentinel", "spending", "mcp", "memory", "playbook", "hooks", "retrieval", "subagents")
 
 

@@ -108,7 +108,7 @@ async def main(folder: Path) -> None:
         await camera.seen("kept for the answer")
         save(app, "light.svg")
         app.appearance.apply()
-        app.actions.show_settings()
+        app.open_screen("settings")
         await camera.in_both("settings", "Settings \N{MIDDLE DOT}", "settings \N{HORIZONTAL ELLIPSIS}")
 
 
@@ -125,7 +125,7 @@ async def daily(folder: Path) -> None:
         await pilot.press(*"Ten pens get no discount.", "enter")
         await camera.in_both("plan", "Go ahead with this plan?", "4 keep planning")
         await pilot.press("4")
-        app.actions.set_mode("default")
+        app.mode_choice.set("default")
         await pilot.press(*"Clean up.", "enter")
         await camera.in_both("danger", "Run this command?", "deletes 36 files")
         await pilot.press("escape")

@@ -31,17 +31,25 @@ from swecli.tui.themes.scheme import VARIABLES, depth
 if TYPE_CHECKING:
     from textual.driver import Driver as TextualDriver
 
+    from swecli.commands.base import Screen
     from swecli.core.engine.session_view import SessionView
     from swecli.core.protocol.commands import Submit
-    from swecli.tui.actions import Actions
     from swecli.tui.browsing import Browsing
     from swecli.tui.clipboard import Copier
+    from swecli.tui.dock.mode import ModeChoice
+    from swecli.tui.dock.palette import Palette
     from swecli.tui.dock.picker import Picker
+    from swecli.tui.dock.plan import PlanQuestion
     from swecli.tui.input_controller import InputController
+    from swecli.tui.model_choice import ModelChoice
+    from swecli.tui.prompt.command_table import CommandTable
     from swecli.tui.session_controller import SessionController
+    from swecli.tui.session_switch import SessionSwitch
+    from swecli.tui.setting_changes import SettingChanges
+    from swecli.tui.themes.picker import ThemeChoice
     from swecli.tui.transcript.view import Transcript
 
-LATER = ("swecli.tui.input_controller", "swecli.tui.transcript.view")
+LATER = ("swecli.tui.input_controller", "swecli.tui.dock.palette", "swecli.tui.openers", "swecli.tui.transcript.view")
 """Modules loaded after the first frame, while keys already work."""
 
 RESIZE_PAUSE = 0.05
@@ -75,7 +83,14 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
     TITLE = "swecli"
 
     session: SessionController
-    actions: Actions
+    switch: SessionSwitch
+    changes: SettingChanges
+    models: ModelChoice
+    mode_choice: ModeChoice
+    theme_choice: ThemeChoice
+    command_table: CommandTable
+    palette: Palette
+    plan: PlanQuestion
     input: InputController
     copier: Copier
     browsing: Browsing
@@ -92,11 +107,11 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         colours = depth(os.environ)
         with textual_colours(colours):
             super().__init__(driver_class=driver, ansi_color=True if colours in ("none", "16") else None)
-        self._backend = backend
+        self.backend = backend
         self._opened = opened
         self._begins_with_sessions = backend.begins_with_sessions
         self._clock = clock
-        self._wall = wall
+        self.wall = wall
         self._preferences = Preferences()
         self._plain_glyphs = PlainGlyphs(needs_plain(os.environ))
         self._redraw: Timer | None = None
@@ -149,7 +164,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self._event_loop = asyncio.get_running_loop()
-        self.main.prompt.suggestions.commands = self._backend.commands  # for names typed before the rest is loaded
+        self.main.prompt.suggestions.commands = self.backend.commands  # for names typed before the rest is loaded
         self.call_after_refresh(lambda: self.run_worker(self._load(), group="session"))
 
     async def _load(self) -> None:
@@ -158,23 +173,22 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         if not self.is_running:  # the user has quit meanwhile
             return
         from swecli.core.protocol.commands import Submit
-        from swecli.tui.actions import Actions
         from swecli.tui.browsing import Browsing
         from swecli.tui.clipboard import Copier
         from swecli.tui.input_controller import InputController
         from swecli.tui.session_controller import SessionController
         from swecli.tui.transcript.view import Transcript
 
-        main, backend = self.main, self._backend
-        transcript = Transcript(clock=self._wall, id="transcript")
+        main, backend = self.main, self.backend
+        transcript = Transcript(clock=self.wall, id="transcript")
         compat.replace_bindings(transcript, keymap.transcript(self.keymap))
         main.add_transcript(transcript)
         self.session = SessionController(
-            main, self.terminal, backend.branch, self._greeting if backend.greets() else None, self._opened, self._wall
+            main, self.terminal, backend.branch, self._greeting if backend.greets() else None, self._opened, self.wall
         )
-        self.actions = Actions(main, self.session, backend, self.appearance, self.keymap, self._wall)
+        self._build_choices()
         self.copier = Copier(self, main.prompt.editor, self._write, main.activity.flash, backend.state)
-        self.input = InputController(main, self.session, self.actions, self.copier)
+        self.input = InputController(main, self.session, self.command_table, self.models, self.open_screen, self.copier)
         self.browsing = Browsing(main, self.keymap, self._clock)
         self.session.left = self.input.cancel_all_beside
         main.prompt.editor.blind = self.session.no_images
@@ -183,8 +197,8 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         main.prompt.mentions.weighed = main.activity.look_ahead
         self.watch(transcript, "unseen", main.activity.show_unseen, init=False)
         main.prompt.suggestions.look = lambda: main.run_worker(self.input.own_commands(), group="commands")
-        main.prompt.suggestions.commands = self.actions.commands
-        main.prompt.suggestions.words = self.actions.words
+        main.prompt.suggestions.commands = self.command_table.all
+        main.prompt.suggestions.words = self.command_table.words
         main.prompt.suggestions.mentionables = lambda: self.session.mentionable_words
         self._all_loaded.set()
         self._use_palette()
@@ -200,12 +214,38 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
             first = None
         await self._play(backend.open_session, Submit(first) if first else None)
 
+    def _build_choices(self) -> None:
+        from swecli.tui.dock.mode import ModeChoice
+        from swecli.tui.dock.palette import Palette
+        from swecli.tui.dock.plan import PlanQuestion
+        from swecli.tui.model_choice import ModelChoice
+        from swecli.tui.prompt.command_table import CommandTable
+        from swecli.tui.session_switch import SessionSwitch
+        from swecli.tui.setting_changes import SettingChanges
+        from swecli.tui.themes.picker import ThemeChoice
+
+        main, session, backend = self.main, self.session, self.backend
+        self.switch = SessionSwitch(main, session, backend)
+        self.changes = SettingChanges(main, session, backend, self.switch)
+        self.models = ModelChoice(main, session, backend, self.wall)
+        self.mode_choice = ModeChoice(main, session)
+        self.theme_choice = ThemeChoice(main, self.appearance, backend)
+        self.command_table = CommandTable(backend, session, self.appearance, self.models.known)
+        self.palette = Palette(main, session, self.command_table, self.mode_choice, self.models, self.theme_choice)
+        self.plan = PlanQuestion(main, session)
+
+    def open_screen(self, name: Screen, words: str = "") -> None:
+        """Open what a command or key asks for."""
+        from swecli.tui.openers import OPENERS
+
+        OPENERS[name](self, words)
+
     async def _greeting(self, view: SessionView) -> tuple[tuple[str, str], ...]:
         from swecli.tui.greeting import greeting
 
-        earlier = await asyncio.to_thread(self._backend.earlier, view.session_id)
+        earlier = await asyncio.to_thread(self.backend.earlier, view.session_id)
         self._newest = earlier[0].id if earlier else ""
-        return greeting(view, earlier, self.keymap.shown, self._wall(), os.environ.get("HOME", ""))
+        return greeting(view, earlier, self.keymap.shown, self.wall(), os.environ.get("HOME", ""))
 
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before anything typed meanwhile."""
@@ -223,12 +263,12 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
 
     async def _ask_trust(self) -> bool:
         """Whether there was a question, whose answer may have changed the settings that count."""
-        if self._backend.trust is None:
+        if self.backend.trust is None:
             return False
         from swecli.core.protocol.blocks import TextBlock
         from swecli.tui.dock.trust import ask_trust
 
-        notices = await ask_trust(self._backend.trust, self.main.dock)
+        notices = await ask_trust(self.backend.trust, self.main.dock)
         if notices:
             self.main.transcript.show(tuple(TextBlock(notice, "warning") for notice in notices))
         return notices is not None
@@ -238,7 +278,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         from swecli.core.protocol.blocks import TextBlock
         from swecli.tui.themes.files import known, read_folders
 
-        preferences = await asyncio.to_thread(self._backend.preferences)
+        preferences = await asyncio.to_thread(self.backend.preferences)
         transcript = self.main.transcript
         self.keymap.adopt(preferences.keys)
         compat.replace_bindings(self, keymap.everywhere(self.keymap))
@@ -378,7 +418,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         elif editor.text:
             self.main.activity.flash("Esc again clears", keymap.ESCAPE_WINDOW)
         elif again:
-            self.actions.show_rewind()
+            self.open_screen("rewind")
         elif self.session.continuable:
             self.main.activity.flash("Esc again rewinds to an earlier message", keymap.ESCAPE_WINDOW)
 
@@ -414,7 +454,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
             self.main.prompt.close_overlay()
 
     def action_next_mode(self) -> None:
-        self.actions.next_mode()
+        self.mode_choice.next()
 
     def _went(self, *, away: bool) -> None:
         """Another program took the terminal, or gave it back."""
@@ -480,7 +520,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
             editor.retype("\n".join(filter(None, (returned, editor.folded_back(text)))))
 
     def action_find(self) -> None:
-        self.actions.find()
+        self.open_screen("find")
 
     def action_take_suggestion(self) -> None:
         self._answer_suggestion("take")
@@ -595,7 +635,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
     async def _submit(self, message: PromptEditor.Submitted) -> None:
         await self._all_loaded.wait()
         if not message.text.startswith("/"):
-            await self.actions.model_tried.wait()
+            await self.models.tried.wait()
         if not self.main.transcript.following:  # show the message and its answer
             self.main.transcript.follow()
         opens = await self.input.submit_message(message, self._preferences.large_message)
@@ -626,7 +666,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
     @on(Prompt.Help)
     def _help_wanted(self) -> None:
         if self.loaded:
-            self.actions.show_help()
+            self.open_screen("help")
         else:
             self.main.prompt.receive("?")
 
@@ -651,7 +691,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
     @on(Prompt.Palette)
     def _palette_wanted(self) -> None:
         if self.loaded:
-            self.actions.open_palette()
+            self.palette.open()
 
     @on(Prompt.Walk)
     def _walked(self) -> None:
@@ -670,9 +710,14 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         self.copier.copy(message.text, message.what)
 
     def on_transcript_at_compaction(self, message: Transcript.AtCompaction) -> None:
+        from swecli.core.context_management.edit_effects import price_words
+
         key = self.keymap.shown("block_undo")
         what = "redoes this compaction" if message.undone else "undoes this compaction and all later ones"
-        self.actions.flash(f"{key} {what}{self.actions.price_of_turning_back(message.item, undone=message.undone)}")
+        port, effect = self.session.port, None
+        if port is not None:
+            effect = port.prices.redo(message.item) if message.undone else port.prices.undo(message.item)
+        self.main.flash(f"{key} {what}{f': {price_words(effect)}' if effect is not None else ''}")
 
     def on_transcript_undo_requested(self, message: Transcript.UndoRequested) -> None:
         from swecli.core.protocol.commands import RedoCompaction, UndoCompaction
@@ -683,9 +728,9 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         port = self.session.port
         turn = port.inspection.turn_of(message.item) if port is not None else 0
         if turn:
-            self.actions.show_context(f"at {turn}")
+            self.open_screen("context", f"at {turn}")
         else:
-            self.actions.flash("The model did not see or write this")
+            self.main.flash("The model did not see or write this")
 
     def on_transcript_edit_requested(self, message: Transcript.EditRequested) -> None:
         self.run_worker(self._open_in_editor(message.text, message.path), group="editor")
@@ -715,8 +760,8 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
     @on(Dock.Changed)
     def _dock_changed(self) -> None:
         self.main.activity.refresh()  # suggestions show only while nothing is open
-        if self.loaded and self.actions.plan_waits and self.session.mode == "plan":
-            self.actions.ask_about_plan()
+        if self.loaded and self.plan.waits and self.session.mode == "plan":
+            self.plan.ask()
 
     async def on_list_screen_ready(self) -> None:
         self.main.dock.focus_panel()
@@ -726,36 +771,38 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
 
     def on_list_screen_closed(self) -> None:
         self._before_screen.clear()
-        self.actions.list_closed()
+        self.changes.list_closed()
 
-    def on_actions_command_chosen(self, message: Actions.CommandChosen) -> None:
+    def on_main_screen_wanted(self, message: MainScreen.Wanted) -> None:
         self.run_worker(self.input.submit(message.text), group="input")
 
-    def on_actions_preferences_changed(self) -> None:
+    def on_main_screen_preferences_changed(self) -> None:
         self.run_worker(self._read_preferences, group="preferences", exclusive=True)  # the newest counts
 
     def on_session_controller_wanted(self, message: SessionController.Wanted) -> None:
         self.run_worker(self._play(message.open_session), group="session")
 
     def on_session_controller_opened(self) -> None:
+        from swecli.tui.openers import show_sessions
+
         if self._begins_with_sessions:
-            self.actions.show_sessions(everywhere=self._backend.of_all_folders)
+            show_sessions(self, everywhere=self.backend.of_all_folders)
         self._begins_with_sessions = False
 
     def on_session_controller_planned(self) -> None:
-        self.actions.ask_about_plan()
+        self.plan.ask()
 
     def on_session_controller_unconnected(self) -> None:
         if not self.main.prompt.editor.text:
-            self.main.prompt.editor.put(self._backend.first_prompt or "")
+            self.main.prompt.editor.put(self.backend.first_prompt or "")
         if self.main.list_view is None:  # the list of sessions keeps the keyboard
-            self.actions.connect()
+            self.models.connect()
 
     def on_session_controller_key_refused(self) -> None:
-        self.actions.reconnect()
+        self.models.reconnect()
 
     def on_session_controller_connected(self) -> None:
-        self.actions.connected()
+        self.models.connected()
 
     @on(BackgroundReported)
     def _background_known(self, message: BackgroundReported) -> None:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from swecli.commands.base import SHELL_USE, CommandResult, SlashCommand, run_command
+from swecli.commands.base import SHELL_USE, CommandResult, Screen, SlashCommand, run_command
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import RunShell, Steer, Submit
 from swecli.safe_text import safe_line
-from swecli.tui.actions import Actions
 from swecli.tui.clipboard import Copier
+from swecli.tui.dock.confirm import ask_large, ask_note, put_offer
 from swecli.tui.main_screen import MainScreen
+from swecli.tui.model_choice import ModelChoice
+from swecli.tui.prompt.command_table import CommandTable
 from swecli.tui.session_controller import SessionController
 
 if TYPE_CHECKING:
@@ -127,10 +129,20 @@ LOOK = 0.1
 class InputController:
     """Executes submitted lines in order."""
 
-    def __init__(self, screen: MainScreen, session: SessionController, actions: Actions, copier: Copier) -> None:
+    def __init__(
+        self,
+        screen: MainScreen,
+        session: SessionController,
+        commands: CommandTable,
+        models: ModelChoice,
+        open_screen: Callable[[Screen, str], None],
+        copier: Copier,
+    ) -> None:
         self._screen = screen
         self._session = session
-        self._actions = actions
+        self._commands = commands
+        self._models = models
+        self._open_screen = open_screen
         self._copier = copier
         self._early = asyncio.Lock()
         """Held by input sent before the session opened; waiters proceed in order."""
@@ -163,7 +175,7 @@ class InputController:
         Above ``most`` of the window, ask first. Input sent while the session opens is processed in order once it is
         open. ``waited``: its turn has come. Returns whether it opens something for the next keys."""
         session, bare = self._session, not message.pastes and not message.images
-        meaning = interpret(message.text, self._actions.commands, bare=bare)
+        meaning = interpret(message.text, self._commands.all, bare=bare)
         behind = bool(session.later.lines) and not waited
         if behind and (_sends(meaning) or _needs_rest(meaning)):
             self._wait(message, most)
@@ -178,12 +190,12 @@ class InputController:
                 await session.opened()
             if unknown:
                 await self.own_commands()
-                meaning = interpret(message.text, self._actions.commands)
+                meaning = interpret(message.text, self._commands.all)
                 if isinstance(meaning, NotSent) and session.port is not None and session.port.tools.pending:
                     with self._screen.activity.beside("Waiting for MCP servers, which may provide this command…"):
                         await session.port.extensions_settled()
                     await self.own_commands()
-                    meaning = interpret(message.text, self._actions.commands)
+                    meaning = interpret(message.text, self._commands.all)
                 if behind and (_sends(meaning) or _needs_rest(meaning)):
                     self._wait(message, most)
                     return False
@@ -270,8 +282,8 @@ class InputController:
             return
         found = await asyncio.to_thread(session_commands, port)
         names = [(command.name, command.summary, command.arguments) for command in found]
-        if names != [(command.name, command.summary, command.arguments) for command in self._actions.own_commands]:
-            self._actions.own_commands = found
+        if names != [(command.name, command.summary, command.arguments) for command in self._commands.own]:
+            self._commands.own = found
             self._screen.prompt.suggestions.follow()
 
     async def _say(self, message: PromptEditor.Submitted, meaning: Say | Note, most: float) -> None:
@@ -279,7 +291,7 @@ class InputController:
         if session.port is not None and session.port.view.model is None and not session.state.busy:
             editor = self._screen.prompt.editor
             editor.restore(editor.attachments.back(message.typed, message.images), message.pastes)
-            self._actions.connect(waits=True)
+            self._models.connect(waits=True)
             return
         if isinstance(meaning, Note) and await self._noted(message.text, meaning.line):
             return
@@ -304,7 +316,7 @@ class InputController:
         folders = {"here": port.view.cwd, "own": user_paths(os.environ).config}
         names = {key: str(instructions_file(folder)) for key, folder in folders.items()}
         own = short(Path(names["own"]), os.environ.get("HOME", ""))
-        match await self._actions.ask_note(note, os.path.basename(names["here"]), own):
+        match await ask_note(self._screen, note, os.path.basename(names["here"]), own):
             case "here" | "own" as key:
                 writes = key == "here"  # with a call, which appears below the note
                 if writes:
@@ -335,7 +347,7 @@ class InputController:
         weight = all_of(self._session.weigh(message.text, len(message.images)), weighed)
         if weight.share <= most:
             return as_it_is
-        match await self._actions.ask_large(weight, pastes=bool(message.pastes), mentions=attaches):
+        match await ask_large(self._screen, weight, pastes=bool(message.pastes), mentions=attaches):
             case "send":
                 return as_it_is
             case "keep" if self._session.view is not None:
@@ -377,7 +389,7 @@ class InputController:
         title = f"/{command.name} {arguments}".rstrip()
         port = self._session.port
         if port is None:
-            self._actions.open("quit")  # the one command that needs no session
+            self._open_screen("quit", "")  # the one command that needs no session
             return True
         transcript, announced = self._screen.transcript, False
 
@@ -401,11 +413,11 @@ class InputController:
             self._session.send(result.offer.command)
             return False
         if result.offer is not None and result.screen is None:
-            self._actions.offer(result.offer)
+            put_offer(self._screen, self._session, result.offer)
         if result.clip is not None:
             self._copier.copy(result.clip.text, result.clip.what)
         if result.screen is not None:
-            self._actions.open(result.screen, result.argument)
+            self._open_screen(result.screen, result.argument)
         return result.screen is not None or result.offer is not None
 
     async def _answered(self, command: SlashCommand, port: Session, arguments: str, title: str) -> CommandResult:

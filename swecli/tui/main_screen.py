@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -110,8 +111,8 @@ class Dock(Vertical):
                 return ""
 
     def show(self, panel: DockPanel) -> None:
-        """Show one of the user's own panels, unless a request is open."""
-        if self._request is None:
+        """Show one of the user's own panels, unless a request is open or the program ends."""
+        if self._request is None and self.is_attached:
             self._open(panel)
 
     def dismiss_plan(self) -> None:
@@ -311,6 +312,16 @@ class MainScreen(PacedScreen):
 
     transcript: Transcript
 
+    class Wanted(Message):
+        """Asks to run a slash command as if it had been typed."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class PreferencesChanged(Message):
+        """Asks to re-read the user's interface settings."""
+
     def __init__(self, backend: Backend, keys: Keymap, clock: Clock, wall: Callable[[], float]) -> None:
         """``clock`` is monotonic seconds, ``wall`` Unix seconds."""
         super().__init__(id="_default")
@@ -343,6 +354,12 @@ class MainScreen(PacedScreen):
     def _fit_dock(self, message: TodoPanel.Resized) -> None:
         message.stop()
         self.dock.fit()
+
+    def flash(self, text: str) -> None:
+        """Show a short message of untrusted text; paths in the home folder are shortened to ``~``."""
+        from swecli.tui.greeting import short_paths
+
+        self.activity.flash(safe_line(short_paths(text, os.environ.get("HOME", ""))), 6.0)
 
     def add_transcript(self, transcript: Transcript) -> None:
         self.transcript = transcript

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from swecli.commands.base import jobs_words
 from swecli.tui.backend import Backend, OpenSession, SessionNotOpened, StoredSession
+from swecli.tui.dock.confirm import ask
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_controller import SessionController
 
@@ -23,23 +24,18 @@ class SessionSwitch:
         screen: MainScreen,
         session: SessionController,
         backend: Backend,
-        flash: Callable[[str], None],
-        ask: Callable[[str, tuple[str, str], Callable[[], object]], None],
     ) -> None:
-        """``flash`` shows a short message; ``ask`` asks a question with a label and a detail for yes, then does it."""
         self._screen = screen
         self._session = session
         self._backend = backend
-        self._flash = flash
-        self._ask = ask
 
     def fork(self, name: str = "") -> None:
         """Continue in a copy of the open session, optionally with a new name."""
         view = self._session.view
         if view is None or self._backend.sessions() is None:
-            self._flash("Sessions are not stored here, so none can be forked")
+            self._screen.flash("Sessions are not stored here, so none can be forked")
         elif view.busy:
-            self._flash("A turn is running; press Esc to interrupt it, then fork")
+            self._screen.flash("A turn is running; press Esc to interrupt it, then fork")
         elif (port := self._session.port) is not None:
             opened = self._backend.stored_session(view.session_id, fork=True)
 
@@ -53,7 +49,7 @@ class SessionSwitch:
         """Leave the open session; if that ends background jobs, ask first."""
         if jobs := self._session.jobs:
             title, named = jobs_words(jobs)
-            self._ask(title, ("Stop and continue", named), do)
+            ask(self._screen, self._session, title, ("Stop and continue", named), do)
         else:
             do()
 
@@ -79,9 +75,9 @@ class SessionSwitch:
         """Continue a listed session in place of the open one."""
         view = self._session.view
         if view is None:  # two that open at once would both be shown
-            self._flash("The session is still opening")
+            self._screen.flash("The session is still opening")
         elif view.busy:
-            self._flash("A turn is running; interrupt it before you continue another session")
+            self._screen.flash("A turn is running; interrupt it before you continue another session")
         else:
             self._screen.close_list()
             self._replace(self._backend.stored_session(session.id), f"Continued {session.id}", other=True)
@@ -122,12 +118,12 @@ class SessionSwitch:
                 found = await open_session()
             except SessionNotOpened as error:
                 found = await back()
-                self._flash(str(error))
+                self._screen.flash(str(error))
                 return found
             try:
-                self._flash(f"{said} as {await found.rename(name)}" if name else said)
+                self._screen.flash(f"{said} as {await found.rename(name)}" if name else said)
             except ValueError as error:
-                self._flash(f"{said}; {error}")
+                self._screen.flash(f"{said}; {error}")
             return found
 
         self._screen.post_message(SessionController.Wanted(opened))

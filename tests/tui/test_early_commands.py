@@ -180,7 +180,7 @@ async def test_a_command_that_waits_for_a_turn_goes_with_the_user_to_another_ses
             await it.say(line)
         slow.may_open.set()
         await it.shows("Next: /init")
-        it.app.actions.open("clear")
+        it.app.open_screen("clear")
         await it.until(lambda: slow.session.closed)
         await it.type("typed")
         await it.shows("typed")

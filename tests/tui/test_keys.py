@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -339,7 +340,7 @@ async def test_over_a_turn_esc_closes_a_screen_and_says_only_that() -> None:
     async with running(session=Session(WAITS)) as it:
         await it.say("begin")
         await it.shows("esc to interrupt")
-        it.app.actions.show_help()
+        it.app.open_screen("help")
         await it.until(lambda: it.app.main.list_view is not None)
         await it.until(lambda: "esc to interrupt" not in it.screen())
         await it.press("escape")
@@ -453,7 +454,7 @@ async def test_a_mode_that_is_named_counts_at_once_in_place_of_the_one_on_the_wa
         await it.shows("Make this change?")
         await it.press("shift+tab")
         await it.shows("\n accept-edits ·")
-        it.app.actions.set_mode("plan")
+        it.app.mode_choice.set("plan")
         await it.shows("\n plan ·")
         assert it.session.sent(SetMode) == [SetMode("plan")]
 
@@ -776,7 +777,7 @@ async def test_a_key_right_behind_a_name_completes_it_before_the_list_is_drawn()
 async def test_arguments_complete_with_tab_and_run_with_enter_once_selected() -> None:
     async with running() as it:
         opened: list[tuple[str, ...]] = []
-        it.app.actions.open = lambda *asked: opened.append(asked)  # type: ignore[method-assign]
+        it.app.input._open_screen = lambda *asked: opened.append(asked)
         await it.press(*"/mode ")
         await it.shows("  default  asks", "  plan     only reads")
         await it.press("p", "tab")
@@ -792,7 +793,7 @@ async def test_arguments_complete_with_tab_and_run_with_enter_once_selected() ->
 async def test_enter_sends_arguments_as_typed_while_none_is_selected() -> None:
     async with running() as it:
         opened: list[tuple[str, ...]] = []
-        it.app.actions.open = lambda *asked: opened.append(asked)  # type: ignore[method-assign]
+        it.app.input._open_screen = lambda *asked: opened.append(asked)
         await it.press(*"/mode pl")
         await it.shows("  plan  only reads")
         await it.press("enter")
@@ -967,7 +968,7 @@ async def test_keys_that_come_while_others_wait_do_not_overtake_them() -> None:
 async def test_a_command_that_takes_long_does_not_keep_what_is_typed() -> None:
     gate = asyncio.Event()
 
-    async def wait(_port: Session, _text: str) -> CommandResult:
+    async def wait(_port: Any, _text: str) -> CommandResult:
         await gate.wait()
         return CommandResult.text("at last")
 
@@ -1058,7 +1059,7 @@ async def test_a_command_that_waits_for_consent_can_be_answered() -> None:
     )
     session = Session()
 
-    async def write(port: Session, arguments: str) -> CommandResult:
+    async def write(port: Any, arguments: str) -> CommandResult:
         session.emit(ask)
         await until(lambda: session.sent(ReplyPermission))
         session.emit(PermissionResolved("p9", "once"))

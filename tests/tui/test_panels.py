@@ -121,7 +121,7 @@ def waits(text: str, *keys: str) -> Callable[[Running], Awaitable[None]]:
 async def effort(it: Running) -> None:
     # The same model as before: the status bar shows another one at its next tick, whenever that is.
     it.session.view.model = msgspec.structs.replace(it.session.view.model, efforts=("low", "high"))
-    it.app.actions.open("pick_effort")
+    it.app.open_screen("pick_effort")
     await it.shows("Effort", "high")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from swecli.tui.actions import Actions
 from swecli.tui.backend import Preferences
+from swecli.tui.main_screen import MainScreen
 from tests.tui.support import Running, Session, running
 
 CASES: dict[str, tuple[Any, Callable[[Running], object]]] = {
@@ -47,10 +47,10 @@ async def test_each_one_counts_at_once(preferences: list[Preferences], monkeypat
         for name, (value, seen) in CASES.items():
             before = seen(it)
             preferences.append(replace(Preferences(), **{name: value}))
-            it.app.main.post_message(Actions.PreferencesChanged())
+            it.app.main.post_message(MainScreen.PreferencesChanged())
             await it.until(lambda: seen(it) != before)  # noqa: B023
             preferences.append(Preferences())
-            it.app.main.post_message(Actions.PreferencesChanged())
+            it.app.main.post_message(MainScreen.PreferencesChanged())
             await it.until(lambda: seen(it) == before)  # noqa: B023
 
 
@@ -63,13 +63,13 @@ async def test_a_command_counts_as_a_change_of_its_setting() -> None:
         return "config.toml"
 
     async with running(remember=remember, preferences=lambda: replace(Preferences(), **written)) as it:
-        it.app.actions.open("editing")
-        it.app.actions.pick_theme("nord")
+        it.app.open_screen("editing")
+        it.app.theme_choice.pick("nord")
         await it.until(lambda: it.app._preferences == replace(Preferences(), editing="vim", theme="nord"))
         assert it.app.main.prompt.editing == "INSERT"
         assert it.app.theme == "nord"
         written |= {"editing": "usual", "theme": "auto"}
-        it.app.main.post_message(Actions.PreferencesChanged())
+        it.app.main.post_message(MainScreen.PreferencesChanged())
         await it.until(lambda: not it.app.main.prompt.editing and it.app.theme != "nord")
 
 
@@ -83,8 +83,8 @@ async def test_a_choice_for_this_run_survives_the_next_conversation() -> None:
         return new
 
     async with running(remember=remember, preferences=Preferences, new_session=new_session) as it:
-        it.app.actions.open("editing")
-        it.app.actions.pick_theme("nord")
+        it.app.open_screen("editing")
+        it.app.theme_choice.pick("nord")
         await it.shows("for this session only: read-only")
         await it.say("/clear")
         await it.until(lambda: it.app.session.port is new)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from swecli.core.protocol.budget import Budget
-from swecli.tui.actions import Actions
 from swecli.tui.backend import Preferences
+from swecli.tui.main_screen import MainScreen
 from swecli.tui.status_bar import GIVE_UP, Facts, StatusScript, document, unsaid
 from tests.tui.support import Session, running, until
 
@@ -130,7 +130,7 @@ async def test_one_set_in_the_running_program_is_shown_at_once(tmp_path: Path) -
     session.view.cwd = tmp_path
     async with running(session=session, preferences=lambda: wanted[-1]) as it:
         wanted.append(Preferences(status_line="echo mine"))
-        it.app.main.post_message(Actions.PreferencesChanged())
+        it.app.main.post_message(MainScreen.PreferencesChanged())
         await it.until(lambda: "mine" in it.screen().splitlines()[-1])
 
 

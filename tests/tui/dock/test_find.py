@@ -13,7 +13,7 @@ from tests.tui.support import running
 @pytest.mark.parametrize("ticks", [0, 1, 2, 4, 8])
 async def test_a_search_that_is_closed_as_it_opens_ends_nothing(ticks: int) -> None:
     async with running() as it:
-        it.app.actions.find("words")
+        it.app.open_screen("find", "words")
         it.app.main.dock.fit()
         for _ in range(ticks):
             await asyncio.sleep(0)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 from textual import events
 
+from swecli.commands.base import Screen
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.inspection import Inspection, Picture
 from swecli.core.llm.types import ModelRequest, ToolSchema
@@ -61,7 +63,7 @@ async def has_keyboard(it: Running) -> None:
 
 
 async def inspector(it: Running) -> None:
-    it.app.actions.show_context()
+    it.app.open_screen("context")
     await it.shows("Context", "closes")
     await has_keyboard(it)
 
@@ -73,7 +75,7 @@ async def changes(it: Running) -> None:
 
 
 async def plan(it: Running) -> None:
-    it.app.actions.show_plan()
+    it.app.open_screen("compact")
     await it.shows("Compaction plan", "Summarised")
 
 
@@ -90,7 +92,7 @@ async def history(it: Running) -> None:
 
 
 async def cache(it: Running) -> None:
-    it.app.actions.show_cache()
+    it.app.open_screen("cache")
     await it.shows("Prompt cache", "saved", "closes")
     await has_keyboard(it)
 
@@ -108,7 +110,7 @@ async def summary(it: Running) -> None:
 
 
 async def wire(it: Running) -> None:
-    it.app.actions.show_wire("What is next?")
+    it.app.open_screen("wire", "What is next?")
     await it.shows("the next request", "closes")
 
 
@@ -181,7 +183,7 @@ async def test_the_cache_view_without_colours(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("scene", ["context", "compact", "wire"])
 async def test_small_windows(scene: str, size: tuple[int, int]) -> None:
     async with running(size=size, session=prepared(Inspected().fill(3))) as it:
-        it.app.actions.open(scene)  # type: ignore[arg-type]
+        it.app.open_screen(scene)  # type: ignore[arg-type]
         await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.is_mounted)
         await it.press("down", "d", "pagedown", "end", "tab", "enter", "escape")
         await it.pilot.resize_terminal(100, 30)
@@ -193,7 +195,7 @@ async def test_small_windows(scene: str, size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("size", [(1, 1), (3, 2), (20, 5), (40, 12)])
 async def test_the_cache_view_in_small_windows(size: tuple[int, int]) -> None:
     async with running(size=size, session=prepared(Inspected())) as it:
-        it.app.actions.open("cache")
+        it.app.open_screen("cache")
         await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.is_mounted)
         await it.press("up", "pageup", "home", "end", "f", "up", "enter", "escape", "slash", *"tools", "enter")
         board = it.app.main.list_view
@@ -239,16 +241,16 @@ async def test_the_cache_view_says_plainly_what_is_not_told() -> None:
     session = prepared(Inspected())
     session.view.cache = cache_history(0)
     async with running(session=session) as it:
-        it.app.actions.show_cache()
+        it.app.open_screen("cache")
         await it.shows("No answer yet.")
         await it.press("escape")
         session.view.cache = cache_history(9, reports=False)
-        it.app.actions.show_cache()
+        it.app.open_screen("cache")
         await it.shows("The provider reports no cached tokens")
         await it.press("escape")
         session.view.cache = cache_history(9)
         session.view.price = lambda model, usage: None
-        it.app.actions.show_cache()
+        it.app.open_screen("cache")
         await it.shows("saving: price unknown", "1 miss: 9.1K rewritten")
         await it.press("up")
         await it.shows("9,100 tokens rewritten · price unknown")
@@ -267,7 +269,7 @@ async def test_the_cache_view_draws_ten_thousand_requests_as_quickly_as_few() ->
 
     session.view.price = counted
     async with running(session=session, size=(120, 40)) as it:
-        it.app.actions.show_cache()
+        it.app.open_screen("cache")
         await it.shows("10,000 · all requests")
         board = it.app.main.list_view
         await it.until(lambda: board._sum[1])  # type: ignore[union-attr]
@@ -496,11 +498,10 @@ async def test_without_a_model_the_screens_say_how_to_leave(monkeypatch: pytest.
     monkeypatch.setattr(Inspection, "wire", lambda self, draft="": None)
     session.draft_compaction = lambda: None  # type: ignore[attr-defined]
     async with running(session=session) as it:
-        for show in (it.app.actions.show_context, it.app.actions.show_wire, it.app.actions.show_plan):
-            show()
-            await it.shows(
-                "No model is connected" if show != it.app.actions.show_plan else "planning is not", "esc closes"
-            )
+        names: tuple[Screen, ...] = ("context", "wire", "compact")
+        for name in names:
+            it.app.open_screen(name)
+            await it.shows("planning is not" if name == "compact" else "No model is connected", "esc closes")
             await has_keyboard(it)
             await it.press("escape")
             await it.hides("esc closes")
@@ -516,20 +517,20 @@ async def test_the_context_of_an_earlier_turn_can_be_looked_at_only() -> None:
 
     inspected.inspection.at = at  # type: ignore[method-assign]
     async with running(session=session, size=(100, 30)) as it:
-        it.app.actions.show_context("at 2")
+        it.app.open_screen("context", "at 2")
         await it.shows("Context at turn 2", "tokens", "enter text")
         await it.hides("p pin")
         await it.press("d")
         await it.shows("nothing in it can be changed")
         await it.press("escape")
-        it.app.actions.show_context("at 9")
+        it.app.open_screen("context", "at 9")
         await it.shows("Context at turn 9", "No request belongs to turn 9.")
         await it.press("escape")
 
 
 async def test_a_key_leads_from_an_answer_to_its_context() -> None:
     inspected = Inspected().fill(4)
-    session = prepared(inspected)
+    session: Any = prepared(inspected)
 
     async def at(turn: int) -> Picture | None:
         return inspected.inspection.picture() if turn == 3 else None
@@ -629,7 +630,7 @@ async def test_an_editor_that_was_only_opened_changes_nothing() -> None:
 
 async def test_the_editor_has_the_keyboard_although_its_key_came_before_the_plan_had_it() -> None:
     async with running(session=prepared(Inspected().fill(8)), size=(120, 40)) as it:
-        it.app.actions.show_plan()
+        it.app.open_screen("compact")
         await it.until(lambda: it.app.main.list_view is not None)
         board = it.app.main.list_view
         await board.take_key(events.Key("e", "e"))  # type: ignore[union-attr]
@@ -801,7 +802,7 @@ async def test_a_key_with_the_opening_of_a_screen_is_the_screens() -> None:
     session = prepared(Inspected())
     session.view.cache = cache_history(9)
     async with running(session=session) as it:
-        it.app.actions.show_cache()
+        it.app.open_screen("cache")
         await it.at_once("up", "z")
         await it.settled()
         await it.shows("9,100 tokens rewritten")

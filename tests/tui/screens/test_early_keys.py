@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from swecli.tui.actions import Actions
+from swecli.commands.base import Screen
 from swecli.tui.screens.board import Board
 from swecli.tui.screens.list_screen import ListScreen
 from tests.support.inspected import Inspected
@@ -17,16 +16,16 @@ from tests.tui.screens.fakes import Permissions, Settings, ports
 from tests.tui.screens.test_context_screens import prepared
 from tests.tui.support import running
 
-OPENERS: tuple[Callable[[Actions], None], ...] = (
-    Actions.show_help,
-    Actions.show_settings,
-    Actions.show_permissions,
-    Actions.show_rewind,
-    Actions.show_jobs,
-    Actions.show_context,
-    Actions.show_plan,
-    Actions.show_wire,
-    Actions.show_cache,
+SCREENS: tuple[Screen, ...] = (
+    "help",
+    "settings",
+    "permissions",
+    "rewind",
+    "jobs",
+    "context",
+    "compact",
+    "wire",
+    "cache",
 )
 
 
@@ -47,7 +46,7 @@ async def test_keys_wait_for_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = asyncio.Event()
     held(monkeypatch, ListScreen, gate)
     async with running() as it:
-        it.app.actions.show_help()
+        it.app.open_screen("help")
         view = it.app.main.list_view
         assert isinstance(view, ListScreen)
         await it.until(lambda: view._line.is_mounted)
@@ -65,23 +64,23 @@ async def test_a_list_that_is_left_before_it_is_there_leaves_no_keys(monkeypatch
     gate = asyncio.Event()
     held(monkeypatch, ListScreen, gate)
     async with running() as it:
-        it.app.actions.show_help("words")
+        it.app.open_screen("help", "words")
         it.post(*"lost", "ctrl+c", "ctrl+c")
         await it.pilot.pause()
         gate.set()
         await it.until(lambda: it.app.main.list_view is None)
-        it.app.actions.show_help()
+        it.app.open_screen("help")
         await it.shows("Help · the most used of")
         assert it.text == ""
 
 
-@pytest.mark.parametrize("opener", OPENERS, ids=lambda opener: opener.__name__)
-async def test_whatever_is_typed_at_the_opening_of_a_screen_ends_nothing(opener: Callable[[Actions], None]) -> None:
+@pytest.mark.parametrize("name", SCREENS)
+async def test_whatever_is_typed_at_the_opening_of_a_screen_ends_nothing(name: Screen) -> None:
     inspected = Inspected()
     offered = ports(Settings(), Permissions())
     async with running(session=prepared(inspected), **offered) as it:
         for keys in (("down", "enter", "x"), ("end", "pageup", "tab"), ("/", "a", "enter"), ("?", "delete", "space")):
-            opener(it.app.actions)
+            it.app.open_screen(name)
             it.post(*keys)
             it.app.main.dock.focus_panel()
             view = it.app.main.list_view

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from swecli.commands.base import Screen
 from swecli.core.engine.rewind import RewindPoint
 from swecli.core.protocol.events import FilesRestored, JobChanged, LeftFile, RestoredFile
 from tests.tui.golden import check
@@ -18,17 +19,17 @@ from tests.tui.test_looks import MIDDLE, SIZES, check_all, styles
 
 
 async def helping(it: Running) -> None:
-    it.app.actions.show_help()
+    it.app.open_screen("help")
     await it.shows("Help ·")
 
 
 async def searching(it: Running) -> None:
-    it.app.actions.show_help("transcript")
+    it.app.open_screen("help", "transcript")
     await it.shows("Help ·", " of ")
 
 
 async def settings(it: Running) -> None:
-    it.app.actions.show_settings()
+    it.app.open_screen("settings")
     await it.shows("the most used of 5", "Permission mode")
 
 
@@ -51,7 +52,7 @@ async def choosing(it: Running) -> None:
 
 
 async def permissions(it: Running) -> None:
-    it.app.actions.show_permissions()
+    it.app.open_screen("permissions")
     await it.shows("Permissions · 4", "Granted")
 
 
@@ -62,13 +63,13 @@ async def adding(it: Running) -> None:
 
 
 async def sessions(it: Running) -> None:
-    it.app.actions.show_sessions()
+    it.app.open_screen("sessions")
     await it.shows("Sessions · 3", "what was answered")
 
 
 async def playbook(it: Running) -> None:
     it.session.playbook = Stub(CORE, TRIAL)
-    it.app.actions.show_playbook()
+    it.app.open_screen("playbook")
     await it.shows("Playbook · 2", "session s-1")
 
 
@@ -91,12 +92,12 @@ async def rewinding(it: Running) -> None:
         files=(RestoredFile("/proj/src/login.py", "restored"), RestoredFile("/proj/new.py", "removed")),
         conflicts=(LeftFile("/proj/notes.md", "changed since"),),
     )
-    it.app.actions.show_rewind()
+    it.app.open_screen("rewind")
     await it.shows("Rewind to before a message · 3", "Before message 3")
 
 
 async def palette(it: Running) -> None:
-    it.app.actions.open_palette()
+    it.app.palette.open()
     await it.shows("Command palette")
 
 
@@ -105,7 +106,7 @@ async def jobs(it: Running) -> None:
     it.session.job_outputs = {"j1": OUTPUT}
     it.session.emit(JobChanged("j1", SERVER.command, "running"))
     await it.shows("2 jobs")
-    it.app.actions.show_jobs()
+    it.app.open_screen("jobs")
     await it.shows("Jobs · 4", "GET /favicon.ico")
 
 
@@ -116,7 +117,7 @@ async def job_output(it: Running) -> None:
 
 
 async def no_jobs(it: Running) -> None:
-    it.app.actions.show_jobs()
+    it.app.open_screen("jobs")
     await it.shows("Jobs · 0", "No jobs yet")
 
 
@@ -149,7 +150,7 @@ SCENES: dict[str, Callable[[Running], Awaitable[None]]] = {
 
 
 def fakes() -> dict[str, Any]:
-    return ports(Settings(), Permissions(), Sessions(lambda name: lambda: None))
+    return ports(Settings(), Permissions(), Sessions(cast("Any", lambda name: lambda: None)))
 
 
 @pytest.mark.parametrize("scene", SCENES)
@@ -173,9 +174,9 @@ async def test_screen_without_colours(scene: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2), (20, 5), (40, 12)], ids=lambda size: f"{size[0]}x{size[1]}")
 @pytest.mark.parametrize("scene", ["help", "settings", "permissions", "sessions", "jobs"])
-async def test_small_windows_and_changes_of_size(scene: str, size: tuple[int, int]) -> None:
+async def test_small_windows_and_changes_of_size(scene: Screen, size: tuple[int, int]) -> None:
     async with running(size=size, **fakes()) as it:
-        it.app.actions.open(scene)
+        it.app.open_screen(scene)
         await it.until(lambda: it.app.main.list_view is not None and it.app.main.list_view.is_mounted)
         await it.press("down", "a", "pagedown", "end", "backspace")
         await it.pilot.resize_terminal(100, 30)

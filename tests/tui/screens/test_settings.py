@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from swecli.core.config.change import meaning
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import SetMode, Submit
-from swecli.tui.backend import OpenSession, SessionNotOpened, Setting
+from swecli.tui.backend import SessionNotOpened, Setting
 from swecli.tui.screens.settings import ALL, COMMON, MOST, choices, first_page, sample
 from tests.tui.scenes import DONE
 from tests.tui.screens.fakes import Sessions, Settings, ports
@@ -18,7 +19,7 @@ from tests.tui.support import Running, Session, running
 
 
 async def opened(it: Running) -> None:
-    it.app.actions.show_settings()
+    it.app.open_screen("settings")
     await it.shows("Settings · the most used of 5")
 
 
@@ -38,7 +39,7 @@ async def test_before_the_settings_are_read_none_is_counted() -> None:
     slow = Slow()
     async with running(**ports(slow)) as it:
         try:
-            it.app.actions.show_settings()
+            it.app.open_screen("settings")
             await it.shows("Reading the settings.")
             await it.hides("of 0")
         finally:
@@ -192,7 +193,7 @@ async def changed_after_a_turn(it: Running) -> None:
 
 
 def reopening(opened: list[str], then: Session | Exception) -> Sessions:
-    def open_one(name: str) -> OpenSession:
+    def open_one(name: str) -> Any:
         async def run() -> Session:
             opened.append(name)
             if isinstance(then, Exception):
@@ -231,7 +232,7 @@ async def test_the_session_goes_on_as_it_is_where_the_user_wants_that() -> None:
             assert not it.session.closed
             assert names == []
             await it.until(lambda it=it: it.editor.has_focus)
-            it.app.actions.show_help()
+            it.app.open_screen("help")
             await it.shows("Help ·")
             await it.press("escape")
             await it.hides("Help ·")
@@ -279,7 +280,7 @@ async def test_a_model_is_chosen_from_those_of_the_servers() -> None:
     settings.settings.append(Setting("model.name", "(unset)", "", "default", "Main model.", "a text", "(unset)"))
     session.offers.listed = (ModelOffer("local/served", "environment"),)
     async with running(session=session, **ports(settings)) as it:
-        it.app.actions.show_settings("model.name")
+        it.app.open_screen("settings", "model.name")
         await it.shows("Main model.")
         await it.press("enter")
         await it.shows("Settings · model.name", "local/served")

@@ -1,0 +1,291 @@
+"""What commands and keys open: a list, a board, a question or another session, each by its name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swecli.commands.base import Screen
+from swecli.core.protocol.commands import Rewind
+from swecli.safe_text import safe_line
+from swecli.tui import keymap
+from swecli.tui.dock.confirm import ask
+from swecli.tui.prompt.box import Prompt
+from swecli.tui.setting_changes import keep_setting
+
+if TYPE_CHECKING:
+    from swecli.core.engine.rewind import RewindPoint
+    from swecli.core.permissions.types import Rule
+    from swecli.core.protocol.events import NoticeLevel
+    from swecli.tui.app import SwecliApp
+
+
+def show_help(app: SwecliApp, words: str = "") -> None:
+    from swecli.tui.screens.help import HelpPage
+
+    def take(text: str) -> None:
+        app.main.close_list()
+        app.main.prompt.editor.put(text)
+
+    app.main.open_list(HelpPage(app.command_table.all(), app.keymap, take), words)
+
+
+def show_settings(app: SwecliApp, words: str = "") -> None:
+    from swecli.tui.screens.settings import Offered, Preview, SettingsPage
+
+    try:
+        port = app.backend.settings()
+    except ValueError as error:
+        app.main.flash(str(error))
+    else:
+        appearance = app.appearance
+
+        async def themes() -> Sequence[str]:
+            return await asyncio.to_thread(lambda: app.theme_choice.names)
+
+        async def models() -> Sequence[str]:
+            return tuple(await app.models.known.find())
+
+        offers = {
+            "ui.theme": Offered(themes, Preview(appearance.preview, appearance.apply)),
+            "model.name": Offered(models),
+        }
+        app.main.open_list(SettingsPage(port, app.changes.changed, app.main.flash, offers), words)
+
+
+def show_permissions(app: SwecliApp, words: str = "") -> None:
+    from swecli.tui.screens.permissions import PermissionsPage
+
+    try:
+        port = app.backend.permissions()
+    except ValueError as error:
+        app.main.flash(str(error))
+    else:
+
+        def held() -> Sequence[Rule]:
+            return view.rules if (view := app.session.view) is not None else ()
+
+        page = PermissionsPage(port, app.main.flash, app.changes.follow, held, app.session.send)
+        app.main.open_list(page, words)
+
+
+def show_sessions(app: SwecliApp, words: str = "", *, everywhere: bool = False) -> None:
+    from swecli.tui.screens.sessions import SessionsPage
+
+    port, view = app.backend.sessions(), app.session.view
+    if port is None:
+        app.main.flash("Sessions are not stored here, so none can be resumed")
+        return
+    page = SessionsPage(
+        port,
+        app.switch.go_to,
+        app.main.flash,
+        partial(ask, app.main, app.session),
+        present=view.session_id if view is not None else "",
+        folder=str(view.cwd) if view is not None else "",
+        everywhere=everywhere,
+        clock=app.wall,
+    )
+    app.main.open_list(page, words)
+
+
+def show_rewind(app: SwecliApp, words: str = "") -> None:
+    """List the user's messages to rewind to, unless a turn runs."""
+    from swecli.tui.screens.rewind import RewindPage, SessionPoints
+
+    port = app.session.port
+    if port is None or app.session.state.busy:
+        app.main.flash(
+            "A turn is running; press Esc to interrupt it, then rewind" if port else "The session is still opening"
+        )
+        return
+    app.main.open_list(RewindPage(SessionPoints(port), partial(_rewind_to, app), app.wall), words)
+
+
+def _rewind_to(app: SwecliApp, point: RewindPoint) -> None:
+    """Ask what to restore to its state before a message."""
+    from swecli.commands.rewind import changed_words, short, since
+    from swecli.core.context_management.edit_effects import price_words
+    from swecli.tui.dock.picker import Choice, Picker
+
+    app.main.close_list()
+    changed, port = changed_words(point), app.session.port
+    effect = port.prices.rewind(point.item) if port is not None else None
+    price = price_words(effect) if effect is not None else since(point)
+    choices = [
+        Choice("both", "Conversation and files", f"{price} · {changed}"),
+        Choice("conversation", "Conversation only", f"{price} · files are unchanged"),
+        Choice("files", "Files only", "the conversation is unchanged"),
+        Choice("no", "Cancel", "nothing changes"),
+    ]
+    choices = choices if point.files else [choices[1], choices[3]]
+
+    def picked(value: str) -> None:
+        if value == "both" or value == "conversation" or value == "files":
+            app.session.send(Rewind(point.item, value))
+
+    title = f"Rewind to before: {safe_line(short(point.text))}"
+    app.main.dock.show(Picker(title, choices, picked, narrow=False, cancelled=partial(show_rewind, app)))
+
+
+def show_jobs(app: SwecliApp, words: str = "") -> None:
+    from swecli.tui.screens.jobs import JobsPage, SessionCommands
+
+    commands = SessionCommands(app.session, app.main.transcript)
+    app.main.open_list(JobsPage(commands, app.main.flash, partial(ask, app.main, app.session), app.wall), words)
+
+
+def show_playbook(app: SwecliApp, words: str = "") -> None:
+    from swecli.tui.screens.playbook import PlaybookPage
+
+    port = app.session.port
+    if port is not None:
+        app.main.open_list(PlaybookPage(port.playbook, app.main.flash, partial(ask, app.main, app.session)), words)
+
+
+def show_context(app: SwecliApp, words: str = "") -> None:
+    from swecli.tui.screens.inspector import Inspector
+
+    port = app.session.port
+    if port is not None:
+        app.main.open_board(Inspector(port, app.session.send, app.main.flash, app.wall, words))
+
+
+def show_plan(app: SwecliApp) -> None:
+    from swecli.tui.screens.compaction import PlanBoard
+
+    port = app.session.port
+    if port is not None:
+        app.main.open_board(PlanBoard(port, app.session.send, app.main.flash))
+
+
+def show_wire(app: SwecliApp, draft: str = "") -> None:
+    from swecli.tui.screens.wire import WireBoard
+
+    port = app.session.port
+    if port is not None:
+        app.main.open_board(WireBoard(port, app.main.flash, draft))
+
+
+def show_cache(app: SwecliApp, words: str = "") -> None:
+    from swecli.tui.screens.cache import CacheBoard
+
+    port = app.session.port
+    if port is not None:
+        app.main.open_board(CacheBoard(port, words))
+
+
+def find(app: SwecliApp, words: str = "") -> None:
+    """Open the transcript search; if it is open, go to the previous match."""
+    from swecli.tui.dock.find import FindPanel
+
+    screen = app.main
+    app.session.show_all()
+    if screen.list_view is not None:
+        screen.dock.focus_panel()
+    elif isinstance(screen.dock.panel, FindPanel):
+        screen.transcript.action_find_previous()
+    else:
+        screen.dock.show(FindPanel(screen.transcript, words))
+
+
+async def trust_folder(app: SwecliApp) -> None:
+    """Trust the folder as the user asked, and reopen the session, which then has its settings and instructions."""
+    gate = app.backend.trust
+    if gate is None:
+        app.main.flash("This folder can't be trusted from here; `swecli permissions trust` does it")
+    elif trouble := await asyncio.to_thread(gate.answer, "trust"):
+        app.main.flash(trouble)
+    elif app.session.spoke and (app.backend.sessions() is None or not app.session.continuable):
+        app.main.flash("This folder is now trusted; it counts from the next session (/clear starts one)")
+    else:
+        app.switch.reopen("This folder is now trusted")
+
+
+async def switch_editing(app: SwecliApp) -> None:
+    """Switch vim keys in the prompt on or off, now and for later starts."""
+    wanted = "usual" if app.main.prompt.editing else "vim"
+    said = "Vim keys: Esc for normal mode, i to type" if wanted == "vim" else "Vim keys off"
+    app.main.prompt.use_vim(wanted == "vim")
+    await keep_setting(app.main, app.backend, "ui.editing", wanted, said)
+
+
+async def edit_file(app: SwecliApp, file: Path) -> None:
+    """Open one of the user's files in their editor, creating its folder if needed, and report the result in the
+    transcript."""
+    from swecli.core.atomic_text import make_private
+    from swecli.tui.external import ExternalError, open_file
+
+    try:
+        await asyncio.to_thread(make_private, file.parent)
+        before = await asyncio.to_thread(_stamp, file)
+        await open_file(app, file)
+        after = await asyncio.to_thread(_stamp, file)
+    except (ExternalError, OSError) as error:
+        _notice(app, f"{error}. The file is {file}", "warning")
+        return
+    if before == after:
+        _notice(app, f"{file} is unchanged.")
+        return
+    done = "Edited" if before and after else "Wrote" if after else "Deleted"
+    _notice(app, f"{done} {file} in your editor. New conversations (/clear) use the new version.")
+
+
+def _notice(app: SwecliApp, text: str, level: NoticeLevel = "info") -> None:
+    """Show a notice in the transcript."""
+    if (port := app.session.port) is not None:
+        port.notice(text, level)
+
+
+def _stamp(file: Path) -> tuple[int, int] | None:
+    """Fingerprint that changes when a file is written; None if there is no file."""
+    try:
+        about = file.stat()
+    except FileNotFoundError:
+        return None
+    return about.st_mtime_ns, about.st_size
+
+
+def _show_keys(app: SwecliApp, words: str) -> None:
+    app.main.transcript.show(keymap.key_blocks(app.keymap, words), f"/keys {words}".rstrip())
+
+
+def _add_folder(app: SwecliApp, folder: str) -> None:
+    app.backend.add_folder(Path(folder))
+    app.switch.reopen(f"Added {folder} to the session")
+
+
+OPENERS: Mapping[Screen, Callable[[SwecliApp, str], object]] = {
+    "quit": lambda app, _: app.main.post_message(Prompt.Leave()),
+    "clear": lambda app, _: app.switch.start_over(),
+    "pick_mode": lambda app, _: app.mode_choice.pick(),
+    "pick_model": lambda app, _: app.main.run_worker(app.models.pick()),
+    "pick_effort": lambda app, _: app.models.pick_effort(),
+    "pick_theme": lambda app, name: app.theme_choice.pick(name),
+    "keys": _show_keys,
+    "find": find,
+    "login": lambda app, provider: app.models.log_in(provider),
+    "help": show_help,
+    "settings": show_settings,
+    "permissions": show_permissions,
+    "sessions": show_sessions,
+    "rewind": show_rewind,
+    "fork": lambda app, name: app.switch.fork(name),
+    "jobs": show_jobs,
+    "playbook": show_playbook,
+    "context": show_context,
+    "compact": lambda app, _: show_plan(app),
+    "wire": show_wire,
+    "cache": show_cache,
+    "editing": lambda app, _: app.main.run_worker(switch_editing(app)),
+    "edit_file": lambda app, file: app.main.run_worker(edit_file(app, Path(file))),
+    "price": lambda app, model: app.models.ask_price(model),
+    "edit_plan": lambda app, _: app.plan.edit(),
+    "keep_model": lambda app, ref: app.main.run_worker(app.models.keep(ref)),
+    "trust_folder": lambda app, _: app.main.run_worker(trust_folder(app)),
+    "add_folder": _add_folder,
+}
+"""By name; the words after the command are the search or the initial input of those that take one."""
