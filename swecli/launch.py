@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.protocol.modes import Mode
 from swecli.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 OutputFormat = Literal["text", "json", "stream-json", "transcript"]
 InputFormat = Literal["text", "stream-json"]
-PermissionMode = Literal["default", "accept-edits", "plan", "auto"]
 
 
 class StartError(Exception):
@@ -63,7 +63,7 @@ class LaunchOptions(Struct, frozen=True):
     """Address of ``model`` in the session that this one replaces."""
     effort: str | None = None
 
-    mode: PermissionMode | None = None
+    mode: Mode | None = None
     yolo: bool = False
     allowed_tools: tuple[str, ...] = ()
     """Permission rules that allow."""

@@ -13,11 +13,12 @@ from acp.schema import (
     SessionModeState,
 )
 
-from swecli.acp.words import MODES, clean
+from swecli.acp.words import clean
 from swecli.commands.models import DEFAULT, summary
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import SetEffort, SetMode, SetModel
 from swecli.core.protocol.events import Mode
+from swecli.core.protocol.modes import MODES
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
@@ -32,7 +33,7 @@ class BadChoice(Exception):
 
 
 def modes(current: str) -> SessionModeState:
-    available = [SessionMode(id=key, name=name, description=text) for key, (name, text) in MODES.items()]
+    available = [SessionMode(id=key, name=mode.title, description=mode.about) for key, mode in MODES.items()]
     return SessionModeState(current_mode_id=current, available_modes=available)
 
 
@@ -51,7 +52,7 @@ class Choices:
 
     async def options(self) -> list[ConfigOption]:
         view = self._session.view
-        modes = [(key, name, text) for key, (name, text) in MODES.items() if not view.mode_refusal(key)]
+        modes = [(key, mode.title, mode.about) for key, mode in MODES.items() if not view.mode_refusal(key)]
         found: list[ConfigOption] = [_select(MODE, "Mode", view.mode, modes, "mode")]
         if view.model is not None:
             models = {offer.ref: summary(offer) for offer in self._offers}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from swecli.core.llm.foreign_calls import stored_arguments
-from swecli.core.protocol.events import Mode
 from swecli.core.protocol.messages import ToolCallPart
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line, sanitise, without_sequences
@@ -37,14 +36,6 @@ TOOLS: Final[Mapping[str, tuple[ToolKind, str]]] = {
     "read_result": ("read", "Read result"),
     "ask_user": ("other", "Ask"),
 }
-
-MODES: Final[Mapping[Mode, tuple[str, str]]] = {
-    "default": ("Default", "Asks before edits, and before commands that may change something"),
-    "accept-edits": ("Accept edits", "File edits run; commands still ask"),
-    "plan": ("Plan", "Read-only: proposes a plan and changes nothing"),
-    "auto": ("Auto", "Runs without asking, commands in the sandbox; destructive ones still ask"),
-}
-"""Name and description of each mode."""
 
 LONGEST_TITLE = 300
 LONGEST_TEXT = 30_000

@@ -14,9 +14,10 @@ from typing import NoReturn, get_args
 from msgspec import Struct
 
 from swecli import __version__
+from swecli.core.protocol.modes import MODES
 from swecli.core.workspace.text_file import is_folder, usable_folder
 from swecli.exit_codes import ExitCode
-from swecli.launch import InputFormat, LaunchOptions, OutputFormat, PermissionMode, StartError
+from swecli.launch import InputFormat, LaunchOptions, OutputFormat, StartError
 
 
 class Subcommand(Struct, frozen=True):
@@ -295,7 +296,7 @@ def _model_options(group: Group) -> None:
 
 
 def _scope_options(group: Group) -> None:
-    group.add_argument("--permission-mode", choices=get_args(PermissionMode))
+    group.add_argument("--permission-mode", choices=tuple(MODES))
     group.add_argument("--trust", action="store_true", help="trust this folder's settings for this run")
     group.add_argument("--yolo", action="store_true", help="run everything without approval; for containers")
     group.add_argument(

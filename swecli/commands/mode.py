@@ -9,16 +9,11 @@ from swecli.commands.base import CommandResult, SlashCommand, Word
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import Mode, SandboxChanged
+from swecli.core.protocol.modes import MODES
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
 
-MODE_MEANINGS: dict[Mode, str] = {
-    "default": "reads freely, asks before everything else",
-    "accept-edits": "file edits are accepted, commands still ask",
-    "plan": "read-only, nothing will be changed",
-    "auto": "like accept-edits; sandboxed commands run unasked",
-}
 YOLO = "everything runs without approval (--yolo)"
 
 
@@ -39,7 +34,7 @@ def mode_meaning(mode: Mode, sandbox: SandboxChanged | None, *, yolo: bool = Fal
     if mode == "auto" and sandbox is None:
         return "like accept-edits; commands run unasked if sandboxed"
     if mode != "auto" or sandbox is None or sandbox.level == "full":
-        return MODE_MEANINGS[mode]
+        return MODES[mode].meaning
     if sandbox.contains:
         return "like accept-edits; a partial sandbox runs most commands"
     return "file edits are accepted; commands ask (no sandbox)"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand, Word, fixed_words, no_instructions
 from swecli.commands.context import labelled, number, provider_text
-from swecli.commands.mode import MODE_MEANINGS, mode_label, mode_meaning
+from swecli.commands.mode import mode_label, mode_meaning
 from swecli.core.atomic_text import make_private
 from swecli.core.config.paths import user_paths
 from swecli.core.context_management.instructions import MAX_BYTES, nested_instructions, project_root, read_head
@@ -27,6 +27,7 @@ from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.commands import CarryOut, SetMode, Submit
 from swecli.core.protocol.events import MAIN, ItemCompleted, Price, SandboxChanged
 from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.protocol.modes import MODES
 from swecli.core.tools.base import readable_size
 from swecli.core.workspace.jobs import JobInfo, JobsError, shown_age
 from swecli.core.workspace.text_file import shown_path
@@ -319,7 +320,7 @@ async def _run_plan(session: Session, arguments: str) -> CommandResult:
     match arguments.split():
         case []:
             session.send(SetMode("plan"))
-            return CommandResult.text(f"Mode plan: {MODE_MEANINGS['plan']}. /plan go carries out a plan.")
+            return CommandResult.text(f"Mode plan: {MODES['plan'].meaning}. /plan go carries out a plan.")
         case ["go"]:
             session.send(CarryOut())
             return CommandResult()

@@ -9,14 +9,13 @@ from msgspec import Struct
 
 from swecli.core.protocol.events import Mode, TurnEnded
 from swecli.core.protocol.messages import Usage
+from swecli.core.protocol.modes import TIGHTEST_FIRST
 
 RUN_TASK, READ_RESULT, CANCEL_TASK, LIST_SESSIONS = "run_task", "read_result", "cancel_task", "list_sessions"
 MOST_CHARACTERS: Final = 1_000_000
 """Most characters of a task."""
 MOST_WAIT: Final = 600.0
 """Most seconds to wait for a result."""
-MODES: Final[tuple[Mode, ...]] = ("plan", "default", "accept-edits", "auto")
-"""The tightest first."""
 INSTRUCTIONS: Final = """swecli is a coding agent with its own model, context and tools. Give it a whole task with \
 `run_task`: it reads, edits and runs commands in a folder, and answers with what it did. It can't see your \
 conversation, so say all that it needs. A `session` of an earlier result goes on with what it knows."""
@@ -73,7 +72,7 @@ def definitions() -> list[dict[str, Any]]:
                     "cwd": {"type": "string", "description": "Folder to work in; default: the server's own"},
                     "mode": {
                         "type": "string",
-                        "enum": list(MODES),
+                        "enum": list(TIGHTEST_FIRST),
                         "description": "plan changes nothing; never exceeds the user's settings",
                     },
                     "session": {**session, "description": "Continue this session instead of a new one"},
@@ -164,8 +163,8 @@ def wish_of(arguments: Mapping[str, Any]) -> Wish:
             f"prompt has {len(prompt):,} characters, more than {MOST_CHARACTERS:,}. Put the rest in a file."
         )
     mode = text_of(arguments, "mode") or None
-    if mode is not None and mode not in MODES:
-        raise BadArguments(f"mode {mode[:40]!r} is not one of {', '.join(MODES)}.")
+    if mode is not None and mode not in TIGHTEST_FIRST:
+        raise BadArguments(f"mode {mode[:40]!r} is not one of {', '.join(TIGHTEST_FIRST)}.")
     background = arguments.get("background", False)
     if not isinstance(background, bool):
         raise BadArguments("background must be true or false.")
@@ -237,8 +236,8 @@ def allowed_mode(wanted: Mode | None, settings: Mode) -> Mode:
     """
     if wanted is None:
         return settings
-    if MODES.index(wanted) > MODES.index(settings):
-        allowed = ", ".join(MODES[: MODES.index(settings) + 1])
+    if TIGHTEST_FIRST.index(wanted) > TIGHTEST_FIRST.index(settings):
+        allowed = ", ".join(TIGHTEST_FIRST[: TIGHTEST_FIRST.index(settings) + 1])
         raise BadArguments(f"mode {wanted} exceeds the user's settings, which allow: {allowed}. Nothing was started.")
     return wanted
 

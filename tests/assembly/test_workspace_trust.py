@@ -15,11 +15,12 @@ from swecli.assembly.trust import WorkspaceTrust
 from swecli.commands.init import INIT
 from swecli.core.config.paths import user_paths, workspace_key
 from swecli.core.context_management.instructions import Instructions
+from swecli.core.protocol.modes import Mode
 from swecli.core.sandbox.bubblewrap import Placeholders, placeholders_folder
 from swecli.core.sandbox.guard import Guard
 from swecli.core.sandbox.plan import Placeholder
 from swecli.core.sandbox.survey import Surveyor
-from swecli.launch import LaunchOptions, PermissionMode
+from swecli.launch import LaunchOptions
 from swecli.tui.backend import TrustChoice
 
 
@@ -87,7 +88,7 @@ def plain(folder: Path) -> Path:
     return folder
 
 
-async def init(folder: Path, mode: PermissionMode = "accept-edits") -> str:
+async def init(folder: Path, mode: Mode = "accept-edits") -> str:
     """Run /init as a person would."""
     session = await open_session(LaunchOptions(cwd=folder, mode=mode, needs_model=False, headless=True))
     try:

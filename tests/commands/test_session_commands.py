@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from swecli.commands.mode import MODE_MEANINGS, mode_meaning
+from swecli.commands.mode import mode_meaning
 from swecli.commands.registry import CommandCall, parse
 from swecli.core.config.change import meaning
 from swecli.core.context_management.rule_files import RuleFile
@@ -21,6 +21,7 @@ from swecli.core.protocol.budget import Budget, Component
 from swecli.core.protocol.commands import SetMode, SetModel
 from swecli.core.protocol.events import AgentStarted, Price, SandboxChanged
 from swecli.core.protocol.messages import Usage
+from swecli.core.protocol.modes import MODES
 from tests.commands.support import CommandSession
 
 BUDGET = Budget(
@@ -216,7 +217,7 @@ async def test_todos_are_a_block_of_their_own() -> None:
 
     command = find("todos")
     assert command
-    assert (await command.run(session, "")).blocks == (TodoBlock(session.view.todos),)
+    assert (await command.run(cast("Any", session), "")).blocks == (TodoBlock(session.view.todos),)
 
 
 async def test_an_unknown_price_is_asked_about_with_the_form_of_the_setting() -> None:
@@ -263,7 +264,7 @@ def test_the_setting_says_of_each_mode_what_the_command_says() -> None:
     described = meaning(("approval", "mode"))
     assert described is not None
     words = " ".join(described.about.split())
-    for text in MODE_MEANINGS.values():
+    for text in (mode.meaning for mode in MODES.values()):
         assert all(part in words for part in re.split(r"[:;,] ", text)), text
 
 
@@ -273,4 +274,4 @@ def test_auto_is_named_after_what_the_sandbox_here_lets_run() -> None:
     assert "partial sandbox" in mode_meaning("auto", SandboxChanged("partial", "landlock", contains=True))
     assert "commands ask" in mode_meaning("auto", SandboxChanged("partial", "landlock"))
     assert "commands ask" in mode_meaning("auto", SandboxChanged("off", "none"))
-    assert mode_meaning("plan", SandboxChanged("off", "none")) == MODE_MEANINGS["plan"]
+    assert mode_meaning("plan", SandboxChanged("off", "none")) == MODES["plan"].meaning

@@ -16,7 +16,7 @@ from swecli.core.extensions.front_matter import FrontMatter, Problem, is_true, r
 from swecli.core.extensions.skills import described, model_of, unknown_fields
 from swecli.core.extensions.sources import FoundFile, Origin, Source, as_name, is_name
 from swecli.core.permissions.types import tightest
-from swecli.core.protocol.events import Mode
+from swecli.core.protocol.modes import MODES, Mode
 
 _KNOWN = frozenset(
     (
@@ -27,16 +27,9 @@ _KNOWN = frozenset(
 
 _MODES: MappingProxyType[str, Mode | None] = MappingProxyType(
     {
-        "": None,
-        "inherit": None,
-        "default": "default",
+        **dict.fromkeys(("", "inherit", "subagent", "primary", "all")),
+        **{mode: mode for mode in MODES},
         "acceptedits": "accept-edits",
-        "accept-edits": "accept-edits",
-        "plan": "plan",
-        "auto": "auto",
-        "subagent": None,
-        "primary": None,
-        "all": None,
     }
 )
 

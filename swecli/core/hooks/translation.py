@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from swecli.core.hooks.hook import HookEvent
 from swecli.core.permissions.types import Effects
+from swecli.core.protocol.modes import MODES, Mode
 
 Values = Mapping[str, Any]
 COMPACT = (",", ":")
@@ -307,13 +308,8 @@ _FROM_CLAUDE: Mapping[str, Callable[[Values, Values], dict[str, Any]]] = Mapping
 )
 
 
-_MODES: Mapping[str, str] = MappingProxyType(
-    {"default": "default", "accept-edits": "acceptEdits", "plan": "plan", "auto": "auto"}
-)
-
-
-def claude_mode(mode: str, *, yolo: bool) -> str:
-    return "bypassPermissions" if yolo else _MODES.get(mode, mode)
+def claude_mode(mode: Mode, *, yolo: bool) -> str:
+    return "bypassPermissions" if yolo else MODES[mode].claude
 
 
 def subjects_of(event: HookEvent, payload: Values) -> tuple[str, ...]:

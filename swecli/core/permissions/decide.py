@@ -43,6 +43,7 @@ from swecli.core.permissions.shell.network import needs_network
 from swecli.core.permissions.shell.proof import Part
 from swecli.core.permissions.types import MEMORY_TOOL, SANDBOXED, Call, Decision, Policy, Rule, RuleEffect
 from swecli.core.protocol.events import Mode
+from swecli.core.protocol.modes import MODES
 
 
 def after_untrusted(policy: Policy, call: Call, decision: Decision, *, proven: bool) -> Decision:
@@ -270,7 +271,7 @@ def _by_rule(rule: Rule) -> Decision:
 def mode_refusal(policy: Policy, mode: Mode) -> str:
     """Why the mode is not available, as a sentence: the workspace was declined, or a deny or ask rule is invalid. Empty
     if it is."""
-    if mode not in ("accept-edits", "auto") or policy.yolo:
+    if not MODES[mode].accepts_edits or policy.yolo:
         return ""
     if policy.trust == "declined":
         return f"Mode {mode} is off: you declined to trust this folder."
@@ -475,7 +476,7 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
             return Decision("ask", f"This command may leave the workspace: {why}.", evidence=evidence, git_knows=knows)
         return Decision("deny", f"Plan mode runs only read-only commands: {judgement.effect}.", evidence=evidence)
     rules = active_rules(policy, "allow")
-    edits = mode in ("accept-edits", "auto") and only_edits(rules, policy, call, judgement)
+    edits = MODES[mode].accepts_edits and only_edits(rules, policy, call, judgement)
     dangers = [danger for danger in judgement.dangers if not (edits and danger.edits)]
     unasked = mode == "auto" or any(rule.text == SANDBOXED for rule in rules)
     unasked = unasked or covered_by_file(rules, policy, call, judgement)
@@ -505,7 +506,7 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
         reason, label = f"The sandbox {holds}.", "full" if full else "writes and network"
         return Decision("allow", reason, evidence=(f"sandbox: {label}",), contained=True)
     why = uncontained or why
-    if mode in ("accept-edits", "auto"):
+    if MODES[mode].accepts_edits:
         why = next((part.no_edit for part in judgement.parts if part.reason == why and part.no_edit), why)
     reason = f"{_sentence(why, judgement)}, so it needs your approval."
     if mode == "auto" and policy.sandbox != "full" and not policy.holds:
@@ -601,7 +602,7 @@ def _asked(policy: Policy, call: Call, judgement: Judgement, reason: str, eviden
         offer_note=found.note,
         evidence=evidence,
         git_knows=any(part.git_knows for part in judgement.parts),
-        for_now=policy.mode in ("accept-edits", "auto") and any(part.no_edit for part in judgement.parts),
+        for_now=MODES[policy.mode].accepts_edits and any(part.no_edit for part in judgement.parts),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct, field
 
 from swecli.core.permissions.facts import FileFacts
-from swecli.core.protocol.events import Mode
+from swecli.core.protocol.modes import TIGHTEST_FIRST, Mode
 
 if TYPE_CHECKING:
     from swecli.core.permissions.shell.losses import Loss
@@ -150,10 +150,6 @@ class Decision(Struct, frozen=True):
         return ", ".join(self.offers) or None
 
 
-_ORDER: tuple[Mode, ...] = ("plan", "default", "accept-edits", "auto")
-"""The modes, tightest first."""
-
-
 def tightest(own: Mode | None, session: Mode) -> Mode:
     """The mode of a subagent: never looser than that of the session."""
-    return session if own is None or _ORDER.index(own) > _ORDER.index(session) else own
+    return session if own is None or TIGHTEST_FIRST.index(own) > TIGHTEST_FIRST.index(session) else own

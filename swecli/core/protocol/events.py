@@ -23,6 +23,7 @@ from swecli.core.protocol.messages import (
     TextPart,
     Usage,
 )
+from swecli.core.protocol.modes import Mode
 
 
 class ContextMeasured(Tagged, frozen=True, tag="context_measured"):
@@ -529,9 +530,6 @@ class QuestionAnswered(Tagged, frozen=True, tag="question_answered"):
     answers: tuple[tuple[str, ...], ...]
     by: Literal["user", "headless", "engine"] = "user"
 
-
-Mode = Literal["default", "accept-edits", "plan", "auto"]
-"""Permission modes, enforced where calls are executed."""
 
 TurnOutcome = Literal["done", "interrupted", "blocked", "limit", "error"]
 
