@@ -1,13 +1,13 @@
 """Proves the fleet at a size that the tests do not have. The models are scripted: no key, nothing leaves this machine.
 
     make test-fleet                          # everything
-    make test-fleet ARGS="ray kills"         # some of it: ray, kills, bugs, speed, scale
+    make test-fleet ARGS="ray kills"         # some of it: ray, kills, bugs, speed, compare, scale
 
 Installs swecli with Ray and pytest into build/fleet, and ten source packages into build/fleet-bugs, from the package
 index. ``ray``: 60 tasks on a cluster of three nodes of one processor, one of which is killed in the middle, and a
 budget. ``kills``: a run that is killed at 20 random moments and resumed. ``bugs``: ten bugs put into real packages,
 with the packages' own tests as checks and scripted models that fix seven. ``speed``: 200 tasks of 5 steps (``TASKS``).
-``scale``: 1,000 and 5,000 tasks without processes.
+``compare``: these here and on a cluster of two nodes. ``scale``: 1,000 and 5,000 tasks without processes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CHECK = "python3 -c \"import sys; sys.exit(open('a.txt').read() != 'two\\n')\""
 
 def main() -> int:
     """Install what is needed, and run the proofs in that interpreter."""
-    wanted = sys.argv[1:] or ["scale", "bugs", "ray", "kills", "speed"]
+    wanted = sys.argv[1:] or ["scale", "bugs", "ray", "kills", "speed", "compare"]
     python = PLACE / "bin" / "python"
     if Path(sys.prefix) != PLACE:
         if not (PLACE / "bin" / "ray").exists():
@@ -55,6 +55,7 @@ def main() -> int:
         "ray": ray_proof,
         "kills": kills,
         "speed": speed,
+        "compare": compare,
     }
     for name in wanted:
         print(f"--- {name} (load {os.getloadavg()[0]:.1f})", flush=True)
@@ -380,6 +381,32 @@ def speed(folder: Path) -> None:
     print(f"{count} tasks of 5 steps with {workers} workers: {wall:.0f} s, {busy / wall / workers:.0%} of it in tasks")
     print(f"processor seconds a task beside the agent: {(inside + driver_seconds) / count:.3f}")
     print(f"memory of a worker with its attempt: {memory / 1e6:.0f} MB; of the driver: {max(own) / 1e6:.0f} MB")
+
+
+def compare(folder: Path) -> None:
+    """The same list here with two workers, and on a Ray cluster of two nodes of one processor."""
+    count = TASKS
+    path = task_list(folder, count)
+    with served(five_steps, folder) as (_, environment):
+        began = time.monotonic()
+        assert fleet(folder, environment, str(path), "--out", "local", "-j", "2").returncode == 1
+        local = time.monotonic() - began
+        os.environ.update(environment)
+        from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
+
+        cluster = patient(lambda: Cluster(initialize_head=True, head_node_args={"num_cpus": 1}))
+        patient(lambda: cluster.add_node(num_cpus=1))
+        cluster.wait_for_nodes()
+        try:
+            began = time.monotonic()
+            on_ray = ("--on", "ray", "--address", cluster.address, "-j", "2")
+            ended = fleet(folder, environment, str(path), "--out", "ray", *on_ray)
+            assert ended.returncode == 1, ended.stderr[-2_000:]
+            wall = time.monotonic() - began
+        finally:
+            cluster.shutdown()
+    assert outcomes(folder / "local") == outcomes(folder / "ray")
+    print(f"{count} tasks: {local:.0f} s here, {wall:.0f} s on Ray, {wall / local:.2f} times")
 
 
 def scale(folder: Path) -> None:
