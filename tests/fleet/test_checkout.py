@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.fleet.checkout import MachineryError, make_checkout, patch_of, settled
+from swecli.core.git import GitFailedError
+from swecli.fleet.checkout import MachineryError, apply_tests, make_checkout, patch_of, settled
 from swecli.fleet.tasks import Task
 from tests.fleet.test_tasks import repository
 
@@ -79,3 +80,17 @@ def test_what_cannot_be_cloned_is_no_fault_of_the_agent(
     with pytest.raises(MachineryError, match=part) as failed:
         make_checkout(Task("t", place, "p", ref=ref), tmp_path / "s", tmp_path / "m", ENVIRONMENT)
     assert failed.value.again is again
+
+
+def test_a_tasks_own_tests_are_applied_to_the_agents_work_or_name_why_not(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "r")
+    copies = [
+        settled(make_checkout(Task("t", str(repo), "p"), tmp_path / name, tmp_path / "m", ENVIRONMENT), ENVIRONMENT)
+        for name in ("one", "two")
+    ]
+    (copies[0].folder / "test_b.py").write_text("def test(): ...\n")
+    tests = patch_of(copies[0], ENVIRONMENT).decode()
+    apply_tests(copies[1], tests, ENVIRONMENT)
+    assert (copies[1].folder / "test_b.py").read_text() == "def test(): ...\n"
+    with pytest.raises(GitFailedError, match="already exists"):
+        apply_tests(copies[1], tests, ENVIRONMENT)
