@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
@@ -22,6 +23,7 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import SafeText, safe_line
 from swecli.tui.dock.block_view import BlockView
+from swecli.tui.greeting import short_paths
 from swecli.tui.keymap import Keymap, keymap_of
 from swecli.tui.line_input import LineInput, component_style
 from swecli.tui.transcript.markdown import SEPARATOR, column_widths
@@ -368,13 +370,18 @@ def _without_middle(text: SafeText, size: int) -> str:
 T = TypeVar("T")
 
 
+def brief_paths(text: str) -> str:
+    """The text with ``~`` for the home folder in its paths."""
+    return short_paths(text, os.environ.get("HOME", ""))
+
+
 async def read_or_say(page: ListPage, read: Callable[[], T]) -> T | None:
     """Result of ``read``, run in a thread; None if it fails, after the page showed the message of its ValueError, or if
     the page was closed meanwhile."""
     try:
         found = await asyncio.to_thread(read)
     except ValueError as error:
-        page.trouble = (TextBlock(str(error), "error"),)
+        page.trouble = (TextBlock(brief_paths(str(error)), "error"),)
         if page.view.shows(page):
             page.view.show()
         return None

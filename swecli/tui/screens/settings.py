@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -16,8 +15,7 @@ from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, MarkdownBlock, 
 from swecli.core.validation import yes_or_no
 from swecli.figures import bar, percent
 from swecli.tui.backend import FileName, Setting, SettingsPort, Written
-from swecli.tui.greeting import short_paths
-from swecli.tui.screens.list_screen import NOTHING, Entry, ListPage, heading, narrowed, read_or_say
+from swecli.tui.screens.list_screen import NOTHING, Entry, ListPage, brief_paths, heading, narrowed, read_or_say
 
 COMMON: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -153,9 +151,11 @@ class ValuePage(ListPage):
         elif entry is None and setting.choices:
             lines = [*NOTHING, *lines]
         shown = sample(setting.name, entry.name if entry is not None else self.view.text)
-        place = f"Enter writes it to {_brief(self._port.files[self._file])}"
+        place = f"Enter writes it to {brief_paths(self._port.files[self._file])}"
         if self._other in self._port.files:
-            place += f"\n{self.view.keymap.shown('switch')} selects {_brief(self._port.files[self._other])} instead"
+            place += (
+                f"\n{self.view.keymap.shown('switch')} selects {brief_paths(self._port.files[self._other])} instead"
+            )
         return [*lines, TextBlock(place, "plain"), *shown]
 
     def key_note(self, entry: Entry | None) -> str:
@@ -347,7 +347,7 @@ class SettingsPage(ListPage):
 
     def _written(self, written: Written, setting: Setting, file: FileName) -> None:
         self._file = file
-        self._notify(_brief(written.message))
+        self._notify(brief_paths(written.message))
         self._changed(written, setting)
 
     def remove(self, entry: Entry | None) -> None:
@@ -368,11 +368,6 @@ class SettingsPage(ListPage):
             return
         self._written(written, setting, self._file)
         await self._read()
-
-
-def _brief(text: str) -> str:
-    """The text with ``~`` for the home folder in its paths."""
-    return short_paths(text, os.environ.get("HOME", ""))
 
 
 def _allowed(setting: Setting) -> str:
