@@ -266,13 +266,29 @@ class EndpointModel(Struct, frozen=True):
 
 def is_known_program(model: EndpointModel) -> bool:
     """Whether the description comes from llama.cpp, Ollama, LM Studio, vLLM or SGLang."""
-    return model.where in _OWN_PATHS or model.server in _OWNERS
+    return model.where in (PROPS, SHOW, RUNNING) or model.server in PROGRAMS
 
 
-_OWN_PATHS = ("/props", "/api/show", "/api/ps")
-"""Of llama.cpp and Ollama, whose answers have a form of their own; any gateway may answer at others."""
-_OWNERS = ("llamacpp", "vllm", "sglang", "organization_owner", "library")
-"""What these programs write as the owner of their models; LM Studio and Ollama the last two."""
+PROPS, SHOW, RUNNING = "/props", "/api/show", "/api/ps"
+"""Paths of llama.cpp and Ollama, whose answers have a form of their own; any gateway may answer at others."""
+
+
+class Program(Struct, frozen=True):
+    """A known server program. ``ways`` are the paths at which it describes a model beyond OpenAI's list; ``provider``
+    is its name in the settings, empty if its list may come from another one."""
+
+    ways: tuple[str, ...] = ()
+    provider: str = ""
+
+
+PROGRAMS: Mapping[str, Program] = {
+    "llamacpp": Program((PROPS,), "llamacpp"),
+    "organization_owner": Program(("/api/v0/models",), "lmstudio"),
+    "library": Program((SHOW,)),  # Ollama
+    "vllm": Program(provider="vllm"),
+    "sglang": Program(provider="sglang"),
+}
+"""By what the program writes as the owner of its models."""
 
 LONGEST_NAME = 256
 """Characters. A longer id, or one with control characters, is no name of a model."""

@@ -11,7 +11,19 @@ from msgspec.structs import replace
 
 from swecli.core.llm.addresses import host_of, is_local, without_password
 from swecli.core.llm.client import ClientConfig
-from swecli.core.llm.errors import EndpointModel, merge, pick, read_model, read_models, read_ollama, read_props
+from swecli.core.llm.errors import (
+    PROGRAMS,
+    PROPS,
+    RUNNING,
+    SHOW,
+    EndpointModel,
+    merge,
+    pick,
+    read_model,
+    read_models,
+    read_ollama,
+    read_props,
+)
 from swecli.core.llm.json_values import as_object, as_text, is_list
 from swecli.core.llm.transport import SECONDS, Fetched, Fetcher
 from swecli.core.llm.types import ASSUMED_WINDOW
@@ -79,7 +91,7 @@ async def ask_model(
     fetcher = Fetcher(endpoint.base_url, _headers(endpoint), seconds)
     try:
         if endpoint.protocol == "ollama-chat":
-            shown, running = await asyncio.gather(fetcher.post(_SHOW, {"model": model}), fetcher.get(_RUNNING))
+            shown, running = await asyncio.gather(fetcher.post(SHOW, {"model": model}), fetcher.get(RUNNING))
             return read_ollama(shown.value, running.value, model, ASSUMED_WINDOW)
         if is_local(endpoint.base_url):
             return await _ask_local(endpoint, model, seconds, set[str]() if absent is None else absent)
@@ -114,17 +126,8 @@ async def _ask_list(fetcher: Fetcher, path: str, model: str) -> EndpointModel | 
     return pick(read_models((await fetcher.get(path)).value, path), model)
 
 
-_PROPS, _SHOW, _RUNNING = "/props", "/api/show", "/api/ps"
-_WAYS = (_PROPS, "/api/v1/models", "/api/v0/models", _SHOW, "/v1/model/info")
+_WAYS = (PROPS, "/api/v1/models", "/api/v0/models", SHOW, "/v1/model/info")
 """Where llama.cpp, LM Studio (two versions), Ollama and LiteLLM describe a model beyond OpenAI's list."""
-_WAYS_OF = {
-    "llamacpp": (_PROPS,),
-    "organization_owner": ("/api/v0/models",),
-    "library": (_SHOW,),
-    "vllm": (),
-    "sglang": (),
-}
-"""The same by the owner that OpenAI's list names: LM Studio says ``organization_owner``, Ollama ``library``."""
 _MISSING = (400, 404, 405, 501)
 """Statuses of a path that a server does not have."""
 _NOT_READY = (429, 503)
@@ -141,8 +144,8 @@ async def _ask_local(endpoint: Endpoint, model: str, seconds: float, absent: set
         if reply is not None and reply.status in _NOT_READY:
             return None  # its model is loading
         models = read_models(reply.value, "/v1/models") if reply is not None else ()
-        owner = next((listed.server for listed in models if listed.server in _WAYS_OF), "")
-        ways = [way for way in _WAYS_OF.get(owner, _WAYS) if way not in absent]
+        owner = next((listed.server for listed in models if listed.server in PROGRAMS), "")
+        ways = [way for way in (PROGRAMS[owner].ways if owner else _WAYS) if way not in absent]
         asked = (_ask_in_way(fetcher, way, model, absent) for way in ways)
         found = merge(await _asked_at_once(*asked, _picked(listing, model)))
         return replace(found, server=owner) if found is not None and owner else found
@@ -152,13 +155,13 @@ async def _ask_local(endpoint: Endpoint, model: str, seconds: float, absent: set
 
 
 async def _ask_in_way(fetcher: Fetcher, way: str, model: str, absent: set[str]) -> EndpointModel | None:
-    if way == _SHOW:
+    if way == SHOW:
         reply = await fetcher.post(way, {"model": model})
-        running = await fetcher.get(_RUNNING) if reply.status == 200 else None
+        running = await fetcher.get(RUNNING) if reply.status == 200 else None
         described = read_ollama(reply.value, running.value if running is not None else None, model)
     else:
         reply = await fetcher.get(way)
-        described = read_props(reply.value, way) if way == _PROPS else pick(read_models(reply.value, way), model)
+        described = read_props(reply.value, way) if way == PROPS else pick(read_models(reply.value, way), model)
     if reply.status in _MISSING:
         absent.add(way)
     return described
@@ -196,7 +199,6 @@ USUAL_PORTS: tuple[tuple[str, int], ...] = (
     ("vllm", 8000),
     ("sglang", 30000),
 )
-_BY_OWNER = {"llamacpp": "llamacpp", "vllm": "vllm", "sglang": "sglang", "organization_owner": "lmstudio"}
 
 
 class LocalServer(Struct, frozen=True):
@@ -244,9 +246,10 @@ async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None
             if _is_listing(reply.value, provider):
                 loaded_first = sorted(read_models(reply.value, path), key=lambda item: item.window is None)
                 models = tuple(loaded_first)
-                name = next((_BY_OWNER[item.server] for item in models if item.server in _BY_OWNER), provider)
+                named = (PROGRAMS[item.server].provider for item in models if item.server in PROGRAMS)
+                name = next(filter(None, named), provider)
                 if name == "llamacpp" and len(models) == 1:  # its list does not say what the model can do
-                    loaded = read_props((await fetcher.get(_PROPS)).value, _PROPS)
+                    loaded = read_props((await fetcher.get(PROPS)).value, PROPS)
                     models = tuple(replace(model, id=models[0].id) for model in (merge((loaded, *models)),) if model)
                 return LocalServer(name, root if name == "ollama" else f"{root}/v1", models)
         return None
