@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 
 async def _run_status(session: Session, arguments: str) -> CommandResult:
     await session.start_settled()
-    return CommandResult.text(status_text(session.view, await asyncio.to_thread(_new_instructions, session.view)))
+    new = await asyncio.to_thread(_new_instructions, session.view)
+    return CommandResult.text(status_text(session.view, new, session.status()))
 
 
 def _new_instructions(view: SessionView) -> tuple[str, ...]:
@@ -105,7 +106,8 @@ def _context_words(budget: Budget) -> str:
     return f"{budget.shown} of {number(budget.effective)} tokens{reserved}"
 
 
-def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
+def status_text(view: SessionView, new_instructions: Sequence[str] = (), more: Sequence[tuple[str, str]] = ()) -> str:
+    """``more`` are the rows of the session's companions."""
     model, budget = view.model, view.budget
     size, source = (model.window, model.window_source) if model else (0, "")
     if budget:  # the limit for requests
@@ -139,7 +141,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = ()) -> str:
             ("Provider", provider_text(view.conversation)),
             ("Instructions", ", ".join((*map(near, view.instructions), *new)) or no_instructions(view)),
             ("Rules", rules_text(view.rule_files)),
-            ("Memory", "" if view.memory.places.user is None or view.memory.places.project else "off here; /memory on"),
+            *more,
             ("Queued messages", number(len(view.queue)) if view.queue else ""),
             ("State", "working" if view.busy else "idle"),
         )

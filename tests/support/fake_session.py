@@ -241,6 +241,9 @@ class FakeSession:
     async def extensions_settled(self) -> None:
         """None are expected."""
 
+    def status(self) -> Sequence[tuple[str, str]]:
+        return ()
+
     async def start_settled(self) -> None:
         """Nothing is asked about."""
 

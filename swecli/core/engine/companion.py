@@ -73,6 +73,10 @@ class Companion:
         del command
         return False
 
+    def status(self) -> Sequence[tuple[str, str]]:
+        """Rows of ``/status``: label and text, empty for none."""
+        return ()
+
     def watch(self, event: Event) -> None:
         """An event of the session was recorded. Quick; records none itself."""
 
@@ -177,6 +181,7 @@ class Companions:
         self._start = at("start")
         self.watching = tuple(companion.watch for companion in at("watch"))
         self._heard = at("heard")
+        self._status = at("status")
         self._screen = at("screen")
         self._joined = at("joined")
         self._before_request = at("before_request")
@@ -214,6 +219,9 @@ class Companions:
     def heard(self, command: Command) -> bool:
         """Whether one of them has acted on it alone."""
         return any(companion.heard(command) for companion in self._heard)
+
+    def status(self) -> Sequence[tuple[str, str]]:
+        return [row for companion in self._status for row in companion.status()]
 
     @property
     def screens(self) -> bool:

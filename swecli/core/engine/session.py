@@ -352,6 +352,10 @@ class Session:
     def extended(self) -> bool:
         return bool(self._services.extensions)
 
+    def status(self) -> Sequence[tuple[str, str]]:
+        """What its companions add to ``/status``: rows of label and text."""
+        return self._companions.status()
+
     async def start_settled(self) -> None:
         """Wait briefly until the model's window and the sandbox are known; earlier statements about them may be
         wrong."""

@@ -342,6 +342,10 @@ class SessionMemory(Companion):
         self._todos = self._recorder.state.todos
         self._written = self._lines()
 
+    def status(self) -> Sequence[tuple[str, str]]:
+        places = self._options.places
+        return (("Memory", "" if places.user is None or places.project else "off here; /memory on"),)
+
     async def after_step(self, step: Step) -> None:
         await self._keep()
 
