@@ -16,21 +16,15 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.assembly.checkpoints import inherit_changes, open_checkpoints, settle_files
+from swecli.assembly.context import session_environment
+from swecli.assembly.live_settings import adjustable
 from swecli.assembly.memory import project_instructions
 from swecli.assembly.models import ModelSupply
+from swecli.assembly.policy import grants_of
 from swecli.assembly.rules import require_rules, rule_notices
-from swecli.assembly.services import (
-    adjustable,
-    build_services,
-    grants_of,
-    inherit_changes,
-    launch_of,
-    open_checkpoints,
-    require_sandbox,
-    session_environment,
-    settle_files,
-    workspace_mark,
-)
+from swecli.assembly.sandbox import require_sandbox
+from swecli.assembly.services import build_services, launch_of, workspace_mark
 from swecli.assembly.session_list import tidy_up
 from swecli.assembly.startup import Startup, flags_of, read_startup, require_trust, startup_of
 from swecli.assembly.storage import (

@@ -15,9 +15,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from swecli.assembly.checkpoints import FILE as CHECKPOINTS
 from swecli.assembly.models import ModelSupply
-from swecli.assembly.services import FILE as CHECKPOINTS
-from swecli.assembly.services import examine_sandbox
+from swecli.assembly.sandbox import examine_sandbox
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import Paths
 from swecli.core.engine.services import ModelUnavailable

@@ -13,8 +13,8 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.assembly.policy import build_policy, grant_rules, grants_of
 from swecli.assembly.rules import no_effect, rule_notice
-from swecli.assembly.services import build_policy, grant_rules, grants_of
 from swecli.assembly.settings import SettingsFiles
 from swecli.assembly.startup import Startup, startup_of
 from swecli.core.config.load import toml_text

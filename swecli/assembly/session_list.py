@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from swecli.assembly.services import FILE as CHECKPOINTS
-from swecli.assembly.services import move_changes
+from swecli.assembly.checkpoints import FILE as CHECKPOINTS
+from swecli.assembly.checkpoints import move_changes
 from swecli.core.checkpoints.store import Blobs
 from swecli.core.config.paths import PROJECT_FOLDER, Paths, user_paths, workspace_key
 from swecli.core.config.settings import SessionSettings

@@ -151,7 +151,7 @@ def _user_file() -> str:
 
 
 def _strategies(words: Sequence[str], folder: Path) -> list[Strategy]:
-    from swecli.assembly.services import compaction_options, context_limits
+    from swecli.assembly.live_settings import compaction_options, context_limits
     from swecli.assembly.startup import startup_of
     from swecli.core.config.load import typed_value
     from swecli.core.config.settings import Settings

@@ -361,7 +361,7 @@ async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
     keep_steady(get_running_loop())
     streams = take_streams()
     from swecli.app import open_session
-    from swecli.assembly.services import settle_files
+    from swecli.assembly.checkpoints import settle_files
     from swecli.assembly.startup import startup_of
     from swecli.mcp_server.server import serve as served
 

@@ -50,7 +50,7 @@ def doctor(arguments: Sequence[str]) -> int:
     options = LaunchOptions(cwd=working_directory(chosen.cwd), model=chosen.model, store=False)
     startup = read_startup(options.cwd, dict(os.environ), flags_of(options))
     from swecli.assembly.doctor import examine, examine_files, examine_storage, finding_blocks, is_damaged
-    from swecli.assembly.services import examine_sandbox
+    from swecli.assembly.sandbox import examine_sandbox
 
     settings, environment = startup.loaded.settings, startup.environment
     supply = ModelSupply(options, settings, environment, startup.paths.data, KeyStore(startup.paths.config))

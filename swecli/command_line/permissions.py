@@ -354,7 +354,7 @@ def folder_policy(folder: Path) -> Policy:
     Raises:
         StartError: its settings are broken.
     """
-    from swecli.assembly.services import sandbox_state
+    from swecli.assembly.sandbox import sandbox_state
 
     rules = _rules(folder)
     startup = rules.startup()

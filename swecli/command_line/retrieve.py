@@ -95,7 +95,7 @@ class _Projects:
         self._open: dict[Path, Any] = {}
 
     def retrieval(self, folder: Path, text: str) -> Retrieval:
-        from swecli.assembly.services import git_program, index_place
+        from swecli.assembly.project_index import git_program, index_place
         from swecli.core.retrieval.project import open_project
 
         root = Path(os.path.realpath(folder))

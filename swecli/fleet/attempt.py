@@ -272,7 +272,7 @@ class Attempt:
 
     async def _checked(self, checkout: Checkout) -> ProcessResult:
         """Run the check, which runs what the model wrote, in the sandbox."""
-        from swecli.assembly.services import build_sandbox
+        from swecli.assembly.sandbox import build_sandbox
         from swecli.assembly.startup import startup_of
 
         options = self._options(checkout)

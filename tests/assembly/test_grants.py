@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.services import grants_of, rule_saver, with_grants
+from swecli.assembly.policy import grants_of, rule_saver, with_grants
 from swecli.assembly.startup import read_startup
 from swecli.core.config.trust import WEEK, GrantStore
 from swecli.core.permissions.facts import OsFacts

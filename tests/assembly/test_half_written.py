@@ -18,7 +18,7 @@ from tests.support.waiting import PATIENCE, until
 KILLED = """
 import asyncio, os, signal
 from pathlib import Path
-from swecli.assembly.services import open_checkpoints
+from swecli.assembly.checkpoints import open_checkpoints
 from swecli.assembly.startup import startup_of
 from swecli.core.permissions.types import Effects
 from swecli.core.workspace import atomic_write

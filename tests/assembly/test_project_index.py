@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from swecli.assembly.services import git_program, project_index
+from swecli.assembly.project_index import git_program, project_index
 from swecli.assembly.startup import startup_of
 from swecli.core.config.trust import write_trust
 from swecli.core.llm.scripted import parse_script

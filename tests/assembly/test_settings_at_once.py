@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.app import open_session
+from swecli.assembly.live_settings import adjustable
 from swecli.assembly.models import ModelSupply
-from swecli.assembly.services import adjustable
 from swecli.assembly.settings import SettingsFiles, counts_at_once
 from swecli.assembly.startup import startup_of
 from swecli.command_line.preferences import preferences

@@ -45,7 +45,7 @@ def test_a_command_is_judged_with_the_sandbox_of_the_folder(
         looked.append(options.cwd)
         return SandboxState(level, "bwrap", checked=True)
 
-    monkeypatch.setattr("swecli.assembly.services.sandbox_state", state)
+    monkeypatch.setattr("swecli.assembly.sandbox.sandbox_state", state)
     assert main(["permissions", "check", "--mode", "auto", "--", "make all"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("allow: The sandbox contains" if level == "full" else "ask: ")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec import to_builtins
 
-from swecli.assembly.services import compaction_options, context_limits
+from swecli.assembly.live_settings import compaction_options, context_limits
 from swecli.command_line.lab import lab
 from swecli.core.config.paths import user_paths
 from swecli.core.config.settings import Settings

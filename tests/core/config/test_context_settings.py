@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.services import context_limits
+from swecli.assembly.live_settings import context_limits
 from swecli.core.config.load import ConfigError, Loaded, load, origins
 from swecli.core.config.paths import user_paths
 from swecli.core.config.settings import RetentionSettings

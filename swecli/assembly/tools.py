@@ -1,0 +1,100 @@
+"""The tools and agent profiles of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from swecli.assembly.startup import Startup
+from swecli.core.config.settings import Settings
+from swecli.core.context_management.context_manager import COMPACT_TOOL
+from swecli.core.engine.services import AgentProfile
+from swecli.core.extensions.watch import ExtensionFiles
+from swecli.core.permissions.types import MEMORY_TOOL
+from swecli.core.retrieval.project import TOOL_WAIT, ProjectIndex
+from swecli.core.tools.base import AnyTool
+from swecli.core.tools.registry import ToolRegistry, builtin_tools
+from swecli.core.tools.search import Locate
+from swecli.core.tools.session_tools import AskUser, SkillTool, TaskTool
+from swecli.core.tools.web_fetch import WebFetch
+from swecli.core.tools.web_search import SearchEngine, WebSearch
+from swecli.launch import LaunchOptions
+
+if TYPE_CHECKING:
+    from swecli.core.retrieval.retrieve import Retrieval
+
+
+def own_tools(settings: Settings, files: ExtensionFiles, project: ProjectIndex | None = None) -> list[AnyTool]:
+    """swecli's tools, as enabled in the settings."""
+    left_out = {
+        *(() if settings.tools.web_fetch else (WebFetch.name,)),
+        *(
+            () if settings.context.auto_compact else (COMPACT_TOOL,)
+        ),  # without automatic compaction only the user compacts
+    }
+    own: list[AnyTool] = [tool for tool in builtin_tools(settings.tools.command_timeout) if tool.name not in left_out]
+    search = settings.web_search
+    if search.enabled and search.url is not None:
+        engine = SearchEngine(search.url, search.allowed_domains, search.blocked_domains, search.max_per_turn)
+        own.append(WebSearch(engine))
+    if any(skill.for_model for skill in files.now.skills.values()):
+        own.append(SkillTool(lambda: files.now.skills))
+    if project is not None:
+        own.append(Locate(partial(project.retrieval, first_wait=TOOL_WAIT), project.missing))
+    if settings.subagents.enabled:
+        own.append(TaskTool(told_agents(files)))
+    return own
+
+
+def spare_tools(options: LaunchOptions, startup: Startup, files: ExtensionFiles) -> list[AnyTool]:
+    """Stand-ins for tools that depend on the folder's content and trust, for a session that began with them: they
+    answer that they have no source. Excludes tools that the user turned off."""
+    settings, spare = startup.loaded.settings, list[AnyTool]()
+    if options.safe_mode:
+        return spare
+    spare.append(SkillTool(lambda: files.now.skills))
+    if settings.context.retrieval:
+        spare.append(Locate(_no_index, lambda: "its files are no longer trusted"))
+    return spare
+
+
+def told_agents(files: ExtensionFiles) -> Callable[[], Sequence[tuple[str, str]]]:
+    """Names and descriptions of the agents at the start of the session, for the model; none while there are only those
+    of swecli, which the tool names itself."""
+    profiles = files.profiles.values() if files.now.profiles else ()
+    listed = sorted((profile.name, profile.description) for profile in profiles)
+    return lambda: listed
+
+
+def is_unattended(options: LaunchOptions) -> bool:
+    """Whether nobody can answer questions of the run."""
+    return options.headless and options.input_format == "text"
+
+
+def unusable(options: LaunchOptions, startup: Startup) -> tuple[str, ...]:
+    """Tools that a new session does not offer to the model: questions that nobody can answer, and memories before the
+    user trusts the folder."""
+    return (
+        *((AskUser.name,) if is_unattended(options) else ()),
+        *((MEMORY_TOOL,) if not startup.trust.trusts else ()),
+    )
+
+
+async def _no_index(text: str) -> Retrieval | None:
+    return None
+
+
+def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentProfile]:
+    """The present profiles, with the tools that each gets in this session."""
+    from swecli.core.extensions.profiles import resolve_profile
+
+    found: list[AgentProfile] = []
+    for one in files.profiles.values():
+        made = resolve_profile(one, tools=registry.names(), mode="auto")
+        tools = (*made.tools, *made.missing) if one.tools is not None or one.disallowed else None
+        given = AgentProfile(one.name, one.description, one.prompt, tools, model=one.model, mode=one.mode)
+        found.append(replace(given, worktree=one.worktree))
+    return found
