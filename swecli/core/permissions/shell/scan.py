@@ -95,6 +95,8 @@ PROGRAM_SETTING = lazy_pattern(
 """An assignment to a variable whose value programs run as a command."""
 _EXPANDED_SETTING = lazy_pattern(r"(?:PS[0-4]|BASH_ENV|ENV|MAILPATH)=")
 """An assignment to a variable whose value a shell expands when it uses it."""
+_FILE_SETTING = lazy_pattern(r"\w*(?:FILE|CONFIG|CONF|RC|STARTUP|CREDENTIALS|CONFIG_GLOBAL|CONFIG_SYSTEM)=")
+"""An assignment to a variable whose value may name a file that the program reads."""
 _COMPOUND = lazy_pattern(r"(?:[ \t\r]|\\\n)*(?:\{|if|while|until|for|case|select|\[\[)(?=[\s;&|<>()]|$)")
 """The beginning of a compound command, which after ``function`` and ``coproc`` has its name before it."""
 _ORDINARY = lazy_pattern(r"[^ \t\r\n;&|()<>'\"\\$`]+")
@@ -124,6 +126,7 @@ class _Current(Struct):
     piped: bool = False
     assignments: list[tuple[str, str | None]] = field(default_factory=lambda: list[tuple[str, str | None]]())
     settings: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())
+    files: list[ScanWord] = field(default_factory=lambda: list[ScanWord]())
 
 
 def scan(text: str, known: Mapping[str, str]) -> tuple[FoundCommand, ...]:
@@ -282,7 +285,7 @@ class _Scanner:
                 current.truncates,
                 current.stdin,
                 current.piped,
-                tuple(current.settings),
+                (*current.settings, *(current.files if current.words else ())),
             )
         )
 
@@ -332,6 +335,8 @@ class _Scanner:
                 current.assignments.append((assignment.group(1), value))
                 if PROGRAM_SETTING.match(first.text) or _EXPANDED_SETTING.match(first.text):
                     current.settings.append(first)
+                elif _FILE_SETTING.match(first.text):
+                    current.files.append(first)
                 return
         current.words.extend(words)
 
