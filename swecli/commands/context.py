@@ -20,6 +20,7 @@ from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.compaction.policy import conversation_tokens
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.context_management.edit_effects import price_words
+from swecli.core.context_management.items import foldable
 from swecli.core.context_management.past import difference
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.budget import Budget, window_words
@@ -185,8 +186,7 @@ def _fold(session: Session, words: str) -> CommandResult:
     if session.view.busy:
         return CommandResult.text("A turn is running; fold turns when it ends.", "warning")
     first, last, text = int(match[1]), int(match[2] or match[1]), (match[3] or "").strip()
-    inside = [item for item in picture.items if first <= item.turn <= last and item.state in ("live", "offloaded")]
-    names = tuple(item.id for item in inside if not item.pinned and item.kind != "summary")
+    names = foldable(item for item in picture.items if first <= item.turn <= last)
     if not names:
         return CommandResult.text(
             f"No message of turns {first} to {last} is in the context. {_turns(session)}", "warning"

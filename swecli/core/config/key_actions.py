@@ -97,7 +97,7 @@ ACTIONS: tuple[KeyAction, ...] = (
         ("search_items", "/", "search"),
         ("show_keys", "?", "list all keys of the screen"),
         ("keep_item", "k", "in a compaction plan: keep the item word for word"),
-        ("summarise_item", "m", "in a compaction plan: replace the item with the summary"),
+        ("summarise_item", "m", "in a compaction plan: replace the item with the summary; else: mark a range to fold"),
         ("draft_summary", "g", "in a compaction plan: have the model write the summary"),
         ("edit_summary", "e", "in a compaction plan: edit the summary"),
         ("next_column", "tab right", "in a compaction plan: the next column"),

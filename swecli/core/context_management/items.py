@@ -102,6 +102,13 @@ def in_one_row(items: Sequence[ContextItem], calls: Mapping[str, ContextItem]) -
     return tuple(_with_call(item, calls.get(item.id)) for item in items if item.id not in joined)
 
 
+def foldable(items: Iterable[ContextItem]) -> tuple[str, ...]:
+    """Ids of those items that a few lines can replace."""
+    return tuple(
+        item.id for item in items if item.state in ("live", "offloaded") and not item.pinned and item.kind != SUMMARY
+    )
+
+
 def _with_call(item: ContextItem, call: ContextItem | None) -> ContextItem:
     if call is None:
         return item

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rich.style import Style
 
-from swecli.commands.context import agent_figures, agents_line, tokens_by_agent
+from swecli.commands.context import LIKELY, agent_figures, agents_line, tokens_by_agent
 from swecli.core.context_management.edit_effects import loss_words
 from swecli.core.context_management.edits import Effect
-from swecli.core.context_management.items import CONVERSATION, ContextItem, calls_with_results, in_one_row
+from swecli.core.context_management.items import CONVERSATION, ContextItem, calls_with_results, foldable, in_one_row
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.commands import ChangeContext, Command
+from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command
 from swecli.core.protocol.events import ContextChange
 from swecli.figures import dollars, plural
 from swecli.figures import tokens as short
@@ -57,6 +57,8 @@ class InspectorList:
         self.words = ""
         self.staged: dict[str, Action] = {}
         """Staged actions by item id, in the order chosen."""
+        self.ends: tuple[str, ...] = ()
+        """Ids of the items where a range to fold begins and ends, as marked; one: its other end is not marked yet."""
         self.rows: Sequence[ContextItem] = self.items
         self.at = 0
         self.top = 0
@@ -67,6 +69,7 @@ class InspectorList:
         self.items = in_one_row(items, self.calls)
         here = {item.id for item in self.items}
         self.staged = {name: action for name, action in self.staged.items() if name in here}
+        self.ends = self.ends if here.issuperset(self.ends) else ()
         self.narrow()
 
     @property
@@ -169,7 +172,25 @@ class InspectorList:
         else:
             self.staged.pop(item.id, None)
             self.staged[item.id] = action
+        self.ends = ()
         return ""
+
+    def mark(self) -> str:
+        """Mark the selected item as one end of a range to fold, a third time as the begin of another one. Returns a
+        sentence if that is impossible."""
+        item = self.chosen
+        if item is None or item.state == "fixed":
+            return "A range begins and ends with a message of the conversation."
+        self.ends = (*self.ends, item.id) if len(self.ends) == 1 else (item.id,)
+        return ""
+
+    @property
+    def range(self) -> tuple[str, ...]:
+        """Items that a fold of the marked range replaces, in the order of the conversation."""
+        if len(self.ends) < 2:
+            return self.ends
+        places = [place for place, item in enumerate(self.items) if item.id in self.ends]
+        return foldable(self.items[places[0] : places[-1] + 1])
 
 
 CHART_FROM, TALL_FROM = 20, 36
@@ -185,6 +206,7 @@ TIMES_FROM: Final = 60
 GONE: Final = ("dropped", "summarised", "gone")
 """States of items that are not sent."""
 _STAGED: Final[dict[str, tuple[str, str]]] = {
+    "fold": ("≡", "fold"),
     "pin": ("+", "pin"),
     "unpin": ("-", "unpin"),
     "drop": ("×", "drop"),
@@ -194,6 +216,9 @@ _STAGED: Final[dict[str, tuple[str, str]]] = {
 _STATES: Final = {"live": "", "fixed": "", "offloaded": "offloaded", "dropped": "dropped", "summarised": "in summary"}
 _AT = lazy_pattern(r"at ([1-9]\d{0,7})")
 """Words that open the context of an earlier turn."""
+_MARKING: Final = "summarise_item"
+NOTHING_TO_FOLD: Final = "Every item of this range is pinned, a summary, or not in the context"
+LITTLE_TO_FOLD: Final = "Nothing to gain: these messages are as short as the lines in their place"
 _STAGING: Final = ("apply_changes", "delay_changes", "discard_changes")
 _ACTIONS: Final[dict[str, Action]] = {"pin": "pin", "drop": "drop", "offload": "offload", "restore_item": "restore"}
 
@@ -229,6 +254,8 @@ class Inspector(Board):
         self.words = self.list.words = words
         self.list.narrow()
         self._effect: tuple[tuple[object, ...], Effect | None] = ((), None)
+        self._fold: tuple[Hashable, tuple[str, ...], Effect | str | None] = (None, (), None)
+        """The marked range, its items, and the price of a fold, or why it is impossible."""
         self._agent_tokens_cache: tuple[Hashable, Mapping[str, int]] = (None, {})
         self._list_at = 0
         self._rows = 1
@@ -261,7 +288,7 @@ class Inspector(Board):
         step = step_for(action, max(1, self._rows - 1), len(self.list.rows))
         if step is not None:
             self.list.move(step)
-        elif self._turn and action in (*_ACTIONS, *_STAGING):
+        elif self._turn and action in (*_ACTIONS, *_STAGING, _MARKING):
             self._flash(f"This is the context at turn {self._turn}; nothing in it can be changed")
         elif action in _ACTIONS:
             refused = self.list.stage(_ACTIONS[action]) or self._refused()
@@ -269,6 +296,8 @@ class Inspector(Board):
                 self._flash(refused)
             else:
                 self.list.move(1)
+        elif action == _MARKING:
+            self._mark()
         elif action == "open":
             self._open()
         elif action == "sort_items":
@@ -283,9 +312,43 @@ class Inspector(Board):
             self._apply(later=True)
         elif action == "discard_changes":
             self.list.staged.clear()
+            self.list.ends = ()
         else:
             return False
         return True
+
+    def _mark(self) -> None:
+        if self.list.staged:
+            self._flash("Apply or discard your changes before you fold a range")
+        elif refused := self.list.mark():
+            self._flash(refused)
+        elif isinstance(why := self._fold_now()[1], str):
+            self.list.ends = self.list.ends[:1]
+            self._flash(why)
+
+    def _fold_now(self) -> tuple[tuple[str, ...], Effect | str | None]:
+        """The items of the marked range, and what folding them costs, or why it is impossible."""
+        key = (self.list.ends, self._picture.revision if self._picture is not None else None)
+        if key != self._fold[0]:
+            names, price = self.list.range, None
+            if len(self.list.ends) == 2:
+                price = self._session.prices.fold(names, LIKELY) if names else NOTHING_TO_FOLD
+                if isinstance(price, Effect) and price.after >= price.before:
+                    price = LITTLE_TO_FOLD
+            self._fold = (key, names, price)
+        return self._fold[1:]
+
+    def _apply_fold(self) -> None:
+        names, price = self._fold_now()
+        if not isinstance(price, Effect):
+            key = self.keymap.shown(_MARKING)
+            self._flash(price or f"Only one end of the range is marked: move, then {key} marks the other")
+        elif self._session.view.busy:
+            self._flash("A turn is running; fold the range when it ends")
+        else:
+            self._send(ApplyPlan(names, fold=True))
+            self.list.ends = ()
+            self._flash(f"Folding {plural(len(names), 'item')}: the model writes a few lines · /compact undo restores")
 
     def _refused(self) -> str:
         """Why the newest staged action is impossible; it is then unstaged."""
@@ -297,7 +360,9 @@ class Inspector(Board):
         return effect.refusals[0].reason
 
     def _apply(self, *, later: bool = False) -> None:
-        if not self.list.staged:
+        if self.list.ends:
+            self._apply_fold()
+        elif not self.list.staged:
             *keys, last = (self.keymap.shown(name) for name in _ACTIONS)
             self._flash(f"Nothing staged: use {', '.join(keys)} or {last} first")
         elif self._session.view.busy:
@@ -342,6 +407,10 @@ class Inspector(Board):
         self.list.narrow()
 
     def step_back(self) -> bool:
+        if self.list.ends:
+            self.list.ends = ()
+            self._flash("No range is marked now; Esc closes")
+            return True
         if self.list.staged:
             count = len(self.list.staged)
             self.list.staged.clear()
@@ -481,6 +550,8 @@ class Inspector(Board):
 
     def _row(self, item: ContextItem, chosen: bool, mark: Style, width: int, palette: Palette) -> list[Line]:
         now, staged = self._clock(), self.list.staged.get(item.id)
+        if self.list.ends and item.id in self._fold_now()[0]:
+            staged = "fold"
         age = _age(now - item.created) if item.created else ""
         used = _age(now - item.used) if item.used > item.created else ""
         times = f"{age:>7}{used:>7}"
@@ -504,7 +575,7 @@ class Inspector(Board):
         self,
         item: ContextItem,
         chosen: bool,
-        staged: Action | None,
+        staged: Action | Literal["fold"] | None,
         times: str,
         mark: Style,
         width: int,
@@ -532,23 +603,29 @@ class Inspector(Board):
     def _foot(self, width: int, palette: Palette) -> list[Line]:
         rule = text_line(("─" * width, palette.rule))
         shown = {name: self.keymap.shown(name) for name in (*_ACTIONS, *_STAGING)}
+        mark = self.keymap.shown(_MARKING)
         keys = [
             (shown["pin"], "pin"),
             (shown["drop"], "drop"),
             (shown["offload"], "offload"),
             (shown["restore_item"], "restore"),
             ("enter", "text"),
+            (mark, "fold from here"),
             (self.keymap.shown("search_items"), "search"),
             (self.keymap.shown("filter_items"), "filter"),
             (self.keymap.shown("sort_items"), "sort"),
         ]
         if self._turn:
-            keys = keys[len(_ACTIONS) :]
+            keys = [key for key in keys[len(_ACTIONS) :] if key[0] != mark]
         if self.list.staged:
             effect = self._effect_now()
             wait = [(shown["delay_changes"], "wait for a compaction")] if effect is not None and effect.thoughts else []
             keys[:0] = [(shown["apply_changes"], "apply"), *wait, (shown["discard_changes"], "discard")]
-        leave = "discards" if self.list.staged else "clears" if self.words else "closes"
+        if len(self.list.ends) == 1:
+            keys[:0] = [(mark, "fold to here"), (shown["discard_changes"], "discard")]
+        elif self.list.ends:
+            keys[:0] = [(shown["apply_changes"], "fold"), (shown["discard_changes"], "discard")]
+        leave = "discards" if self.list.staged or self.list.ends else "clears" if self.words else "closes"
         foot = self.keys_foot(keys, ("esc", leave), width, palette)
         return [rule, fit(self._effect_line(width, palette), width), foot]
 
@@ -563,7 +640,11 @@ class Inspector(Board):
         return ", ".join(parts)
 
     def _effect_line(self, width: int, palette: Palette) -> Line:
-        effect = self._effect_now() if self.list.staged else None
+        effect, what = self._effect_now() if self.list.staged else None, plural(len(self.list.staged), "change")
+        if self.list.ends:
+            names, price = self._fold_now()
+            what = f"Fold {plural(len(names), 'item')} into a few lines"
+            effect = price if isinstance(price, Effect) else None
         if effect is None:
             item = self.list.chosen
             words = self.list.title(item) if item is not None else ""
@@ -574,7 +655,6 @@ class Inspector(Board):
                     figures = agent_figures(agent, self._agent_tokens.get(agent.id, 0))
                     about, words = "", " · ".join(filter(None, figures))
             return text_line((about + safe_line(words), palette.dim))
-        count = len(self.list.staged)
         change = effect.after - effect.before
         grows = palette.success if change < 0 else palette.warning if change else palette.text
         cost = f"costs {dollars(Decimal(effect.cost))} once" if effect.cost is not None else "price unknown"
@@ -582,7 +662,7 @@ class Inspector(Board):
             each = Decimal(effect.saved)
             cost += f", {'saves' if each >= 0 else 'adds'} {dollars(abs(each))} a request"
         line = text_line(
-            (f"{plural(count, 'change')}: ", palette.strong),
+            (f"{what}: ", palette.strong),
             (f"{change:+,} token{'' if abs(change) == 1 else 's'}", grows),
         )
         if effect.over:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from textual import events
 
 from swecli.commands.base import Screen
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.edits import Effect
 from swecli.core.engine.inspection import Inspection, Picture
 from swecli.core.llm.types import ModelRequest, ToolSchema
 from swecli.core.protocol.budget import TOOLS
@@ -842,3 +844,34 @@ def test_descriptions_of_tools_are_shown_as_json() -> None:
     assert picture is not None
     (item,) = [item for item in picture.items if item.state == "fixed" and item.source == TOOLS]
     assert inspection.text(item) == (f"peek\nLooks at a path.\n{json.dumps(schema, separators=(',', ':'))}", "")
+
+
+async def test_a_range_is_marked_priced_and_folded() -> None:
+    session = prepared(Inspected().fill(6))
+    asked: list[tuple[str, ...]] = []
+
+    def fold(names: tuple[str, ...], text: str) -> Effect | str:
+        asked.append(names)
+        if len(names) == 1:
+            return "u0 is your newest message, so it is not removed."
+        return Effect(30_000, 24_000, 9_000, None, None, thoughts=2)
+
+    session.prices = SimpleNamespace(fold=fold)  # type: ignore[attr-defined]
+    async with running(session=session, size=(120, 40)) as it:
+        await inspector(it)
+        await it.press("home", "m")  # a part of every request
+        await it.shows("A range begins and ends with a message")
+        await it.press("end", "m", "m")  # one item alone
+        await it.shows("is your newest message")
+        await it.press("escape", "home", *["down"] * 6, "m")
+        await it.shows("m fold to here")
+        await it.press("a")
+        await it.shows("Only one end of the range is marked")
+        await it.press(*["down"] * 4, "m")
+        await it.shows("Fold 5 items into a few lines: -6,000 tokens", "9.0K leave the cache", "2 thoughts", "≡ fold")
+        await it.press("d")
+        await it.shows("1 change:")
+        await it.press("x", "up", "m", *["up"] * 3, "m", "a")
+        await it.until(lambda: bool(session.sent(ApplyPlan)))
+        assert session.sent(ApplyPlan) == [ApplyPlan(asked[-1], fold=True)]
+        assert len(asked[-1]) == 4
