@@ -14,9 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
-
-from pydantic import ConfigDict
+from typing import Any
 
 from benchmarks.recorded import NAMES, Call, Part, Recording, Texts, joined, load, texts_of
 from swecli.core.context_management.budget import Limits
@@ -33,7 +31,8 @@ from swecli.core.protocol.commands import Steer, Submit
 from swecli.core.protocol.events import CompactionCompleted, Event, StepStarted, TurnEnded, ViewEntry
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.protocol.messages import Part as MessagePart
-from swecli.core.tools.base import Params, Tool, ToolContext, ToolOutcome
+from swecli.core.tools.base import ToolContext, ToolOutcome
+from swecli.core.tools.dynamic import DynamicTool, RawParams
 from swecli.core.tools.registry import ToolRegistry
 from swecli.lab.prefix_cache import Charge, PrefixCache
 
@@ -115,31 +114,17 @@ def _answer(call: Call, texts: Texts, number: int) -> tuple[MessagePart, ...]:
 # --- policy -------------------------------------------------------------------------------------------------
 
 
-class Anything(Params):
-    """Whatever arguments."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-
-class RecordedTool(Tool[Anything]):
-    """Gives back the next recorded result."""
-
-    name = "run_command"
-    verb = "Run"
-    params: ClassVar[type[Params]] = Anything
+class RecordedTool(DynamicTool):
+    """Gives back the next recorded result, whatever its arguments."""
 
     def __init__(self, name: str, results: list[str]) -> None:
-        # One class under the name of each recorded tool.
-        self.name = name  # type: ignore[misc]
+        super().__init__(name, "A recorded tool.", {"type": "object"}, "", verb="Run")
         self._results = results
 
-    def description(self) -> str:
-        return "A recorded tool."
-
-    def effects(self, params: Anything, ctx: ToolContext) -> Effects:
+    def effects(self, params: RawParams, ctx: ToolContext) -> Effects:
         return Effects(internal=True)
 
-    async def run(self, params: Anything, ctx: ToolContext) -> ToolOutcome:
+    async def run(self, params: RawParams, ctx: ToolContext) -> ToolOutcome:
         return ToolOutcome(self._results.pop(0) if self._results else "(nothing)")
 
 

@@ -92,6 +92,11 @@ class Room:
     def _measure(self, view: View) -> Budget:
         return self._context.measure(project(self._ledger, view), self._info)
 
+    def without(self, item: str) -> Fitted | None:
+        """The view if the compaction of this item, and all later ones, were undone; None if it can't be."""
+        view = self._ledger.view_without(item)
+        return None if view is None else self.fit(view, self._ledger.view)
+
     def fit(self, wanted: View, present: View) -> Fitted | None:
         """As much of the view ``wanted`` in place of the ``present`` one as fits; None if nothing of it does."""
         now = self._measure(present)

@@ -543,10 +543,10 @@ class Compactions:
     def undone(self, client: ModelClient | None, item: str) -> Fitted | None:
         """The view if the compaction of this item, and all later ones, were undone; None if it can't be. Without a
         model all of it comes back."""
+        if client is not None:
+            return self._room(client).without(item)
         view = self._recorder.ledger.view_without(item)
-        if view is None or client is None:
-            return None if view is None else Fitted(view, 0)
-        return self._room(client).fit(view, self._recorder.ledger.view)
+        return None if view is None else Fitted(view, 0)
 
     def _room(self, client: ModelClient, back: Iterable[str] = ()) -> Room:
         """How much of a view fits in this model's window; the entries of ``back`` stay word for word."""

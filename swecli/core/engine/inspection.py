@@ -89,16 +89,13 @@ class Inspection:
         client, ledger, way = self._connection.client, self._recorder.ledger, self.turn_back(compaction)
         if client is None or not way:
             return None
-        services = self._services
-        room = Room(services.context, ledger, client.info, services.settings.now.compaction)
-        now = services.context.measure(project(ledger), client.info).used
-        view = ledger.view_without(compaction) if way == "undo" else ledger.view_with(compaction)
-        if view is None:
-            return None
-        if way == "redo":
-            return now, Fitted(view, services.context.measure(project(ledger, view), client.info).used)
-        fitted = room.fit(view, ledger.view)
-        return None if fitted is None else (now, fitted)
+        context, options = self._services.context, self._services.settings.now.compaction
+        now = context.measure(project(ledger), client.info).used
+        if way == "undo":
+            fitted = Room(context, ledger, client.info, options).without(compaction)
+            return None if fitted is None else (now, fitted)
+        view = ledger.view_with(compaction)
+        return None if view is None else (now, Fitted(view, context.measure(project(ledger, view), client.info).used))
 
     def compaction_state(self, record: CompactionRecord) -> str:
         """Current state of a compaction, in two words."""

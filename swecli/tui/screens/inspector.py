@@ -515,12 +515,11 @@ class Inspector(Board):
         """Facts about the conversation, the most important first."""
         told = self._session.view.conversation
         compacted = sum(record.in_force for record in self._session.inspection.timeline.compactions)
-        parts = [f"{told.active:,} of {plural(told.total, 'message')}"]
+        parts = [*filter(None, [self._removal()]), f"{told.active:,} of {plural(told.total, 'message')}"]
         if told.thoughts or told.dead:
             lost = f", {told.dead:,} left out" if told.dead else ""
             parts.append(f"{plural(told.thoughts, 'thought')} alive{lost}")
         parts.append(f"compacted {compacted}×" if compacted else "not compacted")
-        parts += filter(None, [self._removal()])
         if told.summaries:
             parts.append(plural(told.summaries, "summary"))
         parts += (*told.by_provider, *told.prompt)

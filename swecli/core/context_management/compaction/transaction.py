@@ -324,8 +324,10 @@ class Compaction:
         answers = [at for at, message in enumerate(request.messages) if message.role == "assistant"]
         if not self._whole or not answers or not request.messages[answers[-1]].tool_calls:
             return request
-        marks = tuple(at for at in request.breakpoints if at < answers[-1])
-        return replace(request, messages=request.messages[: answers[-1]], breakpoints=marks)
+        end = answers[-1]
+        earlier = [at for at in request.breakpoints if at < end - 1]
+        marks = (*earlier[-1:], end - 1)  # the last is where the newest request ended, and so did its cache
+        return replace(request, messages=request.messages[:end], breakpoints=marks)
 
     async def _by_provider(self, attempt: _Attempt, focus: str) -> tuple[View | None, Summary | None]:
         """The view with a summary by the provider, and that summary; nothing, with a note, if it can't be had."""
