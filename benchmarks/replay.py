@@ -65,12 +65,13 @@ class Prediction:
         return abs(self.predicted - self.reported) / self.reported
 
 
-def predictions(recording: Recording) -> list[Prediction]:
-    """Every prompt but the first, predicted before its usage is known."""
+def predictions(recording: Recording, *, silent: bool = False) -> list[Prediction]:
+    """Every prompt but the first, predicted before its usage is known; ``silent``: of a server that reports none, for a
+    model of an unknown family."""
     texts = Texts()
     monitor = TokenMonitor(texts)
     provider, _, name = recording.model.partition("/")
-    info = ModelInfo(provider, name, WINDOW, MAX_OUTPUT)
+    info = ModelInfo("local", "unknown", WINDOW) if silent else ModelInfo(provider, name, WINDOW, MAX_OUTPUT)
     system: tuple[SystemBlock, ...] = ()
     messages: list[Message] = []
     found: list[Prediction] = []
@@ -82,7 +83,8 @@ def predictions(recording: Recording) -> list[Prediction]:
         if number and call.prompt:
             found.append(Prediction(budget.used, budget.upper, call.prompt))
         usage = Usage(input_total=call.prompt, cache_read=call.cached, output_total=call.output)
-        monitor.observe(request, usage, info)
+        if not silent:
+            monitor.observe(request, usage, info)
         parts = _answer(call, texts, number)
         if parts:
             messages.append(Message("assistant", parts, f"a{number}"))
@@ -326,7 +328,8 @@ def prediction_figures(recordings: Sequence[Recording]) -> list[tuple[str, float
     """Errors of the predicted prompts by model."""
     figures: list[tuple[str, float, str]] = []
     for model in dict.fromkeys(recording.model for recording in recordings):
-        found = [one for recording in recordings if recording.model == model for one in predictions(recording)]
+        same = [recording for recording in recordings if recording.model == model]
+        found = [one for recording in same for one in predictions(recording)]
         errors = sorted(one.error * 100 for one in found)
         figures += [
             (f"{model}: prompts predicted", len(found), ""),
@@ -335,6 +338,13 @@ def prediction_figures(recordings: Sequence[Recording]) -> list[tuple[str, float
             ("  error, 99 of 100", _quantile(errors, 0.99), "%   (goal 3.1)"),
             ("  largest underestimate", max(one.reported - one.predicted for one in found), "tokens (goal 1,200)"),
             ("  prompts above the upper edge", sum(one.reported > one.upper for one in found), ""),
+        ]
+        found = [one for recording in same for one in predictions(recording, silent=True)]
+        errors = sorted(one.error * 100 for one in found)
+        figures += [
+            ("  without usage: error, median", statistics.median(errors), "%"),
+            ("  without usage: error, 95 of 100", _quantile(errors, 0.95), "%   (goal 10)"),
+            ("  without usage: prompts above the upper edge", sum(one.reported > one.upper for one in found), ""),
         ]
     return figures
 

@@ -539,7 +539,7 @@ async def test_a_key_leads_from_an_answer_to_its_context() -> None:
 
     inspected.inspection.at = at  # type: ignore[method-assign]
     inspected.inspection.turn_of = lambda item: 3  # type: ignore[method-assign]
-    session._turns = [answer("an answer")]
+    session._turns = [answer("an answer")]  # type: ignore[assignment]
     async with running(session=session) as it:
         await it.say("go")
         await it.shows("an answer")
