@@ -382,7 +382,7 @@ def test_other_words_are_messages(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["{}"], ["{}", "--help"], ["{}", "list", "--json"], ["-m", "a/b", "{}"]])
-@pytest.mark.parametrize("word", ["skills", "update", "mcp-server"])
+@pytest.mark.parametrize("word", ["skills", "upgrade", "mcp-server"])
 def test_a_subcommand_of_another_agent_is_never_sent(
     word: str, arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

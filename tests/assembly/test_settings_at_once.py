@@ -36,6 +36,7 @@ OTHER: dict[str, Any] = {
     "web_search.url": "http://localhost:8888/search",
     "web_search.allowed_domains": ["docs.python.org"],
     "web_search.blocked_domains": ["example.org"],
+    "telemetry.endpoint": "http://127.0.0.1:4318",
     "model.name": "openai/gpt-6-luna",
     "model.summary": "openai/gpt-6-luna",
     "model.small": "openai/gpt-6-luna",
