@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from swecli.core.atomic_text import make_private
 from swecli.core.git import GitFailedError, read_git
 from swecli.fleet.tasks import Task, commit_of
 
@@ -73,7 +74,7 @@ def _commit(task: Task, source: Path, environment: Mapping[str, str]) -> str:
 
 def _mirrored(task: Task, mirrors: Path, environment: Mapping[str, str]) -> Path:
     """A bare clone of an address, made or fetched by one attempt while the others wait."""
-    mirrors.mkdir(parents=True, exist_ok=True)
+    make_private(mirrors)
     place = mirrors / f"{hashlib.sha256(task.repo.encode()).hexdigest()[:20]}.git"
     with open(place.with_suffix(".lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

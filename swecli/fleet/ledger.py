@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from swecli.core.atomic_text import write_whole
+from swecli.core.atomic_text import make_private, write_whole
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural
 from swecli.fleet.link import FINISHED, Ended, outcome_of
@@ -74,7 +74,7 @@ class Ledger:
         self.folder = folder
         self.name = name
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private(folder)
             self._lock = _locked(folder)
             there = (folder / DATABASE).exists()
             others = not there and any(entry.name != "fleet.lock" for entry in folder.iterdir())

@@ -76,7 +76,7 @@ def test_what_bash_offers(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert complete(text, "comp", cwd=tmp_path) == ["completion"]
     assert complete(text, "completion", "z", cwd=tmp_path) == ["zsh"]
     assert complete(text, "-p", "fil", cwd=tmp_path) == ["file.toml"]
-    assert complete(text, "config", "", cwd=tmp_path) == ["list", "get", "set", "unset", "path"]
+    assert complete(text, "config", "", cwd=tmp_path) == ["list", "get", "set", "unset", "path", "schema"]
     assert complete(text, "sessions", "sh", cwd=tmp_path) == ["show"]
     assert sorted(complete(text, "sessions", "import", "", cwd=tmp_path)) == ["a folder", "file.toml"]
 
@@ -111,7 +111,7 @@ def test_what_fish_offers(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     asked = "source script; complete -C 'swecli config '; echo; complete -C 'swecli sessions show '"
     done = subprocess.run(["fish", "-N", "-c", asked], capture_output=True, text=True, check=True, cwd=tmp_path)
     words, _, files = done.stdout.partition("\n\n")
-    assert sorted(words.split()) == ["get", "list", "path", "set", "unset"]
+    assert sorted(words.split()) == ["get", "list", "path", "schema", "set", "unset"]
     assert files.split() == ["file.toml", "script"]
 
 

@@ -20,7 +20,7 @@ from tests.support.program import Program
 pytestmark = pytest.mark.e2e
 
 OPEN = ("mcp", "acp", "swecli.acp", "swecli.mcp_server", "swecli.core.extensions.reading")
-OPEN += tuple(f"swecli.core.{name}" for name in ("mcp", "hooks", "language_servers"))
+OPEN += tuple(f"swecli.core.{name}" for name in ("mcp", "hooks.runner", "language_servers"))
 """Packages of what can be configured."""
 
 CALLS = """
@@ -83,5 +83,5 @@ def test_what_is_not_configured_is_not_loaded(tmp_path: Path, configured: bool) 
     )
     names = ran.stdout.split()
     loaded = {package for package in OPEN if any(f"{name}.".startswith(f"{package}.") for name in names)}
-    ours = {"mcp", "hooks", "extensions.reading", "language_servers"}  # those, as the folder is trusted
+    ours = {"mcp", "hooks.runner", "extensions.reading", "language_servers"}  # those, as the folder is trusted
     assert loaded == ({f"swecli.core.{name}" for name in ours} if configured else set())

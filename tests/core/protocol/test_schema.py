@@ -31,7 +31,8 @@ def test_every_event_comes_from_somewhere() -> None:
     package = Path(swecli.__file__).parent
     sources = "\n".join(
         re.sub(r"case .*:", "", path.read_text())  # a pattern looks like a call
-        for path in sorted((package / "core").rglob("*.py"))
+        for folder in ("core", "features")
+        for path in sorted((package / folder).rglob("*.py"))
         if path.parent.name != "protocol"
     )
     assert {body.__name__ for body in names(Body)} - set(re.findall(r"\b\w+(?=\()", sources)) == set()
