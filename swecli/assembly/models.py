@@ -67,6 +67,7 @@ from swecli.core.llm.refused_fields import PATH_ABSENCE, RefusedFields, refusal_
 from swecli.core.llm.remedies import ADDRESS_LOGIN
 from swecli.core.llm.servers import (
     PATIENT_SECONDS,
+    WAYS,
     Endpoint,
     LocalServer,
     ModelList,
@@ -237,7 +238,8 @@ class Windows:
         known = {name.removeprefix(PATH_ABSENCE) for name in names if name.startswith(PATH_ABSENCE)}
         absent = set(known)
         asked = await self._ask(endpoint_of(config), config.target.origin.model, absent)
-        for path in sorted(absent - known) if asked is not None else ():
+        answers = asked is not None or absent.issuperset(WAYS)  # a server that is away says nothing of its paths
+        for path in sorted(absent - known) if answers else ():
             self._refusals.learn(place, PATH_ABSENCE + path, today)
         return asked
 

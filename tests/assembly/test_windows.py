@@ -78,6 +78,15 @@ async def test_a_path_that_a_server_does_not_have_is_not_asked_again(tmp_path: P
         assert not again.windows.refused(f"127.0.0.1:{server.port}")
 
 
+async def test_a_server_that_describes_nothing_gets_one_question_from_the_second_start_on(tmp_path: Path) -> None:
+    async with serve_json({}) as server:
+        assert not await (models := supply(tmp_path, server)).windows.ask(models.make("vllm/qwen"))
+        first = len(server.asked)
+        assert not await (again := supply(tmp_path, server)).windows.ask(again.make("vllm/qwen"))
+        assert first > 1
+        assert server.paths[first:] == ["/v1/models"]
+
+
 async def test_a_server_that_does_not_run_yet_is_asked_again(tmp_path: Path) -> None:
     async with serve_json({}) as server:
         models = supply(tmp_path, server)

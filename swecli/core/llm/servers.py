@@ -126,7 +126,7 @@ async def _ask_list(fetcher: Fetcher, path: str, model: str) -> EndpointModel | 
     return pick(read_models((await fetcher.get(path)).value, path), model)
 
 
-_WAYS = (PROPS, "/api/v1/models", "/api/v0/models", SHOW, "/v1/model/info")
+WAYS = (PROPS, "/api/v1/models", "/api/v0/models", SHOW, "/v1/model/info")
 """Where llama.cpp, LM Studio (two versions), Ollama and LiteLLM describe a model beyond OpenAI's list."""
 _MISSING = (400, 404, 405, 501)
 """Statuses of a path that a server does not have."""
@@ -145,7 +145,7 @@ async def _ask_local(endpoint: Endpoint, model: str, seconds: float, absent: set
             return None  # its model is loading
         models = read_models(reply.value, "/v1/models") if reply is not None else ()
         owner = next((listed.server for listed in models if listed.server in PROGRAMS), "")
-        ways = [way for way in (PROGRAMS[owner].ways if owner else _WAYS) if way not in absent]
+        ways = [way for way in (PROGRAMS[owner].ways if owner else WAYS) if way not in absent]
         asked = (_ask_in_way(fetcher, way, model, absent) for way in ways)
         found = merge(await _asked_at_once(*asked, _picked(listing, model)))
         return replace(found, server=owner) if found is not None and owner else found
