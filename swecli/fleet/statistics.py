@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -54,8 +55,4 @@ def histogram(values: Sequence[float], bins: int = 20) -> Histogram | None:
 
 def median(values: Sequence[float]) -> float | None:
     """None without values."""
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return statistics.median(values) if values else None
