@@ -80,6 +80,21 @@ class Placeholders:
         except OSError:
             return ()
 
+    def in_use(self) -> bool:
+        """Whether a command runs that holds them, if only for a moment because its swecli was just killed."""
+        try:
+            descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        else:
+            return False
+        finally:
+            os.close(descriptor)
+
     def sweep(self) -> bool:
         """Remove leftovers. False if a running command needs them."""
         if not (self._folder / _RECORD).exists():

@@ -143,9 +143,10 @@ class Guard:
         """Whether a killed swecli may have left planted files. One look into a folder."""
         return any(_leftovers(self._folder))
 
-    def settle(self, placeholders: Sequence[str] = ()) -> tuple[str, ...]:
+    def settle(self, placeholders: Sequence[str] = (), *, commands_run: bool = False) -> tuple[str, ...]:
         """Undo what commands of killed processes planted; returns the paths. Placeholders, and changes that somebody
-        made after the kill, stay. Takes a survey if there is something to settle."""
+        made after the kill, stay. Takes a survey if there is something to settle. With ``commands_run`` a command may
+        have outlived its swecli for a moment and still plant, so the state from before is kept for another time."""
         undone: list[str] = []
         for path in _leftovers(self._folder):
             with _locked(path) as found:
@@ -159,7 +160,8 @@ class Guard:
                 }
                 if baseline is not None:
                     undone += undo(baseline, after, self.kept)
-                path.unlink(missing_ok=True)
+                if not commands_run:
+                    path.unlink(missing_ok=True)
         return tuple(undone)
 
 

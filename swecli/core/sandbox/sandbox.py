@@ -152,8 +152,7 @@ class Sandbox:
         """Undo what commands planted whose swecli was killed."""
         with self._settling:
             if self._guard.has_leftovers():
-                self._placeholders.sweep()
-                self.settled += self._guard.settle(self._placeholders.standing())
+                self.settled += _settled(self._guard, self._placeholders)
 
     def abandon(self) -> None:
         """End a check that runs in another thread; no command can begin afterwards. Returns at once."""
@@ -326,7 +325,13 @@ def settle_leftovers(folder: Path, roots: Sequence[str]) -> tuple[str, ...]:
     what the commands planted, whose paths are returned. ``folder`` is the sandbox's for this workspace."""
     placeholders, guard = Placeholders(folder), Guard(folder, Surveyor(roots, ""))
     placeholders.sweep()
-    return guard.settle(placeholders.standing()) if guard.has_leftovers() else ()
+    return _settled(guard, placeholders) if guard.has_leftovers() else ()
+
+
+def _settled(guard: Guard, placeholders: Placeholders) -> tuple[str, ...]:
+    commands_run = placeholders.in_use()  # before the survey: what ends after it may have planted after it
+    placeholders.sweep()
+    return guard.settle(placeholders.standing(), commands_run=commands_run)
 
 
 def own_code() -> Sequence[str]:

@@ -42,6 +42,8 @@ _EVENTS_PER_TRANSACTION = 200
 FIRST = 5.0
 PAUSE = 0.1
 """Seconds before and between portions that are added beside a session."""
+_AGAIN = (1.0, 10.0, 60.0)
+"""Seconds before it is tried again, if another process was at the index or at the database."""
 _STALE = "SELECT id, (SELECT max(seq) FROM events e WHERE e.session_id = s.id) FROM sessions s ORDER BY updated DESC"
 _ITEMS = """
     SELECT seq, CAST(body AS BLOB) FROM events WHERE session_id = ? AND seq > ? AND agent = 'main'
@@ -217,10 +219,11 @@ def searched(
     return ()
 
 
-def refresh(database: Path, stop: Callable[[], bool] = lambda: False) -> None:
-    """Update the index of a database, until ``stop``."""
+def refresh(database: Path, stop: Callable[[], bool] = lambda: False) -> bool:
+    """Update the index of a database, until ``stop``. False if an error prevented it, such as another process at it."""
     with suppress(sqlite3.Error, OSError), closing(SearchIndex(database.with_name(FILE))) as index:
-        _bring_up_to_date(database, index, stop)
+        return _bring_up_to_date(database, index, stop)
+    return False
 
 
 class BackgroundIndex:
@@ -234,8 +237,9 @@ class BackgroundIndex:
         self._thread.start()
 
     def _run(self) -> None:
-        if not self._ending.wait(self._first):
-            refresh(self._database, lambda: self._ending.wait(self._pause))
+        for wait in (self._first, *_AGAIN):
+            if self._ending.wait(wait) or refresh(self._database, lambda: self._ending.wait(self._pause)):
+                return
 
     def end(self) -> None:
         """Stop after the current portion, and wait for that."""
@@ -243,11 +247,13 @@ class BackgroundIndex:
         self._thread.join()
 
 
-def _bring_up_to_date(database: Path, index: SearchIndex, stop: Callable[[], bool]) -> None:
+def _bring_up_to_date(database: Path, index: SearchIndex, stop: Callable[[], bool]) -> bool:
     from swecli.core.sessions.database import read_only
 
     with suppress(sqlite3.Error), closing(read_only(database)) as source:  # if locked, search the existing entries
         index.update(source, stop)
+        return True
+    return False
 
 
 def _query(words: str) -> str:

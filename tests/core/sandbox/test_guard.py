@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from swecli.core.sandbox.bubblewrap import Placeholders
 from swecli.core.sandbox.guard import Guard
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.sandbox.survey import Surveyor
@@ -121,6 +123,25 @@ def test_the_next_start_undoes_what_a_killed_swecli_left_and_names_it(grounds: G
     sandbox.settled = ()
     sandbox.settle()
     assert not sandbox.settled, "once"
+    sandbox.close()
+
+
+def test_a_command_that_outlives_its_swecli_for_a_moment_is_undone_as_well(grounds: Grounds) -> None:
+    sandbox = full(grounds)
+    killed(grounds, planting("sleep 300"))
+    folder = sandbox.kept.parent
+    placeholders = Placeholders(folder)
+    wait_until(lambda: not placeholders.in_use())
+    descriptor = placeholders.hold(())  # as the command's own does
+    for journal in folder.glob("running-*.json"):
+        os.utime(journal, (time.time() + 3600,) * 2)  # as if swecli had been killed right now, however busy the machine
+    sandbox.settle()
+    assert not left(grounds)
+    (grounds.work / "sub" / ".npmrc").write_text("planted late")
+    os.close(descriptor)
+    assert sandbox.has_leftovers()
+    wait_until(lambda: bool(sandbox.settle() or not sandbox.has_leftovers()))
+    assert not left(grounds)
     sandbox.close()
 
 

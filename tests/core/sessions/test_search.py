@@ -6,8 +6,11 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted, ItemStarted
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
+from swecli.core.sessions import search
 from swecli.core.sessions.search import FILE, BackgroundIndex, SearchIndex, refresh, searched
 from swecli.core.sessions.store import SessionStore
 from tests.core.sessions.support import open_store, user_turn
@@ -120,6 +123,28 @@ def test_a_session_indexes_the_others_beside_its_work(tmp_path: Path) -> None:
         said(store, "while it runs")
         beside.end()
         assert len(ids(path, "word7")) == 1
+
+
+def test_it_tries_again_after_another_process_was_at_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "sessions.db"
+    attempts = 0
+    prepared = SearchIndex._prepared
+
+    def busy_at_first(index: SearchIndex) -> sqlite3.Connection:
+        nonlocal attempts
+        attempts += 1
+        if attempts < 3:
+            raise sqlite3.OperationalError("database is locked")
+        return prepared(index)
+
+    with closing(open_store(path)) as store:
+        said(store, "word")
+        monkeypatch.setattr(search, "_AGAIN", (0.0, 0.0))
+        monkeypatch.setattr(SearchIndex, "_prepared", busy_at_first)
+        beside = BackgroundIndex(path, first=0.0, pause=0.0)
+        wait_until(lambda: not beside._thread.is_alive())
+        assert attempts == 3
+        assert reached(path) == 1
 
 
 def test_its_end_waits_for_no_pause(tmp_path: Path) -> None:
