@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from swecli.core.extensions.watch import ExtensionFiles
+from swecli.core.language_servers import servers as servers_module
 from swecli.core.language_servers.definitions import CodePlace, CodeQuestion, Surroundings
 from swecli.core.language_servers.servers import LanguageServerOptions, LanguageServers
 from swecli.core.permissions.types import Policy, Rule
@@ -47,6 +49,14 @@ async def session(
     async with bench(script + TEXT, folder, extensions=(servers,), code=servers, **changes) as made:
         yield made
     await until(lambda: not owned())
+
+
+async def reading(made: Bench, folder: Path) -> None:
+    """Until the server has said that it reads the project, however long it takes to start."""
+    servers = made.session.extension(LanguageServers)
+    assert servers is not None
+    await servers.expect((str(folder / "a.txt"),))
+    await until(lambda: any(server.doing for server in servers.in_use.values()), "the server's work")
 
 
 async def test_an_edit_tells_what_it_broke_and_a_clean_one_adds_nothing(tmp_path: Path) -> None:
@@ -93,13 +103,17 @@ async def test_an_interrupt_while_errors_are_waited_for_leaves_the_edit_done(tmp
     assert text == "Edited a.txt at line 1 (+1 -1)."
 
 
-async def test_errors_that_a_server_works_on_come_before_the_next_step(tmp_path: Path) -> None:
+async def test_errors_that_a_server_works_on_come_before_the_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers_module, "CATCH_UP", math.inf)
     (tmp_path / "a.txt").write_text("one\n")
     (tmp_path / "b.txt").write_text("two\n")
     read = tmp_path / "read"
     script = edit("one", "ERR") + call("read_file", path="b.txt")
     options = LanguageServerOptions(wait=0.01)
     async with session(script, tmp_path, f"reads={read}", options=options) as made:
+        await reading(made, tmp_path)
         made.send(Submit("go"))
         waits = "Waiting for unkind: errors of the last edit"
         await until(lambda: waits in [notice.text for notice in made.bodies(Notice)], "the wait")
@@ -112,10 +126,12 @@ async def test_errors_that_a_server_works_on_come_before_the_next_step(tmp_path:
         assert "unkind reports 1 new error after an earlier edit: a.txt:1" in told
 
 
-async def test_the_wait_for_errors_ends_with_escape(tmp_path: Path) -> None:
+async def test_the_wait_for_errors_ends_with_escape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers_module, "CATCH_UP", math.inf)
     (tmp_path / "a.txt").write_text("one\n")
     options = LanguageServerOptions(wait=0.01)
     async with session(edit("one", "ERR"), tmp_path, f"reads={tmp_path / 'never'}", options=options) as made:
+        await reading(made, tmp_path)
         made.send(Submit("go"))
         await until(lambda: "Waiting for unkind" in str(made.bodies(Notice)), "the wait")
         made.send(Interrupt(skip=True))
