@@ -18,7 +18,6 @@ from swecli.assembly.live_settings import adjustable, provider_search
 from swecli.assembly.memory import instruction_files, memory_options, memory_tools
 from swecli.assembly.playbook import playbook_opener, proven_bullets
 from swecli.assembly.policy import approved_file_saver, build_policy, grants_of, rule_saver, with_grants
-from swecli.assembly.project_index import project_index
 from swecli.assembly.sandbox import build_sandbox
 from swecli.assembly.startup import Startup
 from swecli.assembly.tools import agent_profiles, own_tools, spare_tools, unusable
@@ -70,11 +69,10 @@ def build_services(
     """All services of a session except its history and its store; ``blobs`` stores large results."""
     options, environment, sandbox = launch.options, launch.child_environment, launch.sandbox
     files = extension_files(options, startup)
-    project = project_index(options, startup, environment)
-    own = own_tools(startup.loaded.settings, files, project)
+    own = own_tools(startup.loaded.settings, files)
     registry = ToolRegistry(
         (*own, *(tool for feature in features for tool in feature.tools), *memory_tools(options, startup)),
-        (*spare_tools(options, startup, files), *(tool for feature in features for tool in feature.spare)),
+        (*spare_tools(options, files), *(tool for feature in features for tool in feature.spare)),
         unusable(options, startup),
     )
     proven = proven_bullets(options, startup)
@@ -119,8 +117,6 @@ def build_services(
         memory=memory_options(options, startup),
         prompt_conditions=prompt_conditions(options, startup),
         playbook=playbook_opener(options, startup, instructions.paths, proven.ids),
-        project=project,
-        retrieval_model=startup.loaded.settings.context.retrieval_model,
         extension_files=files,
         extensions=extensions,
     )

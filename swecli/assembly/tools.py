@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -14,20 +12,15 @@ from swecli.core.context_management.context_manager import COMPACT_TOOL
 from swecli.core.engine.services import AgentProfile
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.permissions.types import MEMORY_TOOL
-from swecli.core.retrieval.project import TOOL_WAIT, ProjectIndex
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools
-from swecli.core.tools.search import Locate
 from swecli.core.tools.session_tools import AskUser, SkillTool, TaskTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.launch import LaunchOptions
 
-if TYPE_CHECKING:
-    from swecli.core.retrieval.retrieve import Retrieval
 
-
-def own_tools(settings: Settings, files: ExtensionFiles, project: ProjectIndex | None = None) -> list[AnyTool]:
+def own_tools(settings: Settings, files: ExtensionFiles) -> list[AnyTool]:
     """swecli's tools, as enabled in the settings."""
     left_out = {
         *(() if settings.tools.web_fetch else (WebFetch.name,)),
@@ -42,23 +35,15 @@ def own_tools(settings: Settings, files: ExtensionFiles, project: ProjectIndex |
         own.append(WebSearch(engine))
     if any(skill.for_model for skill in files.now.skills.values()):
         own.append(SkillTool(lambda: files.now.skills))
-    if project is not None:
-        own.append(Locate(partial(project.retrieval, first_wait=TOOL_WAIT), project.missing))
     if settings.subagents.enabled:
         own.append(TaskTool(told_agents(files)))
     return own
 
 
-def spare_tools(options: LaunchOptions, startup: Startup, files: ExtensionFiles) -> list[AnyTool]:
+def spare_tools(options: LaunchOptions, files: ExtensionFiles) -> list[AnyTool]:
     """Stand-ins for tools that depend on the folder's content and trust, for a session that began with them: they
     answer that they have no source. Excludes tools that the user turned off."""
-    settings, spare = startup.loaded.settings, list[AnyTool]()
-    if options.safe_mode:
-        return spare
-    spare.append(SkillTool(lambda: files.now.skills))
-    if settings.context.retrieval:
-        spare.append(Locate(_no_index, lambda: "its files are no longer trusted"))
-    return spare
+    return [] if options.safe_mode else [SkillTool(lambda: files.now.skills)]
 
 
 def told_agents(files: ExtensionFiles) -> Callable[[], Sequence[tuple[str, str]]]:
@@ -81,10 +66,6 @@ def unusable(options: LaunchOptions, startup: Startup) -> tuple[str, ...]:
         *((AskUser.name,) if is_unattended(options) else ()),
         *((MEMORY_TOOL,) if not startup.trust.trusts else ()),
     )
-
-
-async def _no_index(text: str) -> Retrieval | None:
-    return None
 
 
 def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentProfile]:

@@ -95,8 +95,8 @@ class _Projects:
         self._open: dict[Path, Any] = {}
 
     def retrieval(self, folder: Path, text: str) -> Retrieval:
-        from swecli.assembly.project_index import git_program, index_place
         from swecli.core.retrieval.project import open_project
+        from swecli.features.retrieval.wiring import git_program, index_place
 
         root = Path(os.path.realpath(folder))
         opened = self._open.pop(root, None)

@@ -33,7 +33,6 @@ from swecli.commands.session import (
     TODOS,
     USAGE,
 )
-from swecli.commands.where import WHERE
 from swecli.core import edit_distance
 from swecli.core.protocol.blocks import TableBlock
 from swecli.features import wirings
@@ -180,7 +179,6 @@ _OWN: tuple[SlashCommand, ...] = (
     WIRE,
     RECALL,
     FIND,
-    WHERE,
     BTW,
     COPY,
     EXPORT,

@@ -1,6 +1,6 @@
 """Facts about a project for a task, looked up before a model is asked: a document, for programs.
 
-A session has its own way (``swecli/core/engine/retrieval.py``), which adds places rather than their content.
+A session has its own way (``swecli/features/retrieval/companion.py``), which adds places rather than their content.
 """
 
 from __future__ import annotations

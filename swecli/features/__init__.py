@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from swecli.core.extensions.plugins import Plugin
     from swecli.launch import Launch
 
-FEATURES = ("sentinel", "spending", "hooks", "language_servers", "telemetry")
+FEATURES = ("retrieval", "sentinel", "spending", "hooks", "language_servers", "telemetry")
 """In the order in which their companions are called. Two that need different orders at two moments show that a moment
 is missing."""
 

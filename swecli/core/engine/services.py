@@ -25,7 +25,6 @@ from swecli.core.ports import Asker, BlobStore, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
 from swecli.core.protocol.events import Mode, NoticeLevel, Price
 from swecli.core.protocol.messages import Origin, Usage
-from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
 
@@ -305,10 +304,6 @@ class Services(Struct):
     """Extensions that bring tools and run as long as the session."""
     playbook: Callable[[], Playbooks] | None = None
     """Opens the playbooks of the project, called in a thread; None if the playbook is off."""
-    project: ProjectIndex | None = None
-    """Index of the workspace for pointers on user messages; None if it is off."""
-    retrieval_model: bool = False
-    """Whether the small model suggests search words besides those of the message."""
     extension_files: ExtensionFiles | None = None
     """Skills, Markdown commands and agent profiles."""
     profiles: Callable[[], Sequence[AgentProfile]] = tuple

@@ -38,7 +38,6 @@ from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.reductions import Before
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results
-from swecli.core.engine.retrieval import PromptRetrieval
 from swecli.core.engine.rewind import Rewinds
 from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
 from swecli.core.engine.session_memory import InstructionNews, SessionMemory
@@ -232,11 +231,6 @@ class Session:
             features = [self._prompts, self._plans, self._agents, extensions]
             if self.playbook.exists:
                 features.append(self.playbook)
-            if services.project is not None:
-                ask = core.questions.ask_briefly
-                features.append(
-                    PromptRetrieval(services.project, services, recorder, core.scheduler, core.connection, ask)
-                )
             features += [news, self.memory, Warming(core), GitHistory(core)]
             features += (part for feature in self._features for part in feature.companions(core))
         return (

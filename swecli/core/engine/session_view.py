@@ -36,7 +36,6 @@ from swecli.core.protocol.events import (
     SandboxChanged,
 )
 from swecli.core.protocol.messages import Message, Usage
-from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.secret_names import SecretNames
 from swecli.core.workspace.jobs import JobInfo, Jobs
 
@@ -293,11 +292,6 @@ class SessionView:
                 f"the provider may leave out old results above {wish.trigger_tokens:,} tokens "
                 f"(context.server_clearing){done}"
             )
-
-    @property
-    def project(self) -> ProjectIndex | None:
-        """Index of the folder; None if it is off."""
-        return self._services.project
 
     @property
     def attribution(self) -> bool:

@@ -555,7 +555,6 @@ class Subagents(Companion):
             snapshots=None,
             extensions=(),
             playbook=None,
-            project=None,
             end_processes=lambda: None,
             parents_tokens=lambda: tokens_left(services, recorder),
         )

@@ -1,18 +1,18 @@
-"""Listing directories, searching text, and locating places by words."""
+"""Listing directories and searching text."""
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta
 from msgspec.structs import replace
 
 from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
-from swecli.core.protocol.blocks import FileEntry, FileListBlock, TextBlock
+from swecli.core.protocol.blocks import FileEntry, FileListBlock
 from swecli.core.tools.base import Params, Positive, Tool, ToolContext, ToolError, ToolOutcome, explained
 from swecli.core.workspace.search import (
     SINGLE_LINES,
@@ -29,9 +29,6 @@ from swecli.core.workspace.search import (
 )
 from swecli.figures import plural
 from swecli.safe_text import printable_name
-
-if TYPE_CHECKING:
-    from swecli.core.retrieval.retrieve import Retrieval
 
 MAX_ENTRIES = 300
 _DEFAULT_DEPTH = 2
@@ -248,46 +245,3 @@ def _chosen(lines: tuple[Line, ...], limit: int) -> tuple[list[Line], int]:
         shown.append(line)
         matches += line.matched
     return shown, matches
-
-
-# Finding where something is by words, from the index of the folder: places instead of lines.
-
-
-_SHOWN = 10
-
-
-class LocateParams(Params):
-    query: Annotated[str, Meta(description="What it does, in words or names")]
-
-
-class Locate(Tool[LocateParams]):
-    """``retrieval`` answers from the index; None until there is one, and then ``missing`` gives the reason as a
-    clause."""
-
-    name = "locate"
-    verb = "Locate"
-    params = LocateParams
-
-    def __init__(self, retrieval: Callable[[str], Awaitable[Retrieval | None]], missing: Callable[[], str]) -> None:
-        self._retrieval = retrieval
-        self._missing = missing
-
-    def effects(self, params: LocateParams, ctx: ToolContext) -> Effects:
-        return Effects(reads=(str(ctx.cwd),))
-
-    def title(self, params: LocateParams, ctx: ToolContext) -> str:
-        return params.query
-
-    async def run(self, params: LocateParams, ctx: ToolContext) -> ToolOutcome:
-        found = await self._retrieval(params.query)
-        if found is None:
-            raise ToolError(f"This folder has no index: {self._missing()}. Use search or list_files.")
-        rules = ctx.read_rules()
-        hidden = rules.hidden((str(ctx.cwd / one.path) for one in found.ranked), str(ctx.cwd))
-        ranked = [one for one in found.ranked if str(ctx.cwd / one.path) not in hidden][:_SHOWN]
-        note = f"\n({rules.note})" if rules.note else ""
-        if not ranked:
-            text = f"No file matches these words. Try other names, or search for text.{note}"
-            return ToolOutcome(text, (), "nothing found")
-        text = "\n".join(map(str, ranked)) + note
-        return ToolOutcome(text, (TextBlock(text),), plural(len(ranked), "place"))

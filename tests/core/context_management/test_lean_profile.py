@@ -17,10 +17,10 @@ from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sessions.results import reference_text, usual_excerpt
 from swecli.core.tools.memory import MemoryTool
 from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, MINIMAL_TOOLS, ToolRegistry, builtin_tools, small_schemas
-from swecli.core.tools.search import Locate
 from swecli.core.tools.session_tools import Scratchpad, TaskTool
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.features.language_servers.tool import Symbols
+from swecli.features.retrieval.tool import Locate
 from swecli.library import ContextBudget
 
 MEMORY = MemoryTool(MemoryPlaces(None, None), 1_000, lambda text: False)

@@ -23,12 +23,12 @@ from swecli.core.tools import web_fetch, web_search
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, ToolOutcome
 from swecli.core.tools.memory import MemoryTool
-from swecli.core.tools.search import Locate
 from swecli.core.tools.session_tools import Scratchpad, SkillTool, TaskTool, ToolSearch
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.core.web.fetch import Limits, Page
 from swecli.core.workspace.jobs import JobInfo, Jobs
 from swecli.features.language_servers.tool import Symbols
+from swecli.features.retrieval.tool import Locate
 from tests.core.extensions.support import found
 from tests.support.tool_context import FixedAnswers, ToolBench
 

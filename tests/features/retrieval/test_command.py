@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from swecli.commands.where import indexed, result_of
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.retrieval.index import FileState, build, document, pack, unpack
 from swecli.core.retrieval.project import IndexState
 from swecli.core.retrieval.retrieve import Ranked, Retrieval, retrieve
+from swecli.features.retrieval.command import indexed, result_of
 
 
 def found(count: int) -> Retrieval:

@@ -25,9 +25,12 @@ _WAIT = 30.0
 
 
 async def _run(session: Session, arguments: str) -> CommandResult:
-    project = session.view.project
-    if project is None:
+    from swecli.features.retrieval.companion import PromptRetrieval
+
+    retrieval = session.companion(PromptRetrieval)
+    if retrieval is None:
         return CommandResult.text(absent(session, "the index", NONE), "warning")
+    project = retrieval.project
     if not arguments.strip():
         state = project.state
         return CommandResult.text(f"{indexed(state)} Name what to find: /where WORDS")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from swecli.assembly.project_index import git_program, project_index
+from swecli.assembly.services import launch_of
 from swecli.assembly.startup import startup_of
 from swecli.core.config.trust import write_trust
 from swecli.core.llm.scripted import parse_script
@@ -15,7 +15,8 @@ from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Rule
 from swecli.core.retrieval.retrieve import Ranked, Retrieval
 from swecli.core.tools.registry import ToolRegistry
-from swecli.core.tools.search import Locate, LocateParams
+from swecli.features.retrieval.tool import Locate, LocateParams
+from swecli.features.retrieval.wiring import git_program, project_index
 from swecli.launch import LaunchOptions
 from tests.core.retrieval.project import git
 from tests.support.loopback import LoopbackServer, Manners
@@ -25,7 +26,7 @@ from tests.support.tool_context import ToolBench
 
 def has_index(options: LaunchOptions, home: Path) -> bool:
     environment = {"SWECLI_HOME": str(home), "HOME": str(home), "PATH": "/usr/bin:/bin"}
-    return project_index(options, startup_of(options, environment), environment) is not None
+    return project_index(launch_of(options, startup_of(options, environment))) is not None
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from swecli.core.context_management.prompts import POINTERS
-from swecli.core.engine.retrieval import title_of
 from swecli.core.permissions.types import Policy, Rule, RuleEffect
 from swecli.core.protocol.budget import RETRIEVED
 from swecli.core.protocol.commands import Compact, Steer
@@ -17,6 +16,7 @@ from swecli.core.protocol.events import CompactionCompleted, ContextRetrieved, I
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.retrieval.retrieve import Ranked
 from swecli.core.tools.registry import builtin_tools
+from swecli.features.retrieval.companion import title_of
 from tests.core.engine.support import Bench, bench, until
 from tests.core.retrieval.project import made
 from tests.support.waiting import PATIENCE
@@ -28,7 +28,7 @@ TASK = "the invoice printer renders the total with a wrong currency and vat"
 @pytest.fixture(autouse=True)
 def waits_for_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is."""
-    monkeypatch.setattr("swecli.core.engine.retrieval.FIRST_WAIT", PATIENCE)
+    monkeypatch.setattr("swecli.features.retrieval.companion.FIRST_WAIT", PATIENCE)
     monkeypatch.setattr("swecli.core.retrieval.project.FRESH_WAIT", PATIENCE)
 
 
@@ -93,7 +93,7 @@ async def test_files_that_are_named_are_attached_and_nothing_else(tmp_path: Path
 
 
 async def test_a_path_is_attached_before_there_is_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swecli.core.engine.retrieval.FIRST_WAIT", 0.0)
+    monkeypatch.setattr("swecli.features.retrieval.companion.FIRST_WAIT", 0.0)
     async with opened(made(tmp_path, 200)) as b:
         await b.say("mend src/auth/tokens.py please")
         assert [one.actions for one in b.bodies(ContextRetrieved)] == [("read src/auth/tokens.py",)]

@@ -52,10 +52,11 @@ class PromptRetrieval(Companion):
         recorder: Recorder,
         scheduler: Scheduler,
         connection: Connection,
-        ask: Callable[[str, str], Awaitable[str | None]],
+        ask: Callable[[str, str], Awaitable[str | None]] | None = None,
     ) -> None:
-        """``ask`` sends a system prompt and a question to the small model; it returns None after a failure."""
-        self._project = project
+        """``ask`` sends a system prompt and a question to the small model, which then suggests search words; it returns
+        None after a failure."""
+        self.project = project
         self._connection = connection
         self._ask = ask
         self._services = services
@@ -63,14 +64,14 @@ class PromptRetrieval(Companion):
         self._scheduler = scheduler
 
     def start(self, *, resumed: bool) -> None:
-        self._project.begin_soon()
+        self.project.begin_soon()
 
     async def close(self, reason: EndReason) -> None:
-        await self._project.close(finish=self._services.context.unattended)
+        await self.project.close(finish=self._services.context.unattended)
 
     async def joined(self, message: Joined) -> None:
         """Add files and pointers for a message as items behind it. Returns when all of them are added."""
-        client, project, text = self._connection.client, self._project, message.typed
+        client, project, text = self._connection.client, self.project, message.typed
         window = window_of(client.info, self._services.context.limits).total if client is not None else 0
         if window <= LEAST_WINDOW or not text.strip():
             return
@@ -81,7 +82,7 @@ class PromptRetrieval(Companion):
             from swecli.core.retrieval.retrieve import Retrieval
 
             found = Retrieval(await project.named(text))
-        if self._services.retrieval_model and not any(one.sure for one in found.named) and len(text.split()) >= _ASKED:
+        if self._ask is not None and not any(one.sure for one in found.named) and len(text.split()) >= _ASKED:
             words = await self._ask(read_prompt("retrieval"), text[:_LONGEST])
             found = await project.retrieval(f"{text}\n\n{words}") or found if words else found
         found = without(found, self._hidden(found, project.root))
