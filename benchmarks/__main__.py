@@ -19,6 +19,7 @@ PARTS = (
     "inspector",
     "lab",
     "context",
+    "facts",
     "store",
     "sessions",
     "memory",

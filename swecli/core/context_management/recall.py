@@ -7,12 +7,14 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappush, heappushpop
+from itertools import islice
 from typing import Literal
 
 from msgspec import Struct
 
 from swecli.core.context_management.compaction.clearing import target_of
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
+from swecli.core.context_management.statements import closeness, statements
 from swecli.core.ports import BlobError, BlobStore, TranscriptHit
 from swecli.core.protocol.events import ViewEntry
 from swecli.core.protocol.messages import (
@@ -54,7 +56,7 @@ _STOP = lazy_pattern(
     r"a|an|and|are|as|at|be|but|by|did|do|does|for|from|had|has|have|how|i|in|into|is|it|its|me|"
     r"my|of|on|or|our|that|the|their|them|then|there|this|to|was|we|were|what|when|where|which|who|why|will|with|you|your"
 )
-_ENDINGS = ("ing", "ed", "es", "s")
+_ENDINGS = ("ing", "ies", "ed", "es", "s")
 
 
 class Document(Struct, frozen=True):
@@ -66,11 +68,12 @@ class Document(Struct, frozen=True):
 
 
 class Ranked(Struct, frozen=True):
-    """``at`` is the offset of the best window."""
+    """``at`` is the offset of the best window, ``share`` of how much of the query, 0 to 1, it has the words."""
 
     document: Document
     score: float
     at: int
+    share: float = 0.0
 
 
 def terms_of(query: str) -> tuple[str, ...]:
@@ -173,7 +176,10 @@ def _ranked(weighed: _Weighed, rarity: Mapping[str, float], phrase: str) -> Rank
             best, place = score, at
     if len(rarity) > 1 and phrase in " ".join(document.text[place : place + 2 * WINDOW].casefold().split()):
         best *= _PHRASE_FACTOR
-    return Ranked(document, best + weighed.named, place)
+    present = scan.windows.get(place, {}).keys() | scan.named
+    whole = sum(_LEAST_WEIGHT + weight for weight in rarity.values())
+    share = sum(_LEAST_WEIGHT + rarity[term] for term in present) / whole
+    return Ranked(document, best + weighed.named, place, share)
 
 
 def _sum(counts: Mapping[str, int], length: int, rarity: Mapping[str, float]) -> float:
@@ -268,6 +274,14 @@ STORED = ("result", "user", "attachment")
 """Kinds of entries that may have stored texts."""
 NAMED = 5
 """Limit of names of results that could not be searched."""
+SURE = 0.8
+"""Share of a query from which on its best match is taken for the answer."""
+MOST_SPOKEN = 500
+"""Newest messages whose statements are compared with a query."""
+MOST_STATED = 4_000
+"""Characters of the statements to show."""
+USERS = 2
+"""What a statement of the user weighs more than one of the model."""
 SHORT_CALL = 240
 """Characters up to which a call is found only through its result, which names the call's subject."""
 
@@ -293,13 +307,40 @@ class Recall:
         """Entries outside the context that match the words, best first. If stored results could not be searched, the
         last hit names them and the reason."""
         unread: dict[str, str] = {}
+        ranked = rank(list(self._documents(unread)), query, limit)
         hits = [
             TranscriptHit(
                 found.document.id, excerpt(found.document.text, found.at, query), found.score, found.document.about
             )
-            for found in rank(list(self._documents(unread)), query, limit)
+            for found in ranked
         ]
+        if max((found.share for found in ranked), default=0.0) < SURE and (said := self._statements(query)) is not None:
+            hits.append(said)
         return [*hits, _not_searched(unread)] if unread else hits
+
+    def _statements(self, query: str) -> TranscriptHit | None:
+        """What the user and the model stated in messages that left the context, the most related and definite first:
+        the reader may know by meaning what no word finds."""
+        ledger = self._ledger
+        removed = gone(ledger, ledger.view).keys() - ledger.rewound
+        newest = (ledger.entries[name] for name in reversed(list(ledger.entries)) if name in removed)
+        terms = terms_of(query)
+        told: dict[str, tuple[float, int, str]] = {}
+        for entry in islice((one for one in newest if one.kind in ("user", "text")), MOST_SPOKEN):
+            for said in statements(_text_of(entry.parts)):
+                weight = said.weight + (USERS if entry.kind == "user" else 0)
+                told.setdefault(said.text, (closeness(terms, said.text), weight, entry.id))
+        lines: list[str] = []
+        room = MOST_STATED
+        for text, (_, _, name) in sorted(told.items(), key=lambda one: (-one[1][0], -one[1][1])):
+            lines.append(f"[{name}] {text}")
+            room -= len(lines[-1])
+            if room < 0:
+                break
+        if not lines:
+            return None
+        first = lines[0][1:].partition("]")[0]
+        return TranscriptHit(first, "\n".join(lines), 0.0, "and more: no entry has all of these words. Stated earlier:")
 
     def text(self, reference: str) -> str | None:
         """The text behind an id: of an entry, an item, a message, a summary, a stored result. Several ids with commas,

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger
+from swecli.core.context_management.statements import statements
 from swecli.core.memory.places import NOTES
 from swecli.core.memory.session_notes import DECISIONS, FILES, GOAL, ISSUES, LONGEST_LINE, PATTERNS, SECTIONS, TASK
 from swecli.core.protocol.blocks import Todo
@@ -56,19 +57,8 @@ _CHOICE = lazy_pattern(
 """Words of a choice, which is a decision if the message is about more than that; alone, it is the request itself."""
 _CONSTRAINT = lazy_pattern(r"\b(?:never|always|must(?: not|n'?t)?|don'?t|do not|should(?:n'?t)?|only)\b", re.I)
 """A rule for the work: the playbook and memories have those."""
-_FINDING = lazy_pattern(
-    r"\b(?:because|root cause|caused by|(?:the|its) (?:cause|reason|culprit)|due to|turns? out|stems? from|comes? from|"
-    r"the (?:real |actual )?(?:bug|problem|issue|error|failure|mistake) (?:is|was|lies)|fixed (?:it |this )?by|"
-    r"decided|chose|chosen|going with|will use|instead of|rather than|reject(?:ed|ing)?|ruled out|rule out|dismissed|"
-    r"(?:does|did|will|would) ?n[o']t (?:work|help|suffice)|not an option|won't work|dead end|therefore|confirmed|"
-    r"conclusion|it follows)\b",
-    re.I,
-)
-"""Words of a sentence in which the model decides, rejects, or names a cause."""
-FINDINGS = 60
-"""Newest such sentences to remember."""
-LONGEST_FINDING = 300
-"""Characters of one."""
+FINDINGS = 160
+"""Most statements of the model to remember: those that weigh most, of equal ones the newest."""
 _NOT_STARTED = (126, 127)
 """Exit statuses of a missing or non-executable command: it has checked nothing."""
 _SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|\n+")
@@ -94,6 +84,14 @@ class Said(Struct, frozen=True):
         return not self.items or any(item not in left for item in self.items)
 
 
+class Finding(Struct, frozen=True):
+    """What the model stated in this item, and how definite that is."""
+
+    text: str
+    weight: int
+    item: str
+
+
 class ModifiedFile(Struct, frozen=True):
     """``made``: the session created it; ``gone``: it no longer exists. ``turn`` is that of the newest change."""
 
@@ -110,8 +108,8 @@ class WorkLog(Struct):
     """The user's requests, by turn."""
     choices: dict[str, Said] = field(default_factory=dict[str, Said])
     """Sentences of the user that state a decision."""
-    findings: dict[str, Said] = field(default_factory=dict[str, Said])
-    """Sentences of the model that decide, reject, or name a cause, the newest last."""
+    findings: dict[str, Finding] = field(default_factory=dict[str, "Finding"])
+    """Statements of the model, the newest last."""
     modified: dict[str, ModifiedFile] = field(default_factory=dict[str, ModifiedFile])
     """By absolute path, the newest last."""
     decided: list[Said] = field(default_factory=list[Said])
@@ -167,14 +165,12 @@ class WorkLog(Struct):
             del self.choices[choice]
 
     def _find(self, entry: Entry) -> None:
-        text = "".join(part.text for part in entry.parts if isinstance(part, TextPart))
-        for sentence in _SENTENCE.split(text[:20_000]):
-            clean = " ".join(sentence.split()).lstrip("#-*> ")
-            if len(clean) <= LONGEST_FINDING and _FINDING.search(clean) and not clean.endswith("?"):
-                self.findings.pop(clean, None)
-                self.findings[clean] = Said(clean, entry.created, (entry.item,))
-        for finding in list(self.findings)[:-FINDINGS]:
-            del self.findings[finding]
+        for told in statements("".join(part.text for part in entry.parts if isinstance(part, TextPart))):
+            self.findings.pop(told.text, None)
+            self.findings[told.text] = Finding(told.text, told.weight, entry.item)
+        if (more := len(self.findings) - FINDINGS) > 0:
+            for finding in sorted(self.findings.values(), key=lambda one: one.weight)[:more]:
+                del self.findings[finding.text]
 
     def _take(self, record: ItemRecord, call: ToolCallPart) -> None:
         arguments = arguments_of(call)

@@ -75,7 +75,7 @@ def build_package(
 
     ``removed`` are the ids of the ledger entries that the package replaces.
     """
-    quoted, kept, shortened = _user_messages(ledger, set(removed), sizes, allowances.user_messages)
+    quoted, kept, shortened, left = _user_messages(ledger, set(removed), sizes, allowances.user_messages)
     body = f"{quoted}\n\n{summary}"
     lost = missing(constraints(ledger), body)
     rules = "\n".join(f"- {anchor.text} [{anchor.source}]" for anchor in lost)
@@ -86,7 +86,7 @@ def build_package(
         f"# Summary\n\n{harmless(summary)}" if summary else "",
         f"# Rules the user asked you to follow\n\n{harmless(rules)}" if rules else "",
         f"# State, from the record\n\n{harmless(state)}" if (state := state_block(ledger, facts)) else "",
-        _findings(ledger, set(removed), facts, body, sizes, allowances.user_messages // 2),
+        _findings(ledger, set(removed), facts, body, sizes, max(left, allowances.user_messages // 2)),
         f"# Notes of swecli\n\n{told}" if (told := _notes(ledger, set(removed), sizes, allowances)) else "",
         *map(_attached, attachments),
         "</compacted>",
@@ -126,19 +126,17 @@ def folded(ledger: Ledger, removed: Sequence[str], summary: str, when: str = "")
 def _findings(
     ledger: Ledger, removed: set[str], facts: SessionFacts, told: str, sizes: EntrySizes, allowance: int
 ) -> str:
-    """What the model found, decided and rejected in its own earlier words, as far as ``told`` lacks it: the newest that
-    have room. A summary loses just these."""
+    """What the model stated in its own earlier words, as far as ``told`` lacks it: the most definite statements that
+    have room, of equal ones the newest. A summary loses just these."""
     present = " ".join(told.casefold().split())
-    lines: list[str] = []
-    for finding in reversed(facts.work(ledger).findings.values()):
-        if finding.text.casefold() in present or not set(finding.items) & removed:
-            continue
-        line = f"- {harmless(finding.text)} [{finding.items[0]}]"
-        allowance -= sizes.stub(line)
-        if allowance < 0:
-            break
-        lines.append(line)
-    return "\n".join(("# What you found and decided, in your words then\n", *reversed(lines))) if lines else ""
+    findings = [one for one in facts.work(ledger).findings.values() if one.item in removed]
+    lines = {one.text: f"- {harmless(one.text)} [{one.item}]" for one in findings if one.text.casefold() not in present}
+    kept: set[str] = set()
+    for _, finding in sorted(enumerate(findings), key=lambda one: (-one[1].weight, -one[0])):
+        if finding.text in lines and (allowance := allowance - sizes.stub(lines[finding.text])) >= 0:
+            kept.add(finding.text)
+    shown = [line for text, line in lines.items() if text in kept]
+    return "\n".join(("# What you found and decided, in your words then\n", *shown)) if shown else ""
 
 
 def _attached(file: Attachment) -> str:
@@ -179,8 +177,9 @@ def _notes(ledger: Ledger, removed: set[str], sizes: EntrySizes, allowances: All
 
 def _user_messages(
     ledger: Ledger, removed: set[str], sizes: EntrySizes, allowance: int
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Quotes newest first until the allowance is used; older ones by their first line."""
+) -> tuple[str, tuple[str, ...], tuple[str, ...], int]:
+    """Quotes newest first until the allowance is used; older ones by their first line. Then what is left of the
+    allowance."""
     quotes: list[str] = []
     kept: list[str] = []
     shortened: list[str] = []
@@ -200,7 +199,7 @@ def _user_messages(
                 continue
         left -= size
         quotes.append(quote)
-    return "\n\n".join(reversed(quotes)), tuple(reversed(kept)), tuple(reversed(shortened))
+    return "\n\n".join(reversed(quotes)), tuple(reversed(kept)), tuple(reversed(shortened)), left
 
 
 def _gone_image(part: Part) -> str:
