@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "site"
 PAGES, HTML = PLACE / "pages", PLACE / "html"
 TOOLS = PLACE / "tools" / "bin"
-WANTED = "zensical>=0.1,<0.2"
+WANTED = "zensical>=0.0.70,<0.2"
 REPOSITORY = "https://github.com/swecli/swecli/blob/main/"
 LINK = re.compile(r"(!?\[[^\]]*\])\(([^)\s]+)\)")
 ELSEWHERE = r'="?((?:https?:)?//[^"\s>]+)'
