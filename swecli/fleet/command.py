@@ -381,8 +381,27 @@ def write_report(arguments: Sequence[str]) -> int:
 def _task_parser(prog: str, description: str) -> Parser:
     parser = Parser(prog=prog, description=description)
     parser.add_argument("id", help="the task's id")
-    parser.add_argument("--out", metavar="FOLDER", required=True, help="the run's folder")
+    parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default: the only one here)")
     return parser
+
+
+def run_folder(named: str | None, here: Path) -> Path:
+    """The folder of a run: the named one, else the only one in the folder ``here``, or that itself.
+
+    Raises:
+        StartError: none is named, and there is no run here, or more than one.
+    """
+    from swecli.fleet.ledger import DATABASE
+
+    if named:
+        return Path(os.path.expanduser(named)).absolute()
+    if (here / DATABASE).is_file():
+        return here
+    runs = sorted(path.parent.name for path in here.glob(f"*/{DATABASE}"))
+    if len(runs) == 1:
+        return here / runs[0]
+    found = f"there are several runs in {here} ({', '.join(runs)})" if runs else f"there is no run in {here}"
+    raise StartError(f"{found}; name one with --out FOLDER", ExitCode.BAD_INPUT)
 
 
 def apply_patch(arguments: Sequence[str]) -> int:
@@ -393,7 +412,7 @@ def apply_patch(arguments: Sequence[str]) -> int:
     parser.add_argument("-C", "--cwd", metavar="DIR", help="the checkout (default: here)")
     parser.add_argument("-y", "--yes", action="store_true", help="without asking")
     chosen = parser.parse_args(arguments)
-    return apply(Path(os.path.expanduser(chosen.out)).absolute(), chosen.id, working_directory(chosen.cwd), chosen.yes)
+    return apply(run_folder(chosen.out, Path.cwd()), chosen.id, working_directory(chosen.cwd), chosen.yes)
 
 
 def open_task(arguments: Sequence[str]) -> int:
@@ -405,7 +424,7 @@ def open_task(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("message", nargs="?", default="", help="what to say first")
     chosen = parser.parse_args(arguments)
-    place, session = reopened(Path(os.path.expanduser(chosen.out)).absolute(), chosen.id)
+    place, session = reopened(run_folder(chosen.out, Path.cwd()), chosen.id)
     complain(f"swecli: {place} has the task's copy with its changes")
     from swecli.command_line.dispatch import dispatch
 

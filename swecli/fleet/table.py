@@ -35,6 +35,12 @@ async def watch(fleet: Fleet, board: Board) -> bool:
     return app.stops > 0
 
 
+class RunningTasks(DataTable[Text]):
+    """A row for each running task."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("enter", "select_cursor", "Transcript")]
+
+
 class FleetTable(App[None]):
     """Draws the board until the run has ended. Ctrl+C stops gently, twice at once."""
 
@@ -56,7 +62,7 @@ class FleetTable(App[None]):
         self.work: asyncio.Task[None] | None = None
         self._counts = Static(id="counts", markup=False)
         self._note = Static(id="note", markup=False)
-        self._table = DataTable[Text](id="running", cursor_type="row", zebra_stripes=True)
+        self._table = RunningTasks(id="running", cursor_type="row", zebra_stripes=True)
         self._ended = RichLog(id="ended", max_lines=KEPT, markup=False, wrap=True)
 
     def compose(self) -> ComposeResult:

@@ -11,7 +11,10 @@ import pytest
 
 from swecli.cli import main
 from swecli.core.llm.scripted import Arguments, ScriptedCall, Step
+from swecli.fleet.command import run_folder
+from swecli.fleet.ledger import Ledger
 from swecli.fleet.report import report_page, report_text
+from swecli.launch import StartError
 from tests.fleet.test_tasks import listed, repository
 from tests.support.fleet_server import FleetServer
 from tests.support.program import Program
@@ -135,6 +138,18 @@ def test_check_validates_without_running(
     listed(tmp_path, task("a", ref="v1"), "{")
     assert main(["fleet", "check", str(path)]) == 42
     assert "tasks.jsonl:2: not JSON" in capsys.readouterr().err
+
+
+def test_the_only_run_here_needs_no_name(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match=r"there is no run in .*; name one with --out FOLDER"):
+        run_folder(None, tmp_path)
+    Ledger(tmp_path / "fixes", resume=False).close()
+    assert run_folder(None, tmp_path) == tmp_path / "fixes"
+    assert run_folder(None, tmp_path / "fixes") == tmp_path / "fixes"
+    Ledger(tmp_path / "more", resume=False).close()
+    with pytest.raises(StartError, match=r"there are several runs in .* \(fixes, more\)"):
+        run_folder(None, tmp_path)
+    assert run_folder(str(tmp_path / "more"), tmp_path) == tmp_path / "more"
 
 
 def test_ray_is_named_in_one_line_where_it_is_not_installed(

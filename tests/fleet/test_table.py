@@ -52,6 +52,7 @@ async def test_it_shows_running_tasks_opens_a_transcript_and_stops_gently_then_a
         table = app.query_one("#running", DataTable)
         await until(lambda: table.row_count == 1)
         assert [str(cell) for cell in table.get_row_at(0)][:3] == ["t[bold]x[/bold]", "agent", "1"]
+        assert app.screen.active_bindings["enter"].binding.description == "Transcript"
         await pilot.press("enter")
         await until(lambda: isinstance(app.screen, TaskTranscript))
         log = app.screen.query_one(RichLog)
