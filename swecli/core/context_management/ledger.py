@@ -313,7 +313,7 @@ class _Shown(Struct):
 
 PASSED = 400
 """Entries of a view up to which passes over all of it are cheap enough for each turn."""
-GROWN = 0.02
+GROWN = 0.04
 """Share by which a longer one has to grow for another pass."""
 
 

@@ -140,14 +140,18 @@ class Identity(Struct, frozen=True):
         return Change.OVERWRITTEN if any(before not in (None, after) for before, after in sides) else None
 
 
-def identity_of(path: Path) -> Identity:
-    """Raises:
-    OSError: it can't be looked at now.
+def identity_of(path: Path, *, looks_into: bool = True) -> Identity:
+    """``looks_into``: whether to find out if the log is torn, which takes a look into the index.
+
+    Raises:
+        OSError: it can't be looked at now.
     """
     states = [_state(f"{path}{suffix}") for suffix in SIDE_FILES]
     main, log, index = ((state.st_dev, state.st_ino) if state is not None else None for state in states)
     stamp = (states[0].st_mtime_ns, states[0].st_size) if states[0] is not None else (0, 0)
-    torn = states[1] is not None and states[2] is not None and states[1].st_size < _logged(f"{path}{SIDE_FILES[2]}")
+    torn = False
+    if looks_into and states[1] is not None and states[2] is not None:
+        torn = states[1].st_size < _logged(f"{path}{SIDE_FILES[2]}")
     return Identity(main, log, index, stamp, torn)
 
 
@@ -250,7 +254,7 @@ class Database:
         """Note the identity of the files as this process leaves them."""
         if self.path is not None:
             with suppress(OSError):
-                self._identity = identity_of(self.path)
+                self._identity = identity_of(self.path, looks_into=False)
 
     def _require_file(self) -> None:
         if self.path is None or self._closed:

@@ -13,7 +13,7 @@ from msgspec import Struct, json, structs
 from msgspec.structs import replace
 
 from swecli.core.ports import BlobRef, BlobStore, Snapshot, SnapshotMeasure, Snapshots
-from swecli.core.protocol.events import Event, begins_turn, is_fact
+from swecli.core.protocol.events import Event, TurnEnded, begins_turn, is_fact
 from swecli.core.protocol.messages import DocumentPart, ImagePart, Opaque
 from swecli.core.sessions.store import SessionError
 from swecli.steady_clock import SteadyClock
@@ -176,6 +176,9 @@ def _is_exact(name: str, value: Any, fields: Mapping[str, Any]) -> bool:
     return name == "opaque" or (name in _EXACT and isinstance(value, str)) or fields.get("type") == "image"
 
 
+GATHER_SECONDS = 0.002
+"""How long events gather for one batch while nobody waits for them: each batch has the fixed cost of a transaction and
+of waking both threads."""
 RETRY_SECONDS = (0.5, 30.0)
 """First and longest pause between attempts to store pending facts."""
 
@@ -233,6 +236,8 @@ class Journal:
         self._retry_seconds = retry_seconds
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[Event | _Barrier] = SimpleQueue()
+        self._awaited = threading.Event()
+        """Set once the event loop waits for what is in the queue."""
         self._handed_over = self._published = 0
         """Events passed to the thread, and those it returned. Both belong to the event loop."""
         self._direct: list[Event] = []
@@ -265,6 +270,8 @@ class Journal:
             self._publish_direct()
         self._handed_over += 1
         self._queue.put(event)
+        if isinstance(event.body, TurnEnded):
+            self._awaited.set()
 
     def read(self, after: int, upto: int, limit: int) -> Sequence[Event]:
         """Facts above ``after`` up to ``upto``, in order, at most ``limit``: the stored ones, then those waiting to be
@@ -305,6 +312,7 @@ class Journal:
         self._publish_direct()
         reached: asyncio.Future[None] = self._loop.create_future()
         self._queue.put(_Barrier(reached, last))
+        self._awaited.set()
         await reached
 
     async def close(self) -> None:
@@ -351,6 +359,8 @@ class Journal:
         batch: list[Event | _Barrier] = []
         try:
             batch.append(self._queue.get(timeout=timeout))
+            self._awaited.wait(GATHER_SECONDS)
+            self._awaited.clear()
             while True:
                 batch.append(self._queue.get_nowait())
         except Empty:

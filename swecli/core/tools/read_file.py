@@ -258,22 +258,20 @@ class ReadFile(Tool[ReadFileParams]):
     async def run(self, params: ReadFileParams, ctx: ToolContext) -> ToolOutcome:
         path = ctx.resolve(params.path)
 
-        def read(stop: Callable[[], bool]) -> ToolOutcome:
+        def read(stop: Callable[[], bool]) -> ToolOutcome | None:
+            """None for a PDF file."""
             try:
+                if starts_as_pdf(path):
+                    return None
+                if params.pages:
+                    raise ToolError(f"{path.name} is no PDF file; choose its lines with offset and limit.")
                 return read_page(path, params, ctx.editor, stop)
             except OSError as error:
                 raise explained(error, path, ctx) from error
 
-        def is_pdf(_stop: Callable[[], bool]) -> bool:
-            try:
-                return starts_as_pdf(path)
-            except OSError as error:
-                raise explained(error, path, ctx) from error
-
-        if not await reading(is_pdf):
-            if params.pages:
-                raise ToolError(f"{path.name} is no PDF file; choose its lines with offset and limit.")
-            return await reading(read)
+        outcome = await reading(read)
+        if outcome is not None:
+            return outcome
         try:
             return await pages_of_pdf(path, params, ctx.environment, as_file=ctx.reads_documents)
         except OSError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.protocol.events import Event, is_fact
+from swecli.core.protocol.events import Event, TurnEnded, is_fact
 from swecli.core.sessions.journal import Journal
 from tests.core.sessions.support import delta, fact, open_store
 from tests.support.waiting import PATIENCE, until, wait_until
@@ -88,6 +88,28 @@ async def test_what_waits_is_stored_in_one_transaction() -> None:
     await journal.close()
     assert len(disk.calls) <= 3
     assert len(screen.events) == 100
+
+
+@pytest.mark.parametrize("awaited", ["barrier", "end of a turn"])
+async def test_facts_gather_for_one_transaction_until_somebody_waits(
+    awaited: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swecli.core.sessions.journal.GATHER_SECONDS", PATIENCE)
+    disk = Disk()
+    screen = Screen(disk)
+    journal = screen.journal()
+    for seq in (1, 2, 3):
+        journal.append(fact("s", seq))
+        for _ in range(20):  # a tool call or a request would wait here
+            await asyncio.sleep(0)
+    assert screen.events == []
+    if awaited == "barrier":
+        await journal.barrier()
+    else:
+        journal.append(Event(4, 4.0, "s", 1, TurnEnded("done")))
+        await until(lambda: len(screen.events) == 4)
+    assert disk.calls == [len(screen.events)]
+    await journal.close()
 
 
 async def test_a_slow_disk_does_not_hold_up_the_event_loop() -> None:
