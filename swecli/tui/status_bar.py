@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct
+from rich.cells import cell_len
 from textual.content import Content
 from textual.strip import Strip
 from textual.style import Style
@@ -114,10 +115,10 @@ def line(facts: Facts, width: int) -> list[Piece]:
     if facts.editing:
         mode = [Piece(facts.editing), Piece(" · ", "dim"), *mode]
     model = [Piece(name)] if facts.model != STARTING else []
-    short = [Piece(shorten(name, 14))] if model else []
+    medium, short = ([Piece(shorten(name, limit))] if model else [] for limit in (24, 14))
     cache = [] if facts.cache_share is None else [Piece(f"{percent(facts.cache_share)} cached", "dim")]
     cost = [] if facts.cost is None else [Piece(dollars(facts.cost), "dim")]
-    branch = [Piece(facts.branch, "dim")] if facts.branch else []
+    branch = [Piece(shorten(facts.branch, 30), "dim")] if facts.branch else []
     jobs = [Piece(plural(facts.jobs, "job"), "warn")] if facts.jobs else []
     meters = [context(facts.budget, detail) for detail in range(6)]
     candidates = [
@@ -126,7 +127,9 @@ def line(facts: Facts, width: int) -> list[Piece]:
         [mode, jobs, model, meters[4], cost, branch],
         [mode, jobs, model, meters[3], cost, branch],
         [mode, jobs, model, meters[2], cost, branch],
+        [mode, jobs, medium, meters[2], cost, branch],
         [mode, jobs, model, meters[2], cost],
+        [mode, jobs, medium, meters[2], cost],
         [mode, jobs, model, meters[2]],
         [mode, jobs, short, meters[2]],
         [mode, jobs, short, meters[1]],
@@ -137,7 +140,7 @@ def line(facts: Facts, width: int) -> list[Piece]:
     ]
     for groups in candidates:
         pieces = _joined([group for group in groups if group])
-        if sum(len(piece.text) for piece in pieces) <= width:
+        if sum(cell_len(safe_line(piece.text)) for piece in pieces) <= width:
             return pieces
     return []
 
@@ -180,18 +183,31 @@ LONG_COMMAND = 5.0
 """Seconds after which the line names the key that moves a command to the background."""
 
 
-def describe(state: UiState, *, now: float, background: str = "") -> tuple[str, str]:
-    """The activity as ``(what, how to stop)``; both empty if idle. ``now`` is Unix seconds, ``background`` the key that
-    moves a command to the background, if any."""
+class Activity(NamedTuple):
+    """What is going on; all empty if nothing is. A narrow screen cuts ``what``, never the ``time`` behind it."""
+
+    what: str = ""
+    time: str = ""
+    stop: str = ""
+    """How to stop it."""
+
+    @property
+    def text(self) -> str:
+        return self.what + self.time
+
+
+def describe(state: UiState, *, now: float, background: str = "") -> Activity:
+    """The activity at ``now``, in Unix seconds. ``background`` is the key that moves a command to the background, if
+    any."""
     if not state.busy and not state.running:
-        return "", ""
+        return Activity()
     since = state.turn_since + state.waited if state.busy else min(item.since for item in state.running.values())
     seconds = duration(max(0, int(now - since)))
     stop = "esc to skip it" if state.hooks else "esc to continue without" if state.awaits else "esc to interrupt"
     if state.interrupting:
-        return "Interrupting…", ""
+        return Activity("Interrupting…")
     if state.requests:
-        return f"Waiting for your answer {duration(int(now - state.asked_since))}", ""
+        return Activity(f"Waiting for your answer {duration(int(now - state.asked_since))}")
     if state.retry is not None:
         left = max(0, round(state.retry_at - now))
         retry = state.retry
@@ -199,15 +215,15 @@ def describe(state: UiState, *, now: float, background: str = "") -> tuple[str, 
             from swecli.event_lines import unreached_words  # not needed by the first frame
 
             coming = f"next try in {left} s" if left else "trying again"
-            return f"{unreached_words(retry)}; {coming}", "esc to stop"
+            return Activity(unreached_words(retry), f"; {coming}", "esc to stop")
         number = f"{retry.attempt} of {retry.limit}" if retry.limit else f"{retry.attempt}"
-        return f"Retry {number} {f'in {left} s' if left else 'now'}", "esc to stop"
+        return Activity(f"Retry {number}", f" in {left} s" if left else " now", "esc to stop")
     if background and any(item.is_command and now - item.since >= LONG_COMMAND for item in state.running.values()):
         stop = f"{stop} · {background} moves it to the background"
     doing = _doing(state)
     if (first := _first_executing(state)) is not None and not state.hooks:
         seconds = duration(max(0, int(now - first.since)))  # same time as on its transcript line
-    what = f"{doing}{' ' if doing.endswith('…') else ' · '}{seconds}"
+    passed = f"{' ' if doing.endswith('…') else ' · '}{seconds}"
     silence = now - state.heard
     model_works = (
         state.busy
@@ -217,8 +233,8 @@ def describe(state: UiState, *, now: float, background: str = "") -> tuple[str, 
     )
     already_shown = not state.running and silence > now - state.turn_since - 2  # as the time since the turn began
     if model_works and silence >= SILENCE and not already_shown:
-        what = f"{what} · no output for {duration(int(silence))}"
-    return what, stop
+        passed = f"{passed} · no output for {duration(int(silence))}"
+    return Activity(doing, passed, stop)
 
 
 def _is_executing(item: Running) -> bool:
@@ -272,6 +288,9 @@ SPIN = 1 / 8
 
 WIDE = 80
 """Cells of the activity line from which it names a second key."""
+
+LEAST_TITLE = 12
+"""Cells of an activity's name that stay beside its time, at the cost of the key's."""
 
 FLASH = 4.0
 """Seconds that a short message is shown."""
@@ -417,14 +436,15 @@ class ActivityLine(LineWidget):
         keys = keymap_of(self).keys("background") if width >= WIDE else ()
         background = shown(keys[0]) if keys else ""
         state, now = self._state, self._clock()
-        what, stop = ("", "") if state is None else describe(state, now=now, background=background)
+        what, passed, stop = Activity() if state is None else describe(state, now=now, background=background)
         others = [entry for entry in self._beside if entry[3] or not what]
         if others:
             other, how, since, _ = others[-1]
             if what:
-                what = f"{what} · {other}"
+                passed = f"{passed} · {safe_line(other)}"
             else:
-                what, stop = f"{other} {duration(int(self._clock() - since))}", how
+                what, passed, stop = other, f" {duration(int(self._clock() - since))}", how
+        kept = Content("")
         if self._flash:  # keep the hint how to stop
             line = Content(safe_line(self._flash)).stylize(self.get_visual_style("activity--flash", partial=True))
         elif self._starting and not self._beside:
@@ -435,8 +455,9 @@ class ActivityLine(LineWidget):
             frame = int(self._clock() / SPIN) % len(FRAMES)
             mark = "●" if self._rests else FRAMES[frame]
             line = Content(f"{mark} {safe_line(what)}")
-        rest = Content(f" · {stop}" if stop and not self._covered else "").stylize(muted)
-        return line.truncate(max(1, width - rest.cell_length), ellipsis=True) + rest
+            kept = Content(passed)
+        rest = kept + Content(f" · {stop}" if stop and not self._covered else "").stylize(muted)
+        return line.truncate(max(LEAST_TITLE, width - rest.cell_length), ellipsis=True) + rest
 
     def _foreseen(self, width: int) -> Content:
         if self._forecast is None:

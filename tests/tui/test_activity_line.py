@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.commands.git import COMMIT
 from swecli.commands.init import INIT
 from swecli.core.protocol.commands import Interrupt, ReplyPermission
-from swecli.core.protocol.events import ItemCompleted, ItemStarted, PermissionRequested, PermissionResolved
+from swecli.core.protocol.events import (
+    Event,
+    ItemCheckpointed,
+    ItemCompleted,
+    ItemStarted,
+    Notice,
+    PermissionRequested,
+    PermissionResolved,
+    RetryScheduled,
+    TurnStarted,
+)
+from swecli.core.protocol.messages import ToolCallPart
+from swecli.tui.session_state import UiState, feed
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import COMMANDS, Running, Session, running
 
@@ -219,3 +233,30 @@ async def test_the_time_of_an_answer_counts_although_the_question_leaves_the_scr
         heard = session.state.heard
         await it.until(lambda: session.state.heard > heard)
         assert session.state.waited == 40.0
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+async def test_a_narrow_screen_cuts_names_and_never_times(width: int) -> None:
+    name = "a-very-long-name." * 12
+    retry = RetryScheduled(3, 0, 17.0, "network", f"Can't reach {name}: no such host.", unreached=name)
+    call = ItemCheckpointed("t1", ToolCallPart("c", "run_command", "{}"), f"make {name}", running=True)
+    begun = (TurnStarted("u1"), ItemStarted("t1", "tool", name="run_command", title=f"make {name}"), call)
+    waits = (TurnStarted("u1"), Notice(f"Waiting for tools: {name}", topic="tools"))
+    async with running(size=(width, 24)) as it:
+        line = it.app.main.activity
+        line._clock = lambda: 1010.0
+        for bodies, end in (
+            ((TurnStarted("u1"), retry), "; next try in 9 s · esc to stop"),
+            (begun, " · 7 s · esc to interrupt"),
+            (waits, " · 9 s · esc to continue without"),
+        ):
+            state = UiState()
+            for seq, body in enumerate(bodies, 1):
+                feed(state, Event(seq, 1000.0 + seq, "s", 1, body))
+            line.show(state, starting=False)
+            text = line.content(width - 2).plain
+            beyond_width = width >= 80 and "make" in text  # names a second key
+            assert text.endswith(f"…{end}") or (beyond_width and f"…{end}" in text), text
+            assert len(text) <= width - 2
+            with line.beside("Answering beside the conversation…", "esc to cancel"):
+                assert end.partition(" · esc")[0] in line.content(width - 2).plain

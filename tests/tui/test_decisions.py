@@ -251,16 +251,16 @@ BEGUN = (TurnStarted("u"),)
 def test_what_is_going_on(bodies: tuple[Body, ...], expected: str) -> None:
     found = state_after(*bodies)
     found.heard = 1060.0
-    what, _ = status_bar.describe(found, now=1060.0)
+    what = status_bar.describe(found, now=1060.0).text
     assert what == expected
 
 
 def test_the_time_of_a_question_is_counted_from_when_it_was_asked() -> None:
     asked = [PermissionRequested(name, "t", "run_command", "make", (), "asks", "hash") for name in ("p1", "p2")]
     waiting = state_after(*BEGUN, ItemStarted("a", "text"), asked[0], asked[1])
-    assert status_bar.describe(waiting, now=1018.0)[0] == "Waiting for your answer 15 s"
+    assert status_bar.describe(waiting, now=1018.0).text == "Waiting for your answer 15 s"
     session_state.feed(waiting, Event(5, 1018.0, "s", 1, PermissionResolved("p1", "once")))
-    assert status_bar.describe(waiting, now=1020.0)[0] == "Waiting for your answer 2 s"
+    assert status_bar.describe(waiting, now=1020.0).text == "Waiting for your answer 2 s"
 
 
 def test_nothing_spins_while_everything_waits_for_the_user() -> None:
@@ -279,7 +279,7 @@ def test_the_time_of_work_leaves_out_what_the_user_took() -> None:
     begun, since = working.turn_since, working.asked_since
     session_state.feed(working, Event(5, since + 40.0, "s", 1, PermissionResolved("p1", "once")))
     working.heard = since + 45.0
-    assert status_bar.describe(working, now=since + 45.0)[0] == f"Writing… {since - begun + 5:.0f} s"
+    assert status_bar.describe(working, now=since + 45.0).text == f"Writing… {since - begun + 5:.0f} s"
 
 
 def test_a_running_call_has_the_time_that_its_line_shows() -> None:
@@ -287,47 +287,47 @@ def test_a_running_call_has_the_time_that_its_line_shows() -> None:
     call = ToolCallPart("c", "run_command", "{}")
     session_state.feed(working, Event(5, 1040.0, "s", 1, ItemCheckpointed("a", call, running=True)))
     session_state.feed(working, Event(6, 1042.0, "s", 1, ItemCheckpointed("a", call, "sleep 8", running=True)))
-    assert status_bar.describe(working, now=1045.0)[0] == "Running sleep 8 · 5 s"
+    assert status_bar.describe(working, now=1045.0).text == "Running sleep 8 · 5 s"
 
 
 def test_a_long_command_tells_the_key_that_moves_it_to_the_background() -> None:
     working = state_after(*BEGUN, ItemStarted("a", "tool", name="run_command", title="sleep 8"))
     since = working.running["a"].since
     hint = "esc to interrupt · Ctrl+B moves it to the background"
-    assert status_bar.describe(working, now=since + 60.0, background="Ctrl+B")[1] == "esc to interrupt"
+    assert status_bar.describe(working, now=since + 60.0, background="Ctrl+B").stop == "esc to interrupt"
     working.running["a"].executing = True
-    assert status_bar.describe(working, now=since + 4.0, background="Ctrl+B")[1] == "esc to interrupt"
-    assert status_bar.describe(working, now=since + 5.0, background="Ctrl+B")[1] == hint
-    assert status_bar.describe(working, now=since + 5.0)[1] == "esc to interrupt"
+    assert status_bar.describe(working, now=since + 4.0, background="Ctrl+B").stop == "esc to interrupt"
+    assert status_bar.describe(working, now=since + 5.0, background="Ctrl+B").stop == hint
+    assert status_bar.describe(working, now=since + 5.0).stop == "esc to interrupt"
     own = state_after(ItemStarted("a", "user", name="shell", title="make"))
-    assert status_bar.describe(own, now=own.running["a"].since + 5.0, background="Ctrl+B")[1] == hint
+    assert status_bar.describe(own, now=own.running["a"].since + 5.0, background="Ctrl+B").stop == hint
 
 
 def test_silence_of_the_model_is_told() -> None:
     running = state_after(*BEGUN, ItemStarted("a", "text"), ItemDelta("a", "x"))
     running.heard = 1030.0
-    assert status_bar.describe(running, now=1039.0)[0] == "Writing… 38 s"
-    assert status_bar.describe(running, now=1043.0)[0] == "Writing… 42 s · no output for 13 s"
+    assert status_bar.describe(running, now=1039.0).text == "Writing… 38 s"
+    assert status_bar.describe(running, now=1043.0).text == "Writing… 42 s · no output for 13 s"
     running.turn_since = running.heard
-    assert status_bar.describe(running, now=1043.0)[0] == "Writing… 13 s · no output for 13 s"
+    assert status_bar.describe(running, now=1043.0).text == "Writing… 13 s · no output for 13 s"
     running.running["a"].executing = True
-    assert "no output" not in status_bar.describe(running, now=1043.0)[0]
+    assert "no output" not in status_bar.describe(running, now=1043.0).text
 
 
 def test_the_time_of_a_turn_tells_of_the_silence_before_its_first_word() -> None:
     waiting = state_after(*BEGUN)
     waiting.turn_since = waiting.heard = 1000.0
-    assert status_bar.describe(waiting, now=1090.0)[0] == "Waiting for the model… 1m30s"
+    assert status_bar.describe(waiting, now=1090.0).text == "Waiting for the model… 1m30s"
     waiting.turn_since = 900.0
-    assert status_bar.describe(waiting, now=1090.0)[0] == "Waiting for the model… 3m10s · no output for 1m30s"
+    assert status_bar.describe(waiting, now=1090.0).text == "Waiting for the model… 3m10s · no output for 1m30s"
 
 
 def test_what_is_waited_for_before_the_model_is_asked_is_named() -> None:
     waiting = state_after(*BEGUN, Notice("Waiting for tools: hub", topic="tools"))
     now = waiting.turn_since + 20
-    assert status_bar.describe(waiting, now=now) == ("Waiting for tools: hub · 20 s", "esc to continue without")
+    assert status_bar.describe(waiting, now=now) == ("Waiting for tools: hub", " · 20 s", "esc to continue without")
     on = state_after(*BEGUN, Notice("Waiting for tools: hub", topic="tools"), Notice("Continuing", "warning", "tools"))
-    assert status_bar.describe(on, now=on.turn_since + 20)[0].startswith("Waiting for the model…")
+    assert status_bar.describe(on, now=on.turn_since + 20).text.startswith("Waiting for the model…")
     waiting.interrupting = True
     session_state.feed(waiting, Event(9, 1009.0, "s", 1, Notice("Continuing", "warning", "tools")))
     assert not waiting.interrupting

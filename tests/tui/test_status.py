@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from rich.cells import cell_len
 
 from swecli.core.protocol.budget import Budget, ContextLevel
 from swecli.core.protocol.events import Mode, SandboxChanged
+from swecli.safe_text import safe_line
 from swecli.tui.status_bar import STARTING, Facts, Piece, line
 
 
@@ -67,7 +69,17 @@ def test_levels_are_readable_without_colour(level: ContextLevel, word: str) -> N
 @settings(deadline=None)
 @given(st.integers(0, 200), st.floats(0, 2), st.text(max_size=60))
 def test_it_never_is_wider_than_the_screen(width: int, share: float, model: str) -> None:
-    assert len(text(Facts("accept-edits", model, budget(share)), width)) <= width
+    assert cell_len(safe_line(text(Facts("accept-edits", model, budget(share)), width))) <= width
+
+
+@pytest.mark.parametrize("width", [58, 78, 98])
+def test_a_long_name_gives_way_before_the_figures(width: int) -> None:
+    model = "eu.anthropic.claude-sonnet-5-20260929-thinking-v1:0"
+    bar = text(replace(FULL, model=model, branch="feature/4711-an-endlessly-long-name-of-a-branch*"), width)
+    assert "45%" in bar
+    assert "eu.ant" in bar
+    assert "1:0" in bar
+    assert ("$0.42" in bar) == (width > 60)
 
 
 def contained(level: Literal["off", "partial", "full"], label: str, mode: Mode = "auto") -> Facts:
