@@ -33,6 +33,7 @@ from swecli.export.destination import DestinationError, located
 from swecli.figures import bar, dollars, percent, plural, portion
 from swecli.figures import tokens as short
 from swecli.lazy_pattern import lazy_pattern
+from swecli.safe_text import safe_line
 
 if TYPE_CHECKING:
     from swecli.core.context_management.compaction.clearing import RuleReport
@@ -611,9 +612,19 @@ def wire_text(session: Session, draft: str = "") -> str:
         f"{marks[one.change]} {one.name:<14}  {one.tokens:>7,}  {'┃' if one.breakpoint else ' '} {one.about}".rstrip()
         for one in wire.sections
     ]
-    head = f"The next request: {wire.tokens:,} tokens, {len(wire.body.encode()):,} bytes"
+    head = f"The next request{with_message(draft)}: {wire.tokens:,} tokens, {len(wire.body.encode()):,} bytes"
     to = f" to {wire.url}" if wire.url else ", in swecli's own form: this model is not on a network"
     return session.inspection.masked("\n".join([f"{head}{to}", *rows]))
+
+
+_MESSAGE = 40
+"""Characters of a message to show."""
+
+
+def with_message(draft: str) -> str:
+    """That the next request is shown as if with this message."""
+    line = safe_line(draft)
+    return f" with the message “{line if len(line) <= _MESSAGE else f'{line[: _MESSAGE - 1]}…'}”" if draft else ""
 
 
 async def _save_wire(session: Session, name: str) -> CommandResult:
@@ -653,7 +664,7 @@ SHOWN = 10
 
 
 async def _run_cache(session: Session, arguments: str) -> CommandResult:
-    text = TextBlock(cache_text(session.view))
+    text = TextBlock(cache_text(session.view, arguments))
     return CommandResult(screen="cache", argument=arguments.strip(), instead=(text,))
 
 
@@ -666,11 +677,25 @@ CACHE = SlashCommand(
 )
 
 
-def cache_text(view: SessionView) -> str:
-    history = view.cache
+def request_matches(request: CachedRequest, words: Iterable[str]) -> bool:
+    """Whether all words, in lower case, are in a request's turn, model, misses or reports."""
+    causes = " ".join(f"{miss.kind} {miss.cause} {miss.component}" for miss in request.misses)
+    reports = " ".join((request.diagnosis, *map(dropped_words, request.dropped)))
+    text = f"turn {request.turn} {request.model} {causes} {reports}".casefold()
+    return all(word in text for word in words)
+
+
+def cache_text(view: SessionView, words: str = "") -> str:
+    """The prompt cache in numbers, with the newest requests, of those that match the words."""
+    history, wanted = view.cache, words.casefold().split()
     reported = [request for request in history.requests if request.usage.cache_read is not None]
     if not reported:
         return no_cache_words(history)
+    shown = [request for request in reported if request_matches(request, wanted)][-SHOWN:]
+    matching = f" with “{safe_line(words)}”" if wanted else ""
+    heading = f"Newest requests{matching} (prompt tokens, share read from the cache, cost):"
+    if not shown:
+        heading = f"No request matches “{safe_line(words)}”."
     newest = reported[-1].usage.cache_share or 0.0
     read = sum(request.usage.cache_read or 0 for request in reported)
     total = sum(request.usage.input_total or 0 for request in reported)
@@ -678,8 +703,8 @@ def cache_text(view: SessionView) -> str:
         f"Prompt cache: {percent(newest)} of the last request, {percent(read / total)} of the last"
         f" {plural(len(reported), 'request')} ({number(read)} of {plural(total, 'token')})",
         bar(newest, _BAR_CELLS),
-        "Newest requests (prompt tokens, share read from the cache, cost):",
-        _timeline(reported[-SHOWN:], view.price),
+        heading,
+        _timeline(shown, view.price),
         _misses(history.misses, history.totals.missed, _further(history, reported[-SHOWN:])),
         prompt_text(view.conversation),
     ]

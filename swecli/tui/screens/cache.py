@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 
+from swecli.commands.context import request_matches
 from swecli.core.context_management.cache import (
     CachedRequest,
     CacheHistory,
@@ -99,12 +100,7 @@ class CacheBoard(Board):
     def _wanted(self, request: CachedRequest, words: Sequence[str]) -> bool:
         if self._only_misses and not request.misses:
             return False
-        if not words:
-            return True
-        causes = " ".join(f"{miss.kind} {miss.cause} {miss.component}" for miss in request.misses)
-        reports = " ".join((request.diagnosis, *map(dropped_words, request.dropped)))
-        text = f"turn {request.turn} {request.model} {causes} {reports}".casefold()
-        return all(word in text for word in words)
+        return request_matches(request, words)
 
     @property
     def _place(self) -> int:

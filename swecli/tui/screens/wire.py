@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from swecli.commands.context import with_message
 from swecli.figures import plural
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
@@ -129,7 +130,9 @@ class WireBoard(Board):
         first = ("First request of this run: nothing to compare with", palette.dim)
         alone = ("No part matches the previous request", palette.warning) if wire.compared else first
         head = [
-            text_line(("Wire ", palette.heading), (f"the next request · {size}", palette.text)),
+            text_line(
+                ("Wire ", palette.heading), (f"the next request{with_message(self._draft)} · {size}", palette.text)
+            ),
             text_line((to, palette.dim)),
             self._prefix_bar(width, palette),
             text_line(
@@ -161,6 +164,9 @@ class WireBoard(Board):
         self._top = max(self._top, self._at - self._height + 1)
         shown = rows[self._top : self._top + self._height]
         body = [self._row(one, self._top + n == self._at, width, palette) for n, one in enumerate(shown)]
+        if not rows:
+            none = "No section matches." if self.words else "No section differs from the previous request."
+            body = [text_line((none, palette.dim))]
         body += [[] for _ in range(self._height - len(body))]
         return [fit(line, width) for line in (*head, *body, *foot)]
 

@@ -65,6 +65,10 @@ async def test_a_long_session_is_read_from_the_cache(tmp_path: Path) -> None:
         assert "No misses." in text
         newest = model.charges[-1]
         assert f"{percent(newest.share)} of the last request" in text
+        fifth = cache_text(b.session.view, "Turn 5")
+        assert "Newest requests with “Turn 5” (" in fifth
+        assert all("turn 5, " in line for line in fifth.splitlines() if line.startswith("  turn "))
+        assert "No request matches “elsewhere”." in cache_text(b.session.view, "elsewhere")
 
 
 async def test_each_miss_is_told_with_its_cause(tmp_path: Path) -> None:
