@@ -72,6 +72,7 @@ _BLOCKS: frozenset[HookEvent] = frozenset(
 _PLAIN_CONTEXT: frozenset[HookEvent] = frozenset(("UserPromptSubmit", "SessionStart", "PreCompact"))
 """Events at which plain text on stdout goes to the model."""
 _OBJECT = lazy_pattern(r"^\{", re.MULTILINE)
+_NO_REASON = "It gave no reason."
 _NAMED: Mapping[str, Wish] = {"allow": "allow", "approve": "allow", "ask": "ask", "deny": "block", "block": "block"}
 
 
@@ -92,7 +93,7 @@ def read_answer(event: HookEvent, ran: Ran, name: str = "", number: int = 0) -> 
             pass
     said = ran.stderr.strip()
     if ran.exit_status == 2:
-        reason = _bounded(said or ran.stdout.strip() or "a hook blocked this without a reason", MOST_CONTEXT)
+        reason = _bounded(said or ran.stdout.strip() or _NO_REASON, MOST_CONTEXT)
         return Answer("block", reason) if event in _BLOCKS else Answer(problem=_line(f"exit 2: {reason}"))
     if ran.exit_status != 0:
         why = f"{_status(ran.exit_status)}{f': {said}' if said else ''}"
@@ -152,13 +153,16 @@ def _of_json(event: HookEvent, data: Mapping[str, Any]) -> Answer:
     specific: Mapping[str, Any] = cast("Mapping[str, Any]", inner) if isinstance(inner, dict) else {}
     problems: list[str] = []
     wish, reason = _wish(event, data, specific, problems)
+    message = _text(data, "systemMessage", problems)
+    if wish == "block" and not reason:  # public plugins give their reason there
+        reason, message = message or _NO_REASON, ""
     updated = _updated(specific)
     context = _text(specific, "additionalContext", problems) or _text(data, "additionalContext", problems)
     return Answer(
         wish,
-        _bounded(reason or ("a hook blocked this without a reason" if wish == "block" else ""), MOST_CONTEXT),
+        _bounded(reason, MOST_CONTEXT),
         _bounded(context, MOST_CONTEXT),
-        _bounded(_text(data, "systemMessage", problems), MOST_MESSAGE),
+        _bounded(message, MOST_MESSAGE),
         data.get("continue") is False,
         _bounded(_text(data, "stopReason", problems), MOST_MESSAGE),
         updated,

@@ -28,7 +28,8 @@ def permission(decision: object, **more: Any) -> dict[str, Any]:
         (permission("allow"), "allow", ""),
         ({"decision": "block", "reason": "old form"}, "block", "old form"),
         ({"decision": "approve", "reason": "x"}, "allow", "x"),
-        ({"decision": "block"}, "block", "a hook blocked this without a reason"),
+        ({"decision": "block"}, "block", "It gave no reason."),
+        ({"systemMessage": "not so", **permission("deny")}, "block", "not so"),
         ({"decision": "block", **permission("allow")}, "allow", ""),
     ],
 )
