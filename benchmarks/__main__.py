@@ -20,6 +20,7 @@ PARTS = (
     "lab",
     "context",
     "facts",
+    "lessons",
     "store",
     "sessions",
     "memory",

@@ -24,13 +24,13 @@ _LOOKS: Final = frozenset(
 """Programs that only look: another way to look is not a fix. The same goes for inline programs."""
 
 _INTENTS: Final = (
+    ("lint", r"\b(ruff|flake8|pylint|eslint|clippy|golangci-lint|rubocop|shellcheck|lint)\b"),
+    ("types", r"\b(mypy|pyright|basedpyright|tsc|typecheck|type-check|types)\b"),
     (
         "test",
         r"\b(pytest|unittest|tox|nox|nosetests|jest|vitest|mocha|ava|rspec|phpunit|ctest|trial|behave)\b"
         r"|\btests?\b|\bcheck\b|\bspecs?\b",
     ),
-    ("lint", r"\b(ruff|flake8|pylint|eslint|clippy|golangci-lint|rubocop|shellcheck|lint)\b"),
-    ("types", r"\b(mypy|pyright|basedpyright|tsc|typecheck|type-check|types)\b"),
     ("format", r"\b(black|prettier|gofmt|rustfmt|isort|format|fmt)\b"),
     ("install", r"\b(install|add|sync|bootstrap|setup|ci)\b"),
     ("migrate", r"\b(migrate|migrations?|alembic|makemigrations)\b"),
@@ -181,9 +181,16 @@ def _moved(one: str, other: str) -> bool:
     name, place = one.rstrip("/"), other.rstrip("/")
     if name.rpartition("/")[2] == place.rpartition("/")[2]:
         return True
-    longer = abs(len(name) - len(place))  # another letter in a place, as of test_a and test_b, is another name
-    slip = longer == edit_distance(name, place, 2) if longer else sorted(name) == sorted(place)
-    return slip and min(len(name), len(place)) >= 4
+    return _slipped(name, place) and min(len(name), len(place)) >= 4
+
+
+def _slipped(name: str, place: str) -> bool:
+    """Whether letters are missing, too many or swapped; another letter in a place, as of test_a and test_b, is another
+    name."""
+    longer = abs(len(name) - len(place))
+    if longer:
+        return longer <= 2 and longer == edit_distance(name, place, 2)
+    return name != place and sorted(name) == sorted(place)
 
 
 def instead_of_unknown(failed: str, worked: str) -> bool:
@@ -204,10 +211,11 @@ _ASKS: Final = frozenset(
         *("--version", "-V", "version", "--help", "-h", "help", "--collect-only", "--co", "--list", "--list-tests"),
         *("--dry-run", "list", "ls", "search", "show", "info", "outdated", "freeze", "which", "ps", "get", "describe"),
         *("view", "status", "log", "config", "whoami", "inspect", "doctor", "env", "--showconfig", "--fixtures"),
+        *("history", "current", "tree", "why", "explain", "-l", "-n", "--markers", "--check", "--diff", "--noop"),
     )
 )
 """First arguments, or options, of a command that only asks something."""
-_SHELL_MARKS: Final = lazy_pattern(r"\|\||\||<<|(?<!&)&\s*$|;\s*(?:true|echo|exit|:)\b")
+_SHELL_MARKS: Final = lazy_pattern(r"\|\||\||<<|\$\(|`|(?<!&)&\s*$|;\s*(?:true|echo|exit|:)\b")
 _QUOTED: Final = lazy_pattern(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _SCRATCH: Final = lazy_pattern(r"(?:^|[\s=:])(?:/tmp/|/var/tmp/|/dev/shm/|~/)")
 
@@ -222,19 +230,85 @@ def proves_nothing(command: str, made: Collection[str] = ()) -> str:
     if about.looks or any(_looks(_split(piece)) for piece in _SEPARATORS.split(bare)[-1:]):
         return "it only looks"
     options = [word for word in about.words[1:] if word.startswith("-")]
-    first = next((word for word in about.words[1:] if not word.startswith("-")), "")
-    if first in _ASKS or _ASKS.intersection(options):
+    plain = [word for word in about.words[1:] if not word.startswith("-")]
+    if _ASKS.intersection((*plain[: 1 + (about.words[0] in _OF_THEIR_OWN)], *options)):
         return "it only asks something"
     if _SCRATCH.search(command):
         return "it is about a file outside of the project"
     if any(word.removeprefix("./") in made for word in about.words):
         return "it runs a script that was written for the moment"
+    if any(_prepares(_split(piece)) for piece in _SEPARATORS.split(bare)[:-1]):
+        return "it begins with what needs to be done once"
     return ""
+
+
+_ONCE: Final = frozenset(
+    ("apt", "apt-get", "brew", "chmod", "chown", "cp", "git", "kill", "ln", "mkdir", "mv", "rm", "touch")
+)
+
+
+def _prepares(words: Sequence[str]) -> bool:
+    """Whether a command leaves behind what later ones need, so that these succeed without it."""
+    rest = _unwrapped(words)
+    return bool(rest) and (rest[0] in _ONCE or parsed(" ".join(rest)).intent == "install")
+
+
+def brings_what_was_missing(command: str) -> bool:
+    """Whether a command may have removed the cause of errors about something that is not there."""
+    words = parsed(command).words
+    return words[:1] != () and (words[0] in _ONCE or not _BRINGS.isdisjoint(words[:3]))
+
+
+_BRINGS: Final = frozenset(
+    (
+        "add",
+        "bootstrap",
+        "ci",
+        "get",
+        "i",
+        "init",
+        "install",
+        "pull",
+        "restore",
+        "setup",
+        "start",
+        "sync",
+        "up",
+        "update",
+    )
+)
+
+
+def lacks_something(error: str) -> bool:
+    """Whether an error is about a program, a module or a version that is not there."""
+    return _LACKS.search(error) is not None
+
+
+_LACKS: Final = lazy_pattern(
+    r"No module named|Cannot find module|command not found|: not found|exit status 127|requires?\b|Unsupported engine"
+    r"|Could not find a version|cannot import name|refused|ECONNREFUSED|EADDRINUSE",
+    re.IGNORECASE,
+)
+
+
+def is_slip(failed: str, worked: str) -> bool:
+    """Whether the command that failed was only mistyped: nobody types it again."""
+    before, after = _split(failed), _split(worked)
+    gone = [word for word in before if word not in after]
+    come = [word for word in after if word not in before]
+    return bool(gone) and all(any(_mistyped(one, other) for other in come) for one in gone)
+
+
+def _mistyped(one: str, other: str) -> bool:
+    """Whether a word is another one with letters wrong; not a plural or another version."""
+    same = one.rstrip("s/0123456789.") == other.rstrip("s/0123456789.")
+    return not same and min(len(one), len(other)) >= 4 and _slipped(one, other)
 
 
 _CHANGES_PROGRAM: Final = lazy_pattern(
     r"No module named|command not found|: not found|exit status 12[67]|Permission denied|externally-managed"
-    r"|requires?\b|Unsupported engine|Could not find a version|No such file",
+    r"|requires?\b|Unsupported engine|Could not find a version|No such file|Missing script|No rule to make target"
+    r"|no such command",
     re.IGNORECASE,
 )
 """Errors that another program, interpreter or environment is an answer to."""
@@ -243,7 +317,7 @@ _CHANGES_PROGRAM: Final = lazy_pattern(
 def explains(failed: str, worked: str, error: str) -> bool:
     """Whether what changed between two commands answers the error: a name in it is gone or has come, or another program
     runs the same where the program was at fault. Without an error, only a variable that was set."""
-    before, after = _split(failed), _split(worked)
+    before, after = _split(_CHANGED_FOLDER.sub("", failed)), _split(_CHANGED_FOLDER.sub("", worked))
     gone = [word for word in before if word not in after]
     come = [word for word in after if word not in before]
     if not error:
@@ -251,14 +325,56 @@ def explains(failed: str, worked: str, error: str) -> bool:
     quoted = [match[1] for match in _IN_QUOTES.finditer(error)]
     bare = [name.strip(".,:") for name in _IN_QUOTES.sub(" ", error).split()]
     named = [*quoted, *(name for name in bare if len(name) > 1 and name.casefold() not in _ERROR_WORDS)]
-    if any(_names_same(name, word) for name in named for word in (*gone, *come)):
-        return True
+    if "sudo" in come:
+        return False
+    telling = gone if lacks_something(error) else [*gone, *come]
+    if any(_names_same(name, word) for name in named for word in telling):
+        return not _asks_another(before, after)
     if _CHANGES_PROGRAM.search(error):
-        targets = before[:1] == after[:1] and before[:1] != [] and before[0] in RUN_TARGETS
-        return _program(before) != _program(after) or targets
-    return _NOT_THERE.search(error) is not None and bool(gone or come)
+        return _other_program(before, after) or _other_target(before, after)
+    return not lacks_something(error) and _NOT_THERE.search(error) is not None and bool(gone or come)
 
 
+def _other_program(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether something else runs the same: another program or wrapper, or the same one with a variable that says where
+    things are. Another module in place of one that is not there is something else to run."""
+    one, other = _program(before), _program(after)
+    if "-m" in one and "-m" in other:
+        return False
+    come = [word for word in other if word not in one]
+    return one != other and not all(_ASSIGNMENT.match(word) and not _PLACE.match(word) for word in come)
+
+
+_PLACE: Final = lazy_pattern(r"\w*(?:PATH|HOME|ROOT|DIR|PREFIX)\w*=")
+
+
+def _plain_words(words: Sequence[str]) -> list[str]:
+    """Program and arguments without options, up to ``--``."""
+    rest = _unwrapped(words)
+    rest = rest[: rest.index("--")] if "--" in rest else rest
+    return [word for word in rest if not word.startswith("-")]
+
+
+def _other_target(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether the same program runs another of the project's targets."""
+    one, other = _plain_words(before), _plain_words(after)
+    return one[:1] == other[:1] and one[:1] != [] and one[0] in RUN_TARGETS and one != other
+
+
+def _asks_another(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether the same program was given another subject in place of the one that failed; a target of the project is
+    a way to do something and no subject."""
+    one, other = _plain_words(before), _plain_words(after)
+    if "-m" in before and "-m" in after and one[:1] != other[:1]:
+        return True
+    if _program(before) != _program(after) or one[:1] != other[:1] or one[:1] == [] or one[0] in RUN_TARGETS:
+        return False
+    gone, come = [w for w in one if w not in other], [w for w in other if w not in one]
+    return bool(gone and come) and not any(_moved(name, place) for name in gone for place in come)
+
+
+_CHANGED_FOLDER: Final = lazy_pattern(r"^\s*cd\s+\S+\s*(?:&&|;)")
+"""A folder that isn't there is no failure of the command behind it."""
 _IN_QUOTES: Final = lazy_pattern(r"['\"`]([^'\"`]+)['\"`]")
 RUN_TARGETS: Final = frozenset(
     ("make", "just", "task", "npm", "pnpm", "yarn", "bun", "tox", "nox", "rake", "mix", "deno", "composer")

@@ -16,9 +16,12 @@ from msgspec.structs import replace
 from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.playbook.commands import (
     asks_elsewhere,
+    brings_what_was_missing,
     differs,
     explains,
     instead_of_unknown,
+    is_slip,
+    lacks_something,
     parsed,
     proves_nothing,
     same_intent,
@@ -317,6 +320,8 @@ class EvidenceWatch:
             paths = tuple(dict.fromkeys(self._edited[red.edits :]))
             items = (red.item, ran.item)
             found.append(Evidence("turned green", items, (), ran.command, paths=paths, task=self._task))
+        if brings_what_was_missing(ran.command):
+            self._failed = [one for one in self._failed if not lacks_something(one.error)]
         gone = {one.item for one in fixed}
         self._failed = [one for one in self._failed if one.item not in gone and one.command != ran.command]
         self._red.pop(ran.command, None)
@@ -327,15 +332,16 @@ class EvidenceWatch:
         changed. A command that ``directly`` follows a missing program need not resemble it."""
         if not differs(failed.command, ran.command) or proves_nothing(ran.command, self._made):
             return False
+        if is_slip(failed.command, ran.command):
+            return False
         if not same_intent(failed.command, ran.command):
             return directly and bool(failed.error) and instead_of_unknown(failed.command, ran.command)
         if not explains(failed.command, ran.command, failed.error):
             return False
         if asks_elsewhere(failed.command, ran.command, failed.error):
             return False
-        unchanged = failed.edits == len(self._edited)
         same = parsed(failed.command).targets == parsed(ran.command).targets
-        return bool(failed.error) or (unchanged and same)
+        return failed.edits == len(self._edited) and (bool(failed.error) or same)
 
     # --- what the user did ---
 

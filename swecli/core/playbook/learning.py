@@ -34,8 +34,8 @@ def drafts(
     named: Callable[[str], bool],
 ) -> list[Bullet]:
     """Candidates supported by the evidence. ``named`` says whether the project names a command; what fixed a failure
-    counts only if it does, or after a second success."""
-    proven = [one for one in evidence if one.what != "fixed" or one.count or named(one.worked)]
+    counts only if it does, or after a second success where an error said what was wrong."""
+    proven = [one for one in evidence if one.what != "fixed" or (one.count and any(one.errors)) or named(one.worked)]
     found = (candidate(one, Source(session, one.items, commit, one.what), cwd, holds) for one in proven)
     return [bullet for bullet in found if bullet is not None]
 

@@ -83,6 +83,8 @@ class Told:
         self.calls(item, name, arguments)
         if name == "edit_file" and status == "ok":
             self.emit(FileChanged(f"{CWD}/{arguments['path']}", "a", "b", item))
+        if name == "write_file" and status == "ok":
+            self.emit(FileChanged(f"{CWD}/{arguments['path']}", None, "b", item))
         self.emit(ItemCompleted(item, status, (ToolResultPart(item, name, ""),), detail=detail))
         return self
 
