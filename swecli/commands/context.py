@@ -705,7 +705,7 @@ def cache_text(view: SessionView, words: str = "") -> str:
         bar(newest, _BAR_CELLS),
         heading,
         _timeline(shown, view.price),
-        _misses(history.misses, history.totals.missed, _further(history, reported[-SHOWN:])),
+        _misses(history.misses, history.totals.missed, () if wanted else _further(history, shown)),
         prompt_text(view.conversation),
     ]
     return "\n".join(line for line in lines if line)

@@ -131,7 +131,7 @@ class WireBoard(Board):
         alone = ("No part matches the previous request", palette.warning) if wire.compared else first
         head = [
             text_line(
-                ("Wire ", palette.heading), (f"the next request{with_message(self._draft)} · {size}", palette.text)
+                ("Wire ", palette.heading), (f"the next request · {size}{with_message(self._draft)}", palette.text)
             ),
             text_line((to, palette.dim)),
             self._prefix_bar(width, palette),

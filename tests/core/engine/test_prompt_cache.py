@@ -118,7 +118,8 @@ text = "After the undo."
         assert "4 misses" in text
         opened = await CACHE.run(b.session, "expired")
         assert (opened.screen, opened.argument, opened.blocks) == ("cache", "expired", ())
-        assert opened.instead == (TextBlock(text),)  # where there is no screen
+        assert opened.instead == (TextBlock(cache_text(b.session.view, "expired")),)  # where there is no screen
+        assert causes[1] not in cache_text(b.session.view, "expired")
         for cause in causes:
             assert f"    missed: {cause} (" in text
         assert [len(request.misses) for request in b.session.view.cache.requests[-5:]] == [0, 1, 1, 1, 1]
