@@ -193,7 +193,8 @@ def _expanded(called: Invocable, arguments: str, lookup: Lookup, chain: tuple[st
         pieces.append(f"\n\nARGUMENTS: {arguments}")
     if sum(isinstance(piece, Shell) for piece in pieces) > MOST_SHELL:
         raise InvocationError(f"/{called.name} runs more than {MOST_SHELL} shell commands. Nothing was sent.")
-    mentions += (word for piece in pieces if isinstance(piece, str) for word in mentioned(piece))
+    mentions += mentioned(_without_fenced("".join(piece for piece in pieces if isinstance(piece, str))))
+    mentions += mentioned(arguments)
     if isinstance(called, Skill):
         pieces = _framed(called, pieces)
     return Invocation(
@@ -258,6 +259,15 @@ class _Block(NamedTuple):
     start: int
     end: int
     is_markdown: bool
+
+
+def _without_fenced(text: str) -> str:
+    """The text without fenced code, whose decorators and packages are no files."""
+    parts, end = list[str](), 0
+    for block in _fenced(text):
+        parts.append(text[end : block.start])
+        end = block.end
+    return "".join((*parts, text[end:]))
 
 
 def _fenced(body: str) -> list[_Block]:

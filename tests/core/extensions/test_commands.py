@@ -86,6 +86,8 @@ def test_a_command_in_the_arguments_is_never_run() -> None:
 
 def test_mentions_are_those_of_the_text_and_of_the_arguments() -> None:
     assert called("See @a.py and $1", "@b.py").mentions == ("a.py", "b.py")
+    fenced = "See @a.py\n```python\n@app.route('/')\n@dataclass\n# $1\n```\nand @c.py"
+    assert called(fenced, "@b.py").mentions == ("a.py", "c.py", "b.py")
 
 
 def test_the_title_is_the_call_on_one_line() -> None:
