@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from swecli.assembly.checkpoints import inherit_changes, open_checkpoints, settle_files
 from swecli.assembly.context import session_environment
+from swecli.assembly.instructions import project_instructions
 from swecli.assembly.live_settings import adjustable
-from swecli.assembly.memory import project_instructions
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.policy import grants_of
 from swecli.assembly.rules import require_rules, rule_notices

@@ -297,8 +297,8 @@ class _Known(Struct, frozen=True):
 def examine_files(options: LaunchOptions, startup: Startup) -> tuple[DisplayBlock, ...]:
     """What is ignored in the files of settings, servers, hooks, plugins, instructions, skills, commands and agents."""
     from swecli.assembly.extension_files import extension_files
+    from swecli.assembly.instructions import project_instructions
     from swecli.assembly.mcp import definitions_of
-    from swecli.assembly.memory import project_instructions
 
     files, instructions = extension_files(options, startup), project_instructions(options, startup)
     told = (*startup.notices, *definitions_of(startup, options.cwd)[1], *files.problems)

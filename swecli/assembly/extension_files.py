@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import user_paths
-from swecli.core.config.trust import accept_items, covered_by_trust, file_digest
+from swecli.core.config.trust import accept_items
 from swecli.core.extensions.watch import ExtensionFiles
-from swecli.core.workspace.text_file import read_bytes
 from swecli.launch import LaunchOptions
 
 if TYPE_CHECKING:
@@ -66,23 +65,3 @@ def skill_listing(skills: Sequence[Skill], window: int) -> str:
     from swecli.core.extensions.skills import listing
 
     return listing(skills, window)
-
-
-LARGEST_APPROVED = 1_000_000
-"""Largest file that can be approved, in bytes."""
-
-
-def unapproved(directory: Path, accepted: Collection[str]) -> tuple[str, ...]:
-    """Files from ``covered_by_trust`` except those that the user approved in their present form, such as files written
-    by /init."""
-    names = covered_by_trust(directory)
-    return tuple(name for name in names if not _is_approved(directory, name, accepted)) if accepted else names
-
-
-def _is_approved(directory: Path, name: str, accepted: Collection[str]) -> bool:
-    file = Path(os.path.realpath(directory)) / name
-    try:
-        sha256 = read_bytes(file, LARGEST_APPROVED)[1].sha256
-    except OSError:
-        return False
-    return file_digest(directory, file, sha256) in accepted

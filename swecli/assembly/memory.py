@@ -1,4 +1,4 @@
-"""Instruction files and memories of a run: which to read, and which to store."""
+"""Memories of a run: which to read, and which to store."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from swecli.assembly.extension_files import unapproved
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import project_folder
-from swecli.core.config.trust import TrustState, file_digest, read_trust, write_trust
-from swecli.core.context_management.instructions import Instructions, Merge, instruction_folders, load_instructions
+from swecli.core.config.trust import read_trust, write_trust
 from swecli.core.context_management.memory_section import MemoryText, memory_text
-from swecli.core.engine.services import InstructionFiles, MemoryOptions
+from swecli.core.engine.services import MemoryOptions
+from swecli.core.extensions.unapproved import unapproved
 from swecli.core.memory.places import MemoryPlaces
 from swecli.core.memory.session_notes import MAX_BYTES
 from swecli.core.tools.base import AnyTool
@@ -27,71 +26,12 @@ FOLDER = "memory"
 """In a project's ``.swecli``."""
 USER_FOLDER = "memories"
 """In the user's data directory."""
-_OWN_ELSEWHERE = (".claude/CLAUDE.md", ".codex/AGENTS.md", ".gemini/GEMINI.md", ".config/opencode/AGENTS.md")
 PLANS = "plans"
 """Folder of written plans, in the project's own."""
 ON = (
     "This folder is now trusted and its memory is on. Existing memories, and the model's tool for them, "
     "join after /clear."
 )
-
-
-def project_instructions(
-    options: LaunchOptions, startup: Startup, accepted: frozenset[str] = frozenset()
-) -> Instructions:
-    """The instruction files for the working directory. Those of a declined folder are ignored; before a decision they
-    are quoted as information."""
-    if options.safe_mode:
-        return Instructions()
-    trust, settings = startup.trust, startup.loaded.settings.instructions
-
-    def approved(path: Path, digest: str) -> bool:
-        return file_digest(options.cwd, path, digest) in trust.accepted | accepted
-
-    return load_instructions(
-        options.cwd,
-        user_directory=startup.paths.config,
-        other_agents=_own_elsewhere(startup) if settings.other_agents else (),
-        project="trusted" if trust.trusts else "none" if trust.state == "declined" else "quoted",
-        approved=approved,
-        merge=settings.merge,
-        imports=settings.imports,
-        rules=settings.rules,
-        own_names=startup.loaded.settings.approval.secret_names,
-    )
-
-
-def _own_elsewhere(startup: Startup) -> tuple[Path, ...]:
-    """Where other agents keep their user's own instructions; nowhere if SWECLI_HOME keeps this run apart."""
-    home = "" if startup.environment.get("SWECLI_HOME") else startup.environment.get("HOME", "")
-    return tuple(Path(home, name) for name in _OWN_ELSEWHERE) if home else ()
-
-
-def instruction_files(options: LaunchOptions, startup: Startup, loaded: Instructions) -> InstructionFiles:
-    """The files of the prompt, and those to watch during the session."""
-    settings, trust = startup.loaded.settings.instructions, startup.trust
-    folders = instruction_folders(options.cwd)
-    wanted = settings.nested and settings.merge != "none" and trust.state != "declined"
-    return InstructionFiles(
-        loaded,
-        lambda: project_instructions(options, startup, read_trust(startup.paths.data, options.cwd).accepted),
-        options.cwd,
-        folders[0],
-        (startup.paths.config, *folders),
-        quoted=not trust.trusts,
-        rules=settings.rules,
-        watch=wanted and not options.safe_mode,
-        off=_why_no_instructions(options, trust.state, settings.merge),
-        own_names=startup.loaded.settings.approval.secret_names,
-    )
-
-
-def _why_no_instructions(options: LaunchOptions, trust: TrustState, merge: Merge) -> str:
-    if options.safe_mode:
-        return "off in safe mode"
-    if trust == "declined":
-        return "off until you trust this folder: /permissions trust"
-    return "off by your settings (instructions.merge)" if merge == "none" else ""
 
 
 def is_on(options: LaunchOptions, startup: Startup) -> bool:

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from swecli import __version__
 from swecli.assembly.context import prompt_conditions, prompt_texts, session_context, token_monitor
 from swecli.assembly.extension_files import extension_files
+from swecli.assembly.instructions import instruction_files
 from swecli.assembly.live_settings import adjustable, provider_search
-from swecli.assembly.memory import instruction_files, memory_options, memory_tools
+from swecli.assembly.memory import memory_options, memory_tools
 from swecli.assembly.playbook import playbook_opener, proven_bullets
 from swecli.assembly.policy import approved_file_saver, build_policy, grants_of, rule_saver, with_grants
 from swecli.assembly.sandbox import build_sandbox

@@ -49,8 +49,8 @@ class WorkspaceTrust:
         return replace(self.applied(options), settled=settled)
 
     def question(self) -> TrustQuestion | None:
-        from swecli.assembly.extension_files import unapproved
         from swecli.core.config.trust import read_trust, trust_key
+        from swecli.core.extensions.unapproved import unapproved
 
         self._settle()
         if self._options.trust is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 from msgspec import Struct
 
 from swecli.commands.base import LATER, SHELL_USE, CommandResult, Offer, jobs_words, run_command, running_jobs
-from swecli.commands.memory import instructions_file, note_of, remember
+from swecli.commands.instructions import instructions_file, note_of, remember
 from swecli.commands.registry import COMMANDS, CommandCall, UnknownCommand, commands_of, parse
 from swecli.commands.screens import QUIT_WORDS
 from swecli.core.config.paths import user_paths

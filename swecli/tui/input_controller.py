@@ -74,7 +74,7 @@ def interpret(text: str, commands: Callable[[], Sequence[SlashCommand]], *, bare
         command = stripped.lstrip("!").strip()
         return Shell(command, stripped.startswith("!!")) if command else NotSent(SHELL_USE)
     if bare and stripped.startswith("#"):
-        from swecli.commands.memory import note_of
+        from swecli.commands.instructions import note_of
 
         line = note_of(stripped)
         return Note(line) if line else Say(text)
@@ -306,7 +306,7 @@ class InputController:
 
     async def _noted(self, text: str, note: str) -> bool:
         """Add a line that begins with ``#`` to the instructions that the user chooses; False if it is a message."""
-        from swecli.commands.memory import instructions_file, remember
+        from swecli.commands.instructions import instructions_file, remember
         from swecli.core.config.paths import user_paths
         from swecli.tui.greeting import short
 

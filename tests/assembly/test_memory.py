@@ -12,10 +12,10 @@ from unittest.mock import patch
 import pytest
 
 from swecli.app import open_session
-from swecli.assembly.extension_files import unapproved
 from swecli.commands.memory import MEMORY, OFF
 from swecli.commands.session import STATUS
 from swecli.core.config.trust import file_digest
+from swecli.core.extensions.unapproved import unapproved
 from swecli.core.llm.scripted import parse_script
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import ReplyPermission, Submit

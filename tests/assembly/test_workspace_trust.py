@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from swecli.app import open_session
-from swecli.assembly.memory import project_instructions
+from swecli.assembly.instructions import project_instructions
 from swecli.assembly.startup import read_startup
 from swecli.assembly.trust import WorkspaceTrust
 from swecli.commands.init import INIT

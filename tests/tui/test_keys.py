@@ -868,7 +868,7 @@ async def test_a_note_is_shown_above_the_call_that_writes_it(monkeypatch: pytest
         before.extend(blocks[place] for place in range(len(blocks)))
         return CommandResult.text("Added to OPENCLI.md")
 
-    monkeypatch.setattr("swecli.commands.memory.remember", remember)
+    monkeypatch.setattr("swecli.commands.instructions.remember", remember)
     async with running() as it:
         await it.say("# use pytest -q")
         await it.shows("Add it to OPENCLI.md")

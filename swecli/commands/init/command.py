@@ -23,7 +23,7 @@ from swecli.commands.init.guide import (
 )
 from swecli.commands.init.project import Project
 from swecli.commands.init.scan import FILE_NAME
-from swecli.commands.memory import counts_from, instructions_file, read_instructions
+from swecli.commands.instructions import counts_from, instructions_file, read_instructions
 from swecli.core.context_management.codebase import TOP
 from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt
 from swecli.core.protocol.blocks import DiffBlock, TextBlock

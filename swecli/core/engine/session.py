@@ -24,6 +24,7 @@ from swecli.core.engine.feature import Feature
 from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
 from swecli.core.engine.git_history import GitHistory
 from swecli.core.engine.inspection import Inspection
+from swecli.core.engine.instruction_news import InstructionNews
 from swecli.core.engine.invoked import ExtensionNews, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch, run_shell
 from swecli.core.engine.model_call import Asking
@@ -40,7 +41,7 @@ from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results
 from swecli.core.engine.rewind import Rewinds
 from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
-from swecli.core.engine.session_memory import InstructionNews, SessionMemory
+from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover

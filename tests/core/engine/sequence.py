@@ -28,6 +28,7 @@ from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.companion import Joined
 from swecli.core.engine.consent import Consents, SandboxWatch
 from swecli.core.engine.files import ChangedFiles, SessionFiles
+from swecli.core.engine.instruction_news import InstructionNews
 from swecli.core.engine.invoked import ExtensionNews, Invoking
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_call import Answer, Asking, StepAccount
@@ -40,7 +41,7 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results, SeenFiles
 from swecli.core.engine.services import Connection
-from swecli.core.engine.session_memory import InstructionNews, SessionMemory
+from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.snapshots import SessionSnapshots
 from swecli.core.engine.subagents import Relay, Subagents
 from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from swecli.commands.memory import instructions_file, note_of, remember, with_note
+from swecli.commands.instructions import instructions_file, note_of, remember, with_note
 from swecli.core.protocol.blocks import TextBlock
 from tests.commands.support import CommandSession
 
