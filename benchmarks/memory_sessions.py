@@ -22,6 +22,7 @@ from swecli.core.llm.types import ModelInfo, ModelRequest, StreamEvent
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import FileChanged, ModelResponded, TurnEnded
 from swecli.core.protocol.messages import ToolCallPart
+from swecli.features.memory.companion import SessionMemory
 from swecli.launch import LaunchOptions
 
 MODULES = 30
@@ -151,7 +152,8 @@ async def work(folder: Path, *messages: str) -> tuple[SeeingModel, str, int | No
                         first = answers
                     if isinstance(event.body, TurnEnded):
                         break
-            return model, session.view.remembered, first
+            memory = session.companion(SessionMemory)
+            return model, memory.remembered if memory is not None else "", first
         finally:
             await session.close()
 

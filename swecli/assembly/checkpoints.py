@@ -16,9 +16,9 @@ from swecli.core.checkpoints.journal import broken, half_written, inherit, move
 from swecli.core.checkpoints.restore import settle_broken
 from swecli.core.checkpoints.store import SCHEMA
 from swecli.core.config.paths import PASTES, PROJECT_FOLDER, Paths, workspace_key
-from swecli.core.memory.places import NOTES
 from swecli.core.sessions.database import Database, Purpose, open_database, open_in_memory
 from swecli.core.workspace.atomic_write import sweep_temporary
+from swecli.features import wirings
 from swecli.launch import LaunchOptions
 
 FILE = "checkpoints.db"
@@ -28,8 +28,8 @@ IN_MEMORY = 64_000_000
 """Bytes to keep in memory if nothing may be stored."""
 
 
-_WRITTEN_BY_SWECLI = ("logs", PASTES, PLAYBOOK, *(f"memory/{name}" for name in (NOTES, f".{NOTES}.lock", ".gitignore")))
-"""Files and folders of a project that swecli writes by itself, also while a command runs."""
+_WRITTEN_BY_SWECLI = ("logs", PASTES, PLAYBOOK)
+"""Files and folders of a project that swecli writes by itself, besides those of features, also while a command runs."""
 
 
 _PURPOSE = Purpose(
@@ -53,9 +53,10 @@ def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> 
     path = startup.paths.state / "checkpoints" / workspace_key(options.cwd) / FILE
     own_names = startup.loaded.settings.approval.secret_names
     roots = tuple(os.path.realpath(root) for root in (options.cwd, *options.add_dirs))
+    written = (*_WRITTEN_BY_SWECLI, *(name for wiring in wirings() for name in wiring.writes))
     own = (
         *(str(one) for one in startup.paths.all),
-        *(f"{root}/{PROJECT_FOLDER}/{name}" for root in roots for name in _WRITTEN_BY_SWECLI),
+        *(f"{root}/{PROJECT_FOLDER}/{name}" for root in roots for name in written),
     )
 
     def open_history() -> FileHistory:

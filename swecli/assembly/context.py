@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from swecli.assembly.extension_files import skill_listing
-from swecli.assembly.memory import is_on, remembered
 from swecli.assembly.startup import Startup
 from swecli.assembly.tools import is_unattended
 from swecli.core.context_management.calibration import FamilyRatios, LearnedRatios
@@ -18,6 +20,7 @@ from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.prompt import PromptTexts, environment_note
 from swecli.core.context_management.stored_prompt import Conditions, sources_of
+from swecli.core.engine.feature import Feature
 from swecli.core.engine.settings import Adjustable
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.git import git_facts
@@ -46,20 +49,25 @@ def session_context(
 
 
 def prompt_texts(
-    options: LaunchOptions, startup: Startup, instructions: Instructions, files: ExtensionFiles, playbook: str
+    options: LaunchOptions,
+    instructions: Instructions,
+    files: ExtensionFiles,
+    playbook: str,
+    features: Sequence[Feature],
 ) -> PromptTexts:
-    memory, skills = remembered(options, startup), tuple(files.now.skills.values())
+    skills = tuple(files.now.skills.values())
     listed = [(skill.name, skill.origin.digest) for skill in skills if skill.for_model]
-    return PromptTexts(
+    texts = PromptTexts(
         base=options.system_prompt,
         append=options.append_system_prompt or "",
         files=instructions,
-        memory=memory,
         headless=is_unattended(options),
         playbook=playbook,
         skills=partial(skill_listing, skills),
-        sources=sources_of(instructions, memory, listed),
     )
+    for feature in features:
+        texts = feature.prompt(texts)
+    return replace(texts, sources=sources_of(instructions, texts.memory, listed))
 
 
 def prompt_conditions(options: LaunchOptions, startup: Startup) -> Conditions:
@@ -67,7 +75,7 @@ def prompt_conditions(options: LaunchOptions, startup: Startup) -> Conditions:
         folder=str(options.cwd),
         trusted=startup.trust.trusts,
         safe_mode=options.safe_mode,
-        memory=is_on(options, startup),
+        memory=startup.loaded.settings.memory.enabled and not options.safe_mode,
         base=options.system_prompt,
         append=options.append_system_prompt,
     )

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from swecli.assembly.policy import policy_rules
 from swecli.assembly.startup import Startup
+from swecli.core.config.paths import project_folder
 from swecli.core.config.settings import (
     ContextSettings,
     Settings,
@@ -23,6 +24,9 @@ from swecli.core.llm.types import ServerClearing
 from swecli.core.llm.types import WebSearch as ProviderSearch
 from swecli.core.permissions.types import MEMORY_TOOL
 from swecli.launch import LaunchOptions
+
+PLANS = "plans"
+"""Folder of written plans, in the project's own."""
 
 
 def context_limits(settings: Settings) -> Limits:
@@ -91,6 +95,7 @@ def adjustable(options: LaunchOptions, startup: Startup) -> Adjustable:
         fallback=fallback_models(settings),
         side_models=side_models(settings),
         sentinel=SentinelOptions(settings.context.sentinel, settings.context.sentinel_silenced),
+        plans=project_folder(options.cwd) / PLANS if startup.trust.trusts and options.store else None,
     )
 
 

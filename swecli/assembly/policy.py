@@ -8,7 +8,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from swecli.assembly.memory import memory_places
 from swecli.assembly.startup import Startup
 from swecli.core.config.trust import GRANTS_FILE, GrantStore, Span, accept_items, file_digest
 from swecli.core.permissions.facts import OsFacts
@@ -69,13 +68,14 @@ def approved_file_saver(options: LaunchOptions, startup: Startup) -> Callable[[s
 def build_policy(options: LaunchOptions, startup: Startup, environment: Mapping[str, str]) -> Policy:
     """Mode, rules and trust at the start of permission decisions. ``environment`` is that of commands: a command is
     judged by the programs that it would really find."""
+    remembers = startup.loaded.settings.memory.enabled and not options.safe_mode
     return Policy(
         mode=startup.loaded.settings.approval.mode,
         rules=policy_rules(options, startup),
         trust=startup.trust.state,
         yolo=options.yolo,
         own_dirs=tuple(str(path) for path in startup.paths.all),
-        memory=(str(folder),) if (folder := memory_places(options, startup).user) is not None else (),
+        memory=(str(startup.paths.memories),) if remembers else (),
         home=os.path.realpath(Path.home()),
         facts=OsFacts(environment, left_out_by_ripgrep, startup.loaded.settings.approval.secret_names),
     )

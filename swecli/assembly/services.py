@@ -16,7 +16,6 @@ from swecli.assembly.context import prompt_conditions, prompt_texts, session_con
 from swecli.assembly.extension_files import extension_files
 from swecli.assembly.instructions import instruction_files
 from swecli.assembly.live_settings import adjustable, provider_search
-from swecli.assembly.memory import memory_options, memory_tools
 from swecli.assembly.playbook import playbook_opener, proven_bullets
 from swecli.assembly.policy import approved_file_saver, build_policy, grants_of, rule_saver, with_grants
 from swecli.assembly.sandbox import build_sandbox
@@ -70,14 +69,14 @@ def build_services(
     """All services of a session except its history and its store; ``blobs`` stores large results."""
     options, environment, sandbox = launch.options, launch.child_environment, launch.sandbox
     files = extension_files(options, startup)
-    own = own_tools(startup.loaded.settings, files)
+    own = own_tools(options, startup.loaded.settings, files)
     registry = ToolRegistry(
-        (*own, *(tool for feature in features for tool in feature.tools), *memory_tools(options, startup)),
+        (*own, *(tool for feature in features for tool in feature.tools)),
         (*spare_tools(options, files), *(tool for feature in features for tool in feature.spare)),
         unusable(options, startup),
     )
     proven = proven_bullets(options, startup)
-    texts = prompt_texts(options, startup, instructions, files, proven.text)
+    texts = prompt_texts(options, instructions, files, proven.text, features)
     extensions = (*build_extensions(options, startup), *(one for feature in features for one in feature.extensions))
     grants = grants_of(startup, options.cwd)
     monitor = token_monitor(options, startup)
@@ -115,7 +114,6 @@ def build_services(
         jitter=random.random,
         report_defect=report_defect,
         instruction_files=instruction_files(options, startup, instructions),
-        memory=memory_options(options, startup),
         prompt_conditions=prompt_conditions(options, startup),
         playbook=playbook_opener(options, startup, instructions.paths, proven.ids),
         extension_files=files,

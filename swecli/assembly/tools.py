@@ -14,13 +14,13 @@ from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.permissions.types import MEMORY_TOOL
 from swecli.core.tools.base import AnyTool
 from swecli.core.tools.registry import ToolRegistry, builtin_tools
-from swecli.core.tools.session_tools import AskUser, SkillTool, TaskTool
+from swecli.core.tools.session_tools import AskUser, Scratchpad, SkillTool, TaskTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.launch import LaunchOptions
 
 
-def own_tools(settings: Settings, files: ExtensionFiles) -> list[AnyTool]:
+def own_tools(options: LaunchOptions, settings: Settings, files: ExtensionFiles) -> list[AnyTool]:
     """swecli's tools, as enabled in the settings."""
     left_out = {
         *(() if settings.tools.web_fetch else (WebFetch.name,)),
@@ -35,6 +35,8 @@ def own_tools(settings: Settings, files: ExtensionFiles) -> list[AnyTool]:
         own.append(WebSearch(engine))
     if any(skill.for_model for skill in files.now.skills.values()):
         own.append(SkillTool(lambda: files.now.skills))
+    if settings.memory.scratchpad and not options.safe_mode:
+        own.append(Scratchpad())
     if settings.subagents.enabled:
         own.append(TaskTool(told_agents(files)))
     return own

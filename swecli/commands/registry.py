@@ -15,7 +15,6 @@ from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.git import COMMIT, REVIEW
 from swecli.commands.init import INIT
 from swecli.commands.mcp import MCP, prompt_commands
-from swecli.commands.memory import MEMORY
 from swecli.commands.mode import MODE
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.playbook import PLAYBOOK
@@ -199,7 +198,6 @@ _OWN: tuple[SlashCommand, ...] = (
     MCP,
     PLAYBOOK,
     TODOS,
-    MEMORY,
     JOBS,
     THEME,
     KEYS,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from swecli.core.extensions.plugins import Plugin
     from swecli.launch import Launch
 
-FEATURES = ("retrieval", "sentinel", "spending", "hooks", "language_servers", "telemetry")
+FEATURES = ("retrieval", "memory", "sentinel", "spending", "hooks", "language_servers", "telemetry")
 """In the order in which their companions are called. Two that need different orders at two moments show that a moment
 is missing."""
 
@@ -47,6 +47,8 @@ class Wiring(Struct, frozen=True):
     before: str = "playbook"
     """The command that follows these in lists."""
     of_plugin: Callable[[Plugin], Brought] = _nothing
+    writes: Sequence[str] = ()
+    """Files in a project's ``.swecli`` that it writes by itself, also while a command runs."""
 
 
 def wirings() -> Iterator[Wiring]:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from swecli.app import open_session
-from swecli.commands.memory import MEMORY
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.llm.scripted import parse_script
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import TurnEnded
+from swecli.features.memory.command import MEMORY
 from swecli.launch import LaunchOptions
 from tests.support.loopback import LoopbackServer
 

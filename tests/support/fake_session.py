@@ -16,7 +16,6 @@ from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.rule_files import RuleFile
 from swecli.core.engine.rewind import RewindPoint
-from swecli.core.engine.services import MemoryOptions
 from swecli.core.engine.session_view import Conversation
 from swecli.core.engine.state import Spending, Totals
 from swecli.core.llm.offers import ModelOffer
@@ -93,7 +92,6 @@ class FakeView:
     instructions: tuple[str, ...] = ()
     rule_files: tuple[RuleFile, ...] = ()
     extension_files: None = None
-    memory: MemoryOptions = field(default_factory=MemoryOptions)
     plan: Any = None
     foreseen: Any = None
     suggestion: Any = None

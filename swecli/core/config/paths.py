@@ -31,6 +31,11 @@ class Paths(Struct, frozen=True):
         """Every directory once, resolved: no tool may write below any of them."""
         return tuple(dict.fromkeys(Path(os.path.realpath(path)) for path in self._fields()))
 
+    @property
+    def memories(self) -> Path:
+        """The user's memories, the only folder of these that a tool may write to: that for memories."""
+        return Path(os.path.realpath(self.data)) / "memories"
+
     def _fields(self) -> tuple[Path, ...]:
         return (self.config, self.data, self.cache, self.state)
 

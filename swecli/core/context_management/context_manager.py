@@ -20,7 +20,6 @@ from swecli.core.context_management.cache import CacheMiss, CacheWatch, SentProm
 from swecli.core.context_management.calibration import Doubt
 from swecli.core.context_management.counter import IMAGE_TOKENS, texts_of
 from swecli.core.context_management.ledger import Entry, Ledger
-from swecli.core.context_management.memory_section import MemoryText
 from swecli.core.context_management.monitor import (
     GrowingBudget,
     TokenMonitor,
@@ -29,6 +28,7 @@ from swecli.core.context_management.monitor import (
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import (
     EarlierPrompt,
+    MemoryText,
     Prompt,
     PromptTexts,
     SystemPrompt,

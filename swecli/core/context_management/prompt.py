@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits, Window, clamp_output, window_of
 from swecli.core.context_management.instructions import ESTIMATED, SHARE, Instructions
-from swecli.core.context_management.memory_section import MemoryText
 from swecli.core.context_management.prompts import profile_for, system_prompt
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.types import ModelInfo, ModelRequest, Profile, SystemBlock, ToolSchema
@@ -84,6 +83,15 @@ def _group(section: PromptSection) -> int:
 
 def _component(section: PromptSection) -> str:
     return SYSTEM if section.name in (BASE, TOOL_NOTES) else section.name
+
+
+class MemoryText(Struct, frozen=True):
+    """Memories in the prompt, for a usual window and for a small one; empty without any. ``sources`` are the files
+    behind them, except swecli's own notes."""
+
+    text: str = ""
+    lean: str = ""
+    sources: tuple[PromptPart, ...] = ()
 
 
 class PromptTexts(Struct, frozen=True):

@@ -13,8 +13,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.instructions import InstructionFile, Instructions
-from swecli.core.context_management.memory_section import MemoryText
-from swecli.core.context_management.prompt import APPENDED, BASE, Prompt, PromptSection, digest_of, prompt_of
+from swecli.core.context_management.prompt import (
+    APPENDED,
+    BASE,
+    MemoryText,
+    Prompt,
+    PromptSection,
+    digest_of,
+    prompt_of,
+)
 from swecli.core.protocol.budget import MEMORY, PROJECT_INSTRUCTIONS, SKILLS, USER_INSTRUCTIONS
 from swecli.core.protocol.events import PromptPart, SentSection, SystemPromptSent
 

@@ -5,12 +5,9 @@ Code writes both the state block of a compaction and the session notes from it, 
 
 from __future__ import annotations
 
-import os
 import re
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection
 from itertools import islice
-from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,13 +15,9 @@ from msgspec.structs import replace
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger
 from swecli.core.context_management.statements import statements
-from swecli.core.memory.places import NOTES
-from swecli.core.memory.session_notes import DECISIONS, FILES, GOAL, ISSUES, LONGEST_LINE, PATTERNS, SECTIONS, TASK
-from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import FileChanged
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.lazy_pattern import lazy_pattern
-from swecli.safe_text import printable_line
 
 CHECKS = lazy_pattern(
     r"\b(pytest|unittest|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|ctest|gradlew?|mvn|ninja|make|cmake|tsc|ruff|"
@@ -36,6 +29,8 @@ COMMANDS = 6
 ERROR_LINES = 12
 KEPT = 40
 """Newest requests and decisions of the user, and operations on a file, to remember."""
+LONGEST_LINE = 160
+"""Characters of a statement in one line."""
 REPEATED = 8
 """Newest items with the same decision or command to remember."""
 _VERBS = {"read_file": "read", "write_file": "written", "edit_file": "edited"}
@@ -183,8 +178,8 @@ class WorkLog(Struct):
             self._checks[command] = [*self._checks.pop(command, []), record][-REPEATED:]
             self._worked(record.turn)
         if record.name == "ask_user" and record.status == "ok":
-            self._decide(record, " ".join(_result(record).split())[:400])
-        elif record.status == "rejected" and "The user says:" in (text := _result(record)):
+            self._decide(record, " ".join(result_text(record).split())[:400])
+        elif record.status == "rejected" and "The user says:" in (text := result_text(record)):
             about = f"{record.name} {target_of(call)}"
             self._decide(record, f"{about}: {text.split('The user says:', 1)[1].strip()[:300]}")
 
@@ -241,7 +236,7 @@ class WorkLog(Struct):
         lines: list[str] = []
         for command, record in reversed(self.checks(left)):
             if record.exit_status:
-                lines += [f"`{command}`: {line}" for line in error_lines(_result(record))]
+                lines += [f"`{command}`: {line}" for line in error_lines(result_text(record))]
         return lines[:ERROR_LINES]
 
     def decisions(self, left: Collection[str] = ()) -> list[str]:
@@ -260,7 +255,7 @@ def _same(full: str, path: str) -> bool:
     return full == path or full.endswith(f"/{path.removeprefix('./')}")
 
 
-def _result(record: ItemRecord) -> str:
+def result_text(record: ItemRecord) -> str:
     return next((part.text for part in record.parts if isinstance(part, ToolResultPart)), "")
 
 
@@ -277,76 +272,3 @@ def user_texts(ledger: Ledger) -> list[tuple[str, str]]:
         for entry in ledger.entries.values()
         if entry.kind == "user" and entry.id not in ledger.dropped and entry.item not in ledger.left
     ]
-
-
-# --- the session notes ------------------------------------------------------------------------------------------
-
-_LONGEST_WHY = 70
-
-
-def notes_lines(
-    log: WorkLog,
-    todos: Sequence[Todo],
-    cwd: Path,
-    cover: Callable[[str], str] = str,
-    left: Collection[str] = (),
-) -> Mapping[str, Sequence[str]]:
-    """Session notes by section; empty before any work. ``cover`` hides keys and passwords, ``left`` are items that a
-    rewind removed."""
-    first, last = log.first_turn, log.last_turn
-    if first is None or last is None:
-        return {}
-
-    def line(text: str, longest: int = LONGEST_LINE) -> str:
-        return _one_line(cover(text), longest)
-
-    requests = {turn: said for turn, said in log.requests.items() if said.holds(left)}
-    asked = requests.get(first) or next(iter(requests.values()), None)
-    newest = requests.get(last) or next(reversed(requests.values()), None)
-    goal = line(asked.text) if asked is not None else ""
-    current = next((todo.text for todo in todos if todo.status == "in_progress"), "")
-    done = sum(todo.status == "completed" for todo in todos)
-    task = f"{line(current)} ({done} of {len(todos)} steps done)" if current else line(newest.text) if newest else ""
-    task = task if task != goal else ""
-    decided = [said for said in (*log.choices.values(), *log.decided) if said.holds(left)]
-    sections = {
-        GOAL: [f"{goal} ({_time(asked.at)})"] if asked is not None and goal else [],
-        DECISIONS: [f"- {line(said.text)} (decided {_time(said.at)})" for said in sorted(decided, key=lambda s: s.at)],
-        FILES: [
-            _file_line(path, one, requests.get(one.turn), cwd, line)
-            for path, one in log.modified.items()
-            if path.startswith(f"{cwd}{os.sep}") and not _is_memory(path)
-        ],
-        TASK: [task] if task else [],
-        ISSUES: [
-            *(f"- [ ] {line(todo.text)}" for todo in todos if todo.status != "completed"),
-            *(_issue(command, record, line) for command, record in log.checks(left) if record.exit_status),
-        ],
-        PATTERNS: [f"- Test or build command: `{line(command)}`" for command in log.passed(left) if "`" not in command],
-    }
-    return {name: tuple(dict.fromkeys(lines))[-SECTIONS[name] :] for name, lines in sections.items() if lines}
-
-
-def _file_line(path: str, one: ModifiedFile, said: Said | None, cwd: Path, line: Callable[[str, int], str]) -> str:
-    name = os.path.relpath(path, cwd)
-    how = "deleted" if one.gone else "created" if one.made else "updated"
-    why = line(said.text, _LONGEST_WHY) if said is not None else ""
-    return f"- `{line(name, LONGEST_LINE)}` ({how})" + (f" - {why}" if why else "")
-
-
-def _is_memory(path: str) -> bool:
-    return "/.swecli/memory/" in path or path.endswith(f"/{NOTES}")
-
-
-def _issue(command: str, record: ItemRecord, line: Callable[[str], str]) -> str:
-    error = next(iter(error_lines(_result(record), 1)), "")
-    return line(f"- [ ] `{command}` exits with status {record.exit_status}{f': {error}' if error else ''}")
-
-
-def _one_line(text: str, longest: int) -> str:
-    plain = printable_line(text.replace("<!--", "").replace("-->", "")).lstrip("#> ")
-    return plain if len(plain) <= longest else plain[: longest - 1].rstrip() + "…"
-
-
-def _time(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

@@ -12,6 +12,7 @@ from swecli.core.engine.model_call import Asking
 from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.notes import Notes
 from swecli.core.engine.offered_tools import OfferedTools
+from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
 from swecli.core.engine.side_questions import SideQuestions
@@ -24,6 +25,7 @@ class Core(Struct, frozen=True):
     services: Services
     recorder: Recorder
     notes: Notes
+    prompts: PromptRecord
     connection: Connection
     requests: Requests
     compactions: Compactions

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.companion import Companion
 from swecli.core.engine.core import Core
 from swecli.core.engine.recorder import Recorder
@@ -23,6 +24,10 @@ def _none_inside(services: Services, recorder: Recorder, agent: str) -> Sequence
     return ()
 
 
+def _same(texts: PromptTexts) -> PromptTexts:
+    return texts
+
+
 class Feature(Struct, frozen=True):
     """A feature of one run. The companions of all features are called in the order of the features."""
 
@@ -34,3 +39,5 @@ class Feature(Struct, frozen=True):
     spare: Sequence[AnyTool] = ()
     """Stand-ins for its tools, for a session that began with them: they answer that they have no source."""
     extensions: Sequence[Extension] = ()
+    prompt: Callable[[PromptTexts], PromptTexts] = _same
+    """The texts of the system prompt with its own."""

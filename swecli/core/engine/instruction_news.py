@@ -20,9 +20,8 @@ from swecli.core.context_management.instructions import (
     nested_instructions,
     read_head,
 )
-from swecli.core.context_management.memory_section import MemoryText
 from swecli.core.context_management.note_topics import INSTRUCTIONS
-from swecli.core.context_management.prompt import Prompt
+from swecli.core.context_management.prompt import MemoryText, Prompt
 from swecli.core.context_management.prompts import harmless
 from swecli.core.context_management.stored_prompt import INSTRUCTION_SOURCES, QUOTED, sources_of
 from swecli.core.engine.companion import Companion

@@ -132,7 +132,7 @@ class Plans(Companion):
         try:
             path = await asyncio.to_thread(self._write, plan.text)
         except OSError as error:
-            text = f"Could not write the plan to {self._services.memory.plans}: {error.strerror or error}."
+            text = f"Could not write the plan to {self._services.settings.now.plans}: {error.strerror or error}."
             self._recorder.emit(Notice(f"{text} It is in the conversation.", "warning", "plan"))
             path = ""
         self._recorder.emit(PlanChanged(plan.text, path))
@@ -160,7 +160,7 @@ class Plans(Companion):
         Raises:
             OSError: it can't be written.
         """
-        folder, cwd = self._services.memory.plans, self._services.workspace.cwd
+        folder, cwd = self._services.settings.now.plans, self._services.workspace.cwd
         if folder is None:
             return ""
         if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(cwd)):

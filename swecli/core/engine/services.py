@@ -19,7 +19,6 @@ from swecli.core.engine.settings import Settings
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
-from swecli.core.memory.places import MemoryPlaces
 from swecli.core.permissions.types import Call, Decision, Policy, Rule
 from swecli.core.ports import Asker, BlobStore, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
@@ -166,24 +165,6 @@ class Workspace(Struct, frozen=True):
     environment: Mapping[str, str]
 
 
-class MemoryOptions(Struct, frozen=True):
-    """Memory settings. ``notes`` is the folder of session notes; None: no notes. ``title`` heads a new notes file;
-    ``cover`` masks keys and passwords."""
-
-    places: MemoryPlaces = MemoryPlaces(None, None)
-    notes: Path | None = None
-    title: str = ""
-    cover: Callable[[str], str] = str
-    turn_on: Callable[[], tuple[str, MemoryOptions | None]] = lambda: ("This folder can't be trusted from here.", None)
-    """Trusts the folder if only its memories depend on that. Returns the result as a sentence, and the new options;
-    None if nothing changes. Blocks on the disk."""
-    max_file_bytes: int = 65_536
-    plans: Path | None = None
-    """Folder of plans in the project; None if none may be written."""
-    tokens: int = 800
-    """Most tokens of memories at once."""
-
-
 class InstructionFiles(Struct, frozen=True):
     """Instruction files of the prompt, and the places to look for them again. ``folders`` are those that may have one,
     ``root`` is the project's. ``quoted``: text from nested folders counts as information only. ``rules``: their rules
@@ -297,7 +278,6 @@ class Services(Struct):
     report_defect: Callable[[BaseException], None] = lambda error: None
     """Records an internal failure with its traceback."""
     instruction_files: InstructionFiles = InstructionFiles()
-    memory: MemoryOptions = MemoryOptions()
     prompt_conditions: Conditions = Conditions()
     """What decides whether a resumed session keeps its system prompt."""
     extensions: Sequence[Extension] = ()
@@ -321,15 +301,6 @@ class Services(Struct):
     def rules(self) -> tuple[Rule, ...]:
         """The current rules besides those that the user granted in the session."""
         return (*self.policy.rules, *self.settings.now.rules)
-
-    def adopt_memory(self, options: MemoryOptions) -> None:
-        """Adopt other memory locations, including those of the model's tool."""
-        from swecli.core.tools.memory import MemoryTool
-
-        self.memory = options
-        tool = self.tools.get(MemoryTool.name)
-        if isinstance(tool, MemoryTool):
-            tool.places = options.places
 
 
 class Connection:

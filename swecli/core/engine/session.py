@@ -41,7 +41,6 @@ from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results
 from swecli.core.engine.rewind import Rewinds
 from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
-from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover
@@ -189,7 +188,6 @@ class Session:
         self._scheduler = Scheduler(self._calls)
         self.command_tools = CommandTools(services, recorder, self._work, self._scheduler)
         self._plans = Plans(services, recorder)
-        self.memory = SessionMemory(services, recorder, self._prompts)
         self.files = SessionFiles(services, recorder, self._work)
         self._closing = (
             parent.closing
@@ -205,6 +203,7 @@ class Session:
             services,
             recorder,
             self._notes,
+            self._prompts,
             self._connection,
             self._requests,
             self._compactions,
@@ -232,7 +231,7 @@ class Session:
             features = [self._prompts, self._plans, self._agents, extensions]
             if self.playbook.exists:
                 features.append(self.playbook)
-            features += [news, self.memory, Warming(core), GitHistory(core)]
+            features += [news, Warming(core), GitHistory(core)]
             features += (part for feature in self._features for part in feature.companions(core))
         return (
             *features,
@@ -744,14 +743,6 @@ class Session:
         if self._services.rename is None:
             raise ValueError("This session is not stored, so it can't have a name.")
         return await asyncio.to_thread(self._services.rename, name)
-
-    async def turn_memory_on(self) -> str:
-        """Enable memories of this folder, if nothing else depends on its trust. Returns the result as a sentence."""
-        said, options = await asyncio.to_thread(self._services.memory.turn_on)
-        if options is not None:
-            self._services.adopt_memory(options)
-            self.memory.adopt(options)
-        return said
 
     def _follow(self) -> None:
         """Adopt the settings from which something was made."""

@@ -17,7 +17,7 @@ from swecli.core.context_management.thoughts import sent_thoughts
 from swecli.core.engine.compaction import NO_EFFECT, why_not_by_provider
 from swecli.core.engine.plan import Plans, ProposedPlan
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, MemoryOptions, Services
+from swecli.core.engine.services import Connection, Services
 from swecli.core.engine.state import AgentRecord, Spending, Totals
 from swecli.core.engine.subagents import Subagents
 from swecli.core.engine.work import Work
@@ -312,16 +312,6 @@ class SessionView:
     def safe_mode(self) -> bool:
         """Whether the user disabled hooks, skills, memories and the like for this session."""
         return self._services.settings.safe_mode
-
-    @property
-    def memory(self) -> MemoryOptions:
-        """Memory settings of the session."""
-        return self._services.memory
-
-    @property
-    def remembered(self) -> str:
-        """Text from earlier sessions in the system prompt."""
-        return self._services.context.memory.text
 
     @property
     def scratchpad(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 
 from msgspec import Struct, field
 
@@ -72,6 +73,8 @@ class Adjustable(Struct, frozen=True):
     side_models: Mapping[str, str] = field(default_factory=lambda: {})
     """Models for side work, by its name: "summary" and "small"."""
     sentinel: SentinelOptions = SentinelOptions()
+    plans: Path | None = None
+    """Folder of written plans in the project; None if none may be written."""
 
 
 class Settings(Struct):

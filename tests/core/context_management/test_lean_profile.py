@@ -10,16 +10,16 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.llm.text_tools import as_text
 from swecli.core.llm.types import ModelInfo
-from swecli.core.memory.places import MemoryPlaces
 from swecli.core.ports import BlobRef
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sessions.results import reference_text, usual_excerpt
-from swecli.core.tools.memory import MemoryTool
 from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, MINIMAL_TOOLS, ToolRegistry, builtin_tools, small_schemas
 from swecli.core.tools.session_tools import Scratchpad, TaskTool
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.features.language_servers.tool import Symbols
+from swecli.features.memory.places import MemoryPlaces
+from swecli.features.memory.tool import MemoryTool
 from swecli.features.retrieval.tool import Locate
 from swecli.library import ContextBudget
 

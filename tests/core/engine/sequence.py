@@ -41,7 +41,6 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results, SeenFiles
 from swecli.core.engine.services import Connection
-from swecli.core.engine.session_memory import SessionMemory
 from swecli.core.engine.snapshots import SessionSnapshots
 from swecli.core.engine.subagents import Relay, Subagents
 from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
@@ -52,6 +51,7 @@ from swecli.core.protocol.events import DELTAS, MAIN, Body, HooksRunning, ItemCh
 from swecli.core.protocol.messages import Message, ToolCallPart
 from swecli.features import FEATURES
 from swecli.features.hooks.companion import SessionHooks
+from swecli.features.memory.companion import SessionMemory
 from swecli.features.retrieval.companion import PromptRetrieval
 from tests.core.engine.support import MemoryLog
 

@@ -12,7 +12,7 @@ import pytest
 from swecli.core.context_management.compaction.package import state_block
 from swecli.core.engine.compaction import session_facts
 from swecli.core.engine.plan import ProposedPlan, file_name, proposed, steps_of, todos_of
-from swecli.core.engine.services import MemoryOptions
+from swecli.core.engine.settings import Adjustable
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.commands import CarryOut
@@ -22,7 +22,7 @@ from tests.core.engine.support import bench, call, new_notes, notes_in, until
 
 
 def written(folder: Path | None) -> dict[str, Any]:
-    return {"memory": MemoryOptions(plans=folder)}
+    return {"plans": folder}
 
 
 PLAN = """## Plan
@@ -194,12 +194,11 @@ async def test_the_model_learns_that_the_user_edited_a_plan_that_is_to_be_revise
 
 
 async def test_a_folder_that_is_trusted_meanwhile_gets_the_plan(tmp_path: Path) -> None:
-    on = MemoryOptions(plans=tmp_path / "plans")
-    off = MemoryOptions(turn_on=lambda: ("On.", on))
-    async with bench(answers(PLAN, PLAN), tmp_path, policy=Policy(mode="plan"), memory=off) as b:
+    trusted = Adjustable(plans=tmp_path / "plans")
+    async with bench(answers(PLAN, PLAN), tmp_path, policy=Policy(mode="plan"), read=lambda: trusted) as b:
         await b.say("plan it")
         assert not (tmp_path / "plans").exists()
-        await b.session.turn_memory_on()
+        await b.session.follow_settings()
         await b.say("plan it again")
         assert [path.read_text() for path in (tmp_path / "plans").iterdir()] == [PLAN]
 

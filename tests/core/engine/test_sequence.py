@@ -33,8 +33,8 @@ from tests.core.engine.sequence import Order, check, watched
 from tests.core.engine.support import Bench, bench, call, until
 from tests.core.engine.test_compaction import SUMMARY, fill
 from tests.core.engine.test_compaction import script as windowed
-from tests.core.engine.test_session_memory import options as memory_options
 from tests.core.extensions.support import Places
+from tests.features.memory.test_companion import options as memory_options
 
 DONE = '[[step]]\ntext = "done"\nchunk = "whole"\n'
 ALLOWED = Policy(rules=(Rule("allow", "Bash", "user"), Rule("allow", "run_command", "user")))

@@ -15,19 +15,19 @@ from msgspec.structs import replace
 from swecli.core.extensions.skills import read_skill
 from swecli.core.language_servers.definitions import CodePlace
 from swecli.core.llm.types import ToolSchema
-from swecli.core.memory.places import MemoryPlaces
 from swecli.core.ports import BlobStore, TranscriptHit, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, TerminalBlock
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.tools import web_fetch, web_search
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, ToolOutcome
-from swecli.core.tools.memory import MemoryTool
 from swecli.core.tools.session_tools import Scratchpad, SkillTool, TaskTool, ToolSearch
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.core.web.fetch import Limits, Page
 from swecli.core.workspace.jobs import JobInfo, Jobs
 from swecli.features.language_servers.tool import Symbols
+from swecli.features.memory.places import MemoryPlaces
+from swecli.features.memory.tool import MemoryTool
 from swecli.features.retrieval.tool import Locate
 from tests.core.extensions.support import found
 from tests.support.tool_context import FixedAnswers, ToolBench

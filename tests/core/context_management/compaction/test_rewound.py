@@ -13,10 +13,11 @@ from swecli.core.context_management.compaction.quality import anchors_of
 from swecli.core.context_management.compaction.selection import covered
 from swecli.core.context_management.counter import CharCounter
 from swecli.core.context_management.monitor import TokenMonitor
-from swecli.core.context_management.work_log import WorkLog, notes_lines
+from swecli.core.context_management.work_log import WorkLog
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import CompactionCompleted, FileChanged, RewindUndone, Rewound, ViewEntry
 from swecli.export.handoff import handoff_of
+from swecli.features.memory.note_lines import notes_lines
 from tests.support.said import Said
 
 SIZES = EntrySizes(TokenMonitor(CharCounter()), ModelInfo("p", "m", 100_000))

@@ -5,30 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from msgspec import Struct
-
 from swecli.core.context_management.counter import CountsTokens, PieceEstimator
+from swecli.core.context_management.prompt import MemoryText
 from swecli.core.context_management.prompts import framed, read_prompt
-from swecli.core.memory.places import NOTES, ROOT, MemoryFile
-from swecli.core.memory.session_notes import NotesDocument
 from swecli.core.protocol.budget import MEMORY
 from swecli.core.protocol.events import PromptPart
 from swecli.core.workspace.command_output import as_read
+from swecli.features.memory.places import NOTES, ROOT, MemoryFile
+from swecli.features.memory.session_notes import NotesDocument
 
 LEAN_TOKENS = 250
 """Limit of all memories together for a small window."""
 MARGIN = 1.3
 """Largest ratio of a model's tokens to estimated ones."""
 _NAMED = 12
-
-
-class MemoryText(Struct, frozen=True):
-    """Section for a usual window and for a small one; empty without memories. ``sources`` are the files behind it,
-    except swecli's own notes."""
-
-    text: str = ""
-    lean: str = ""
-    sources: tuple[PromptPart, ...] = ()
 
 
 def memory_text(files: Sequence[MemoryFile], tokens: int, counter: CountsTokens | None = None) -> MemoryText:

@@ -12,14 +12,16 @@ from unittest.mock import patch
 import pytest
 
 from swecli.app import open_session
-from swecli.commands.memory import MEMORY, OFF
 from swecli.commands.session import STATUS
 from swecli.core.config.trust import file_digest
+from swecli.core.engine.session import Session
 from swecli.core.extensions.unapproved import unapproved
 from swecli.core.llm.scripted import parse_script
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import ReplyPermission, Submit
 from swecli.core.protocol.events import Notice, PermissionRequested, TurnEnded
+from swecli.features.memory.command import MEMORY, OFF
+from swecli.features.memory.companion import SessionMemory
 from swecli.launch import LaunchOptions
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program
@@ -32,6 +34,12 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (folder / "test_shop.py").write_text("def test_price():\n    assert True\n")
     return folder
+
+
+def memory_of(session: Session) -> SessionMemory:
+    memory = session.companion(SessionMemory)
+    assert memory is not None
+    return memory
 
 
 WRITES = """
@@ -59,7 +67,7 @@ async def run(folder: Path, script: str, *messages: str, **changes: Any) -> list
                     break
         listed = await MEMORY.run(session, "")
         text = "\n".join(block.text for block in listed.blocks if isinstance(block, TextBlock))
-        return [session.view.remembered, text, " ".join(session.tools.names())]
+        return [memory_of(session).remembered, text, " ".join(session.tools.names())]
     finally:
         await session.close()
 
@@ -291,7 +299,7 @@ async def test_the_user_turns_memory_on_where_nothing_else_hangs_on_trust(work: 
             if "now trusted" in said:  # it counts in this session
                 await MEMORY.run(session, "write ports.md Use port 8123.")
                 assert (work / ".swecli" / "memory" / "ports.md").read_text() == "Use port 8123.\n"
-                assert session.view.memory.notes == work / ".swecli" / "memory"
+                assert memory_of(session).options.notes == work / ".swecli" / "memory"
             return said
         finally:
             await session.close()

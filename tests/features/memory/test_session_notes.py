@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.memory.places import NOTES
-from swecli.core.memory.session_notes import (
+from swecli.features.memory.places import NOTES
+from swecli.features.memory.session_notes import (
     DECISIONS,
     FILES,
     GOAL,

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from swecli.commands.base import CommandResult, SlashCommand, absent, fixed_words
 from swecli.commands.context import aligned, number
 from swecli.core.context_management.counter import PieceEstimator
-from swecli.core.memory.places import MemoryFile, MemoryOff, MemoryPathError
-from swecli.core.memory.session_notes import NotesError
 from swecli.core.tools.base import readable_size
+from swecli.features.memory.places import MemoryFile, MemoryOff, MemoryPathError
+from swecli.features.memory.session_notes import NotesError
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
+    from swecli.features.memory.companion import SessionMemory
 
 _USE = (
     "/memory PATH shows a file, /memory edit PATH opens it in your editor, /memory write PATH TEXT and /memory "
@@ -23,6 +24,14 @@ _USE = (
 
 OFF = "Memories and session notes of this folder are off until you trust it; /memory on enables them."
 _COUNTS = "It joins the prompt of new conversations (/clear)."
+
+
+def _of(session: Session) -> SessionMemory:
+    from swecli.features.memory.companion import SessionMemory
+
+    memory = session.companion(SessionMemory)
+    assert memory is not None
+    return memory
 
 
 async def _run(session: Session, arguments: str) -> CommandResult:
@@ -34,7 +43,7 @@ async def _run(session: Session, arguments: str) -> CommandResult:
         case "undo":
             return await _undone(session)
         case "on":
-            return CommandResult.text(await session.turn_memory_on())
+            return CommandResult.text(await _of(session).turn_on())
         case "edit" if path:
             return await _edited(session, path)
         case "write" | "add" if path and text.strip():
@@ -69,15 +78,15 @@ _INSTRUCTIONS = "Instructions are separate: /status names their files; # at the 
 
 
 async def _listed(session: Session) -> CommandResult:
-    options = session.view.memory
+    memory = _of(session)
+    options = memory.options
     if options.places.user is None:
         return CommandResult.text(absent(session, "memory", "Memory is off (memory.enabled)."), "warning")
     files = await asyncio.to_thread(options.places.files, options.max_file_bytes)
     lines = [aligned((_row(file) for file in files), indent="") if files else f"No memories yet. {_USE}"]
     if options.places.project is None:
         lines.append(OFF)
-    shown = session.view.remembered
-    if shown:
+    if shown := memory.remembered:
         count = PieceEstimator().count(shown)
         lines.append(f"In this session's prompt: about {number(count)} tokens. Changes apply after /clear.")
     lines.append(_INSTRUCTIONS)
@@ -93,14 +102,14 @@ def _row(file: MemoryFile) -> tuple[str, str, str]:
 
 async def _undone(session: Session) -> CommandResult:
     try:
-        return CommandResult.text(await session.memory.undo())
+        return CommandResult.text(await _of(session).undo())
     except NotesError as error:
         return CommandResult.text(str(error), "error")
 
 
 async def _shown(session: Session, path: str) -> CommandResult:
     """Show a file directly: a call of the tool would repeat the text in its own line."""
-    options = session.view.memory
+    options = _of(session).options
     try:
         place = options.places.place(path)
     except MemoryPathError as error:
@@ -118,7 +127,7 @@ async def _shown(session: Session, path: str) -> CommandResult:
 async def _changed(session: Session, arguments: dict[str, object]) -> CommandResult:
     """Change through the tool, so that changes are shown and can be undone. The user's own input needs no approval."""
     try:
-        path = session.view.memory.places.place(str(arguments["path"])).path
+        path = _of(session).options.places.place(str(arguments["path"])).path
     except MemoryPathError as error:
         return CommandResult.text(f"Nothing was changed. {_reason(error)}", "warning")
     given = {**arguments, "overwrite": arguments["command"] == "create"}
@@ -139,7 +148,7 @@ def _reason(error: MemoryPathError) -> str:
 
 async def _edited(session: Session, path: str) -> CommandResult:
     try:
-        place = session.view.memory.places.place(path)
+        place = _of(session).options.places.place(path)
     except MemoryPathError as error:
         return CommandResult.text(_reason(error), "warning")
     if place.file.is_dir() or place.is_base:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.memory.places import MemoryPlaces, read_text
+from swecli.features.memory.places import MemoryPlaces, read_text
 
 
 def test_a_file_that_another_session_removes_during_a_listing_is_left_out(
@@ -19,5 +19,5 @@ def test_a_file_that_another_session_removes_during_a_listing_is_left_out(
         (tmp_path / "three.md").unlink(missing_ok=True)
         return read_text(file, limit)
 
-    monkeypatch.setattr("swecli.core.memory.places.read_text", read)
+    monkeypatch.setattr("swecli.features.memory.places.read_text", read)
     assert [file.text for file in MemoryPlaces(tmp_path, None).files(1_000)] == ["one.md", "two.md"]

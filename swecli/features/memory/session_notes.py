@@ -15,7 +15,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from swecli.core.atomic_text import one_writer, write_whole
-from swecli.core.memory.places import NOTES, read_text
+from swecli.features.memory.places import NOTES, read_text
 from swecli.lazy_pattern import lazy_pattern
 
 GOAL = "Current Goal"
@@ -29,7 +29,6 @@ SECTIONS: Mapping[str, int] = MappingProxyType({GOAL: 2, DECISIONS: 8, FILES: 10
 """The sections in order, with the maximum of swecli's own lines in each; the oldest are removed first."""
 NEWEST_FIRST = (GOAL, TASK)
 """Sections with the newest line first; they contain sentences, the others lists."""
-LONGEST_LINE = 160
 MAX_BYTES = 256_000
 _NOT_SHARED = f"{NOTES}\n.*.lock\n.gitignore\n"
 """Notes are personal; other memories of a project may be shared."""

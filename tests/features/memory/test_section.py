@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from swecli.core.context_management.counter import PieceEstimator
-from swecli.core.context_management.memory_section import LEAN_TOKENS, MARGIN, memory_section, memory_text
-from swecli.core.memory.places import MemoryFile, MemoryPlaces, Place
-from swecli.core.memory.session_notes import GOAL, ISSUES, PATTERNS, NotesDocument, merge
+from swecli.features.memory.places import MemoryFile, MemoryPlaces, Place
+from swecli.features.memory.section import LEAN_TOKENS, MARGIN, memory_section, memory_text
+from swecli.features.memory.session_notes import GOAL, ISSUES, PATTERNS, NotesDocument, merge
 
 COUNT = PieceEstimator().count
 

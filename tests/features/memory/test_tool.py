@@ -9,10 +9,10 @@ from typing import get_args
 
 import pytest
 
-from swecli.core.memory.places import MAX_FILES, MemoryPlaces
 from swecli.core.tools.base import ToolError, ToolOutcome
-from swecli.core.tools.memory import MemoryCommand, MemoryParams, MemoryTool
 from swecli.core.tools.registry import ToolRegistry
+from swecli.features.memory.places import MAX_FILES, MemoryPlaces
+from swecli.features.memory.tool import MemoryCommand, MemoryParams, MemoryTool
 from tests.support.tool_context import ToolBench
 
 LIMIT = 2_000

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from swecli.core.memory.places import MAX_FILES, NOTES, ROOT, MemoryPathError, MemoryPlaces, Place
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.tools.apply_patch import reverted
@@ -24,6 +23,7 @@ from swecli.core.tools.base import (
 from swecli.core.tools.edit_file import ChangePlan, ChangeTool, FileChange, chosen, read_target, write
 from swecli.core.workspace.edit import EditError, Replacement, replace_all_of
 from swecli.core.workspace.text_file import TextFile, decode
+from swecli.features.memory.places import MAX_FILES, NOTES, ROOT, MemoryPathError, MemoryPlaces, Place
 from swecli.figures import plural
 
 MemoryCommand = Literal["view", "create", "str_replace", "insert", "delete", "rename"]
@@ -60,6 +60,9 @@ class MemoryTool(ChangeTool[MemoryParams]):
         self.places = places
         self._limit = limit
         self._holds_secret = holds_secret
+
+    def description(self) -> str:
+        return Path(__file__).with_name("memory.md").read_text(encoding="utf-8").strip()
 
     def schema(self) -> Mapping[str, Any]:
         whole = dict(super().schema())

@@ -1,0 +1,85 @@
+"""Session notes from the digest of a conversation's calls."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+from swecli.core.context_management.ledger import ItemRecord
+from swecli.core.context_management.work_log import LONGEST_LINE, ModifiedFile, Said, WorkLog, error_lines, result_text
+from swecli.core.protocol.blocks import Todo
+from swecli.features.memory.places import NOTES
+from swecli.features.memory.session_notes import DECISIONS, FILES, GOAL, ISSUES, PATTERNS, SECTIONS, TASK
+from swecli.safe_text import printable_line
+
+_LONGEST_WHY = 70
+
+
+def notes_lines(
+    log: WorkLog,
+    todos: Sequence[Todo],
+    cwd: Path,
+    cover: Callable[[str], str] = str,
+    left: Collection[str] = (),
+) -> Mapping[str, Sequence[str]]:
+    """Session notes by section; empty before any work. ``cover`` hides keys and passwords, ``left`` are items that a
+    rewind removed."""
+    first, last = log.first_turn, log.last_turn
+    if first is None or last is None:
+        return {}
+
+    def line(text: str, longest: int = LONGEST_LINE) -> str:
+        return _one_line(cover(text), longest)
+
+    requests = {turn: said for turn, said in log.requests.items() if said.holds(left)}
+    asked = requests.get(first) or next(iter(requests.values()), None)
+    newest = requests.get(last) or next(reversed(requests.values()), None)
+    goal = line(asked.text) if asked is not None else ""
+    current = next((todo.text for todo in todos if todo.status == "in_progress"), "")
+    done = sum(todo.status == "completed" for todo in todos)
+    task = f"{line(current)} ({done} of {len(todos)} steps done)" if current else line(newest.text) if newest else ""
+    task = task if task != goal else ""
+    decided = [said for said in (*log.choices.values(), *log.decided) if said.holds(left)]
+    sections = {
+        GOAL: [f"{goal} ({_time(asked.at)})"] if asked is not None and goal else [],
+        DECISIONS: [f"- {line(said.text)} (decided {_time(said.at)})" for said in sorted(decided, key=lambda s: s.at)],
+        FILES: [
+            _file_line(path, one, requests.get(one.turn), cwd, line)
+            for path, one in log.modified.items()
+            if path.startswith(f"{cwd}{os.sep}") and not _is_memory(path)
+        ],
+        TASK: [task] if task else [],
+        ISSUES: [
+            *(f"- [ ] {line(todo.text)}" for todo in todos if todo.status != "completed"),
+            *(_issue(command, record, line) for command, record in log.checks(left) if record.exit_status),
+        ],
+        PATTERNS: [f"- Test or build command: `{line(command)}`" for command in log.passed(left) if "`" not in command],
+    }
+    return {name: tuple(dict.fromkeys(lines))[-SECTIONS[name] :] for name, lines in sections.items() if lines}
+
+
+def _file_line(path: str, one: ModifiedFile, said: Said | None, cwd: Path, line: Callable[[str, int], str]) -> str:
+    name = os.path.relpath(path, cwd)
+    how = "deleted" if one.gone else "created" if one.made else "updated"
+    why = line(said.text, _LONGEST_WHY) if said is not None else ""
+    return f"- `{line(name, LONGEST_LINE)}` ({how})" + (f" - {why}" if why else "")
+
+
+def _is_memory(path: str) -> bool:
+    return "/.swecli/memory/" in path or path.endswith(f"/{NOTES}")
+
+
+def _issue(command: str, record: ItemRecord, line: Callable[[str], str]) -> str:
+    error = next(iter(error_lines(result_text(record), 1)), "")
+    return line(f"- [ ] `{command}` exits with status {record.exit_status}{f': {error}' if error else ''}")
+
+
+def _one_line(text: str, longest: int) -> str:
+    plain = printable_line(text.replace("<!--", "").replace("-->", "")).lstrip("#> ")
+    return plain if len(plain) <= longest else plain[: longest - 1].rstrip() + "…"
+
+
+def _time(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
