@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -31,6 +32,7 @@ from swecli.core.permissions.git_facts import (
 from swecli.core.permissions.history_names import HistoryNames
 from swecli.core.permissions.listings import MAX_SEARCHED, Covering, Listings, covered
 from swecli.core.permissions.paths import folders_above, inside, is_secret
+from swecli.core.permissions.version_managers import chosen_version
 from swecli.core.secret_names import SecretNames, is_test_key, secret_names
 from swecli.lazy_pattern import lazy_pattern
 
@@ -64,17 +66,6 @@ _MAPPING = lazy_pattern(r"""\{|["']?[\w-]+["']?[ \t]*:(?:\s|$)""")
 """How JSON and YAML with keys begin."""
 _TABLE = lazy_pattern(r"""\[|["']?[\w-]+["']?[ \t]*[.=]""")
 """How TOML begins."""
-_VERSION_FILES = (
-    *(".tool-versions", ".mise.toml", "mise.toml", ".mise", ".config/mise", ".config/mise.toml", ".mise.local.toml"),
-    *("mise.local.toml", "mise", ".rtx.toml", ".prototools"),
-)
-_PYTHON_VERSION_FILES = (".python-version",)
-_OTHER_VERSION_FILES = (
-    *(".ruby-version", ".node-version", ".nvmrc", ".java-version", ".go-version", "package.json", ".npmrc"),
-    *(".php-version", ".perl-version", ".lua-version"),
-    *_PYTHON_VERSION_FILES,
-)
-"""Files by which version managers choose a program."""
 
 
 class BlastRadius(Struct, frozen=True):
@@ -669,7 +660,8 @@ class OsFacts(FileFacts):
                 return f"PATH finds {name} through a relative directory"
             if inside(os.path.normpath(path), roots) or inside(real, roots):
                 return f"{name} is a program in the workspace"
-            return self._chosen_version(name, path, real, cwd, roots)
+            home = self._environment.get("HOME", "")
+            return chosen_version(name, path, real, partial(_above, cwd, roots, home), _small)
         return None
 
     def shell_problem(self, cwd: str, *, moving: bool) -> str | None:
@@ -686,18 +678,9 @@ class OsFacts(FileFacts):
     def git_problem(self, cwd: str, roots: Sequence[str]) -> str | None:
         return git_problem(cwd, self._environment, roots)
 
-    def _chosen_version(self, name: str, path: str, real: str, cwd: str, roots: Sequence[str]) -> str | None:
-        """Why a version manager may start what a workspace file names, as a clause; None if it does not."""
-        parts = (*path.split("/"), *real.split("/"))
-        if not {"shims", ".volta", "corepack"} & set(parts):
-            return None
-        of_python = ".pyenv" in parts or name.startswith(("python", "pip"))
-        named = _PYTHON_VERSION_FILES if of_python else _OTHER_VERSION_FILES
-        for folder in folders_above(cwd, roots, self._environment.get("HOME", "")):
-            for file in (*_VERSION_FILES, *named):
-                if os.path.lexists(os.path.join(folder, file)):
-                    return f"{file} in the workspace or above it chooses which {name} runs"
-        return None
+
+def _above(cwd: str, roots: Sequence[str], home: str) -> tuple[str, ...]:
+    return tuple(folders_above(cwd, roots, home))
 
 
 def _git_object(line: str) -> GitObject | None:

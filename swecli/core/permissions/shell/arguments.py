@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from swecli.core.permissions.paths import folders_above
+from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.shell.expand import (
     Situation,
     absolute,
@@ -20,7 +20,7 @@ from swecli.core.permissions.shell.expand import (
     looks_for_secrets,
 )
 from swecli.core.permissions.shell.history import GitWords, check_git
-from swecli.core.permissions.shell.searched import check_grep, check_ripgrep, check_trees
+from swecli.core.permissions.shell.searched import check_below, check_grep, check_ripgrep, check_trees
 from swecli.core.permissions.shell.syntax import UnprovenError
 from swecli.core.permissions.shell.tables import Table
 from swecli.lazy_pattern import lazy_pattern
@@ -29,6 +29,12 @@ _NAME_PATTERNS = frozenset(("-g", "--glob", "--iglob", "--include"))
 
 _SIGNATURES = lazy_pattern(r"%G|%\(\*?signature|^(--sort=)?-?\*?signature")
 """Options that make git check signatures, which starts another program."""
+
+_LISTS = frozenset(("strings", "less", "more", "lsof", "nm", "size", "readelf", "objdump", "c++filt"))
+"""Programs for which a word after ``@`` or ``+`` is a list of words, or a command, rather than a file."""
+
+_COUNTERS = frozenset(("tokei", "cloc", "scc"))
+"""Programs that show nothing of what they read but its amount."""
 
 _DEREFERENCE = frozenset(("-L", "-D", "-H", "--dereference", "--dereference-args"))
 
@@ -163,11 +169,6 @@ def _check_options(name: str, table: Table, parsed: _Parsed, situation: Situatio
     for option, text in parsed.texts:
         if option in _NAME_PATTERNS and looks_for_secrets(text, situation):
             situation.object_to_reading(f"{text} may stand for files that hold secrets")
-    for file in table.without_files:
-        for cwd in situation.cwds or (situation.start,):
-            folders = folders_above(cwd, situation.roots, situation.home)
-            if any(situation.facts.kind(f"{folder}/{file}") != "missing" for folder in folders):
-                raise UnprovenError(f"{file} in the workspace or above it configures {name}")
 
 
 def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situation) -> None:
@@ -202,6 +203,10 @@ def _check_operands(name: str, table: Table, parsed: _Parsed, situation: Situati
         case "entries":
             for operand in operands:
                 (check_name if _DEREFERENCE & parsed.options else check_entry)(operand, situation)
+        case "words":
+            for operand in operands:
+                if "/" in operand:
+                    raise UnprovenError(f"{name} reads {operand} as a file")
         case "anywhere":
             pass
         case "files":
@@ -226,6 +231,10 @@ def _check_searched(name: str, table: Table, parsed: _Parsed, situation: Situati
         check_ripgrep(parsed.options, parsed.texts, operands[start:], situation)
     elif name == "diff" and {"-r", "--recursive"} & parsed.options:
         check_trees(name, operands, situation)
+    elif name == "gofmt":
+        check_below(name, operands, Reach(links=True), lambda path: path.endswith(".go"), situation)
+    elif name in _COUNTERS and situation.rules.rules:
+        check_below(name, operands or ["."], Reach(links=True), situation.covered, situation)
     elif name.startswith("git "):
         for option, value in parsed.texts:
             if option == "-L" and name not in ("git blame", "git annotate"):  # there, an operand names the file
@@ -253,7 +262,7 @@ def _may_be_path(operand: str, situation: Situation) -> bool:
 
 
 def _not_a_list(name: str, operand: str) -> None:
-    if operand.startswith(("@", "+")) and name in ("strings", "less", "more", "lsof"):
+    if operand.startswith(("@", "+")) and name in _LISTS:
         raise UnprovenError(f"{name} does not treat {operand} as a file")
 
 

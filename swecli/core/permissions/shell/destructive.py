@@ -23,6 +23,7 @@ from swecli.core.permissions.shell.started import Started
 from swecli.core.permissions.shell.subcommands import program, without_global_options
 from swecli.core.permissions.shell.tables import tables
 from swecli.core.permissions.shell.unpacking import unpacking
+from swecli.core.permissions.shell.versions import tells_about_itself
 from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 
@@ -249,7 +250,7 @@ def _harmless_use(item: Started) -> tuple[str, ...] | None:
     if not all(word.known and not word.glob for word in item.words):
         return None
     words = [word.text for word in _without_globals(item)]
-    if words in (["--help"], ["--version"], ["version"]):
+    if words in (["--help"], ["--version"], ["version"]) or tells_about_itself(item.name, words):
         return tuple(words) if item.name not in lists.names["starters"] else None
     if words[-1:] == ["--help"] and not _RUNS.intersection(words):
         names = all(re.fullmatch(r"[a-z][a-z0-9-]{0,30}", word) for word in words[:-1])  # of subcommands, not of files

@@ -38,6 +38,8 @@ class Situation(Struct, frozen=True):
     variables: Mapping[str, str | None] = field(default_factory=lambda: {})
     piped: bool = False
     """Whether its input is the output of the previous command."""
+    cut: bool = False
+    """Whether the next command of the pipeline reads only the beginning of its output."""
     altered: str = ""
     """A variable that an earlier command, run because of a rule, sets and that programs may obey."""
     edited: frozenset[str] = frozenset()

@@ -405,6 +405,66 @@ def _ps(arguments: list[str], situation: Situation) -> None:
             raise UnprovenError(f"ps {word} may do more than read")
 
 
+def _yes(arguments: list[str], situation: Situation) -> None:
+    del arguments
+    if not situation.cut:
+        raise UnprovenError("yes never ends unless head reads its output")
+
+
+_GO_VARIABLES = frozenset(
+    (
+        *("GOARCH", "GOBIN", "GOCACHE", "GOENV", "GOEXE", "GOHOSTARCH", "GOHOSTOS", "GOMOD", "GOMODCACHE", "GOOS"),
+        *("GOPATH", "GOROOT", "GOTOOLCHAIN", "GOTOOLDIR", "GOVERSION", "GOWORK", "GO111MODULE", "CGO_ENABLED", "CC"),
+        *("CXX", "GOAMD64", "GOARM", "GOTMPDIR", "GOSUMDB", "GOEXPERIMENT"),
+    )
+)
+
+
+def _go(arguments: list[str], situation: Situation) -> None:
+    """Only tells settings that hold no secret, as an address of a proxy may."""
+    del situation
+    names = [word for word in arguments[1:] if word != "-json"]
+    if arguments[:1] != ["env"]:
+        raise UnprovenError(f"go {arguments[0] if arguments else 'alone'} may change files")
+    if not names or not _GO_VARIABLES.issuperset(names):
+        raise UnprovenError("this use of go env may show or change other settings")
+
+
+def _members(name: str, arguments: list[str], situation: Situation) -> None:
+    """``ar t ARCHIVE`` and ``jar tf ARCHIVE``, with members to list."""
+    if len(arguments) < 2 or not re.fullmatch(r"-?tv?" if name == "ar" else r"-?tv?f", arguments[0]):
+        raise UnprovenError(f"{name} may change files unless it lists an archive")
+    for word in arguments[1:]:
+        if word.startswith(("-", "@")):
+            raise UnprovenError(f"{name} {word} may do more than read")
+    check_content(arguments[1], situation)
+
+
+_CERTIFICATE_FLAGS = frozenset(
+    (
+        *("-noout", "-text", "-dates", "-startdate", "-enddate", "-subject", "-issuer", "-serial", "-fingerprint"),
+        *("-hash", "-subject_hash", "-issuer_hash", "-email", "-purpose", "-modulus", "-ocsp_uri", "-pubkey"),
+        *("-sha1", "-sha256", "-verify", "-nocert", "-alias"),
+    )
+)
+_CERTIFICATE_VALUES = frozenset(("-nameopt", "-ext", "-certopt", "-checkend", "-checkhost", "-inform"))
+
+
+def _openssl(arguments: list[str], situation: Situation) -> None:
+    """Only shows a certificate, or the request for one."""
+    rest = arguments[1:]
+    if arguments[:1] not in (["x509"], ["req"], ["crl"]) or "-noout" not in rest:
+        raise UnprovenError("this use of openssl may do more than show a certificate")
+    while rest:
+        word = rest.pop(0)
+        if word == "-in" and rest:
+            check_content(rest.pop(0), situation)
+        elif word in _CERTIFICATE_VALUES and rest:
+            rest.pop(0)
+        elif word not in _CERTIFICATE_FLAGS:
+            raise UnprovenError(f"openssl {word} may do more than read")
+
+
 def _printenv(arguments: list[str], situation: Situation) -> None:
     del situation
     if not arguments or not set(arguments) <= tables().lists["shown_variables"]:
@@ -586,6 +646,10 @@ PROGRAMS: Mapping[str, Check] = {
     "tar": _tar,
     **{name: partial(_compressor, name) for name in ("xz", "unxz", "bzip2", "bunzip2", "zstd", "unzstd")},
     "ip": _ip,
+    "yes": _yes,
+    "go": _go,
+    "openssl": _openssl,
+    **{name: partial(_members, name) for name in ("ar", "jar")},
     "yq": _yq,
     "git config": _git_config,
     "set": _set,

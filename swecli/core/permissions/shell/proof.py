@@ -36,6 +36,7 @@ from swecli.core.permissions.shell.syntax import (
 )
 from swecli.core.permissions.shell.tables import is_plain_variable, tables
 from swecli.core.permissions.shell.unpack import list_of_names, producer, unwrap_xargs, with_names
+from swecli.core.permissions.shell.versions import obeyed_file, tells_about_itself
 from swecli.core.permissions.types import Rule
 from swecli.lazy_pattern import lazy_pattern
 
@@ -102,6 +103,7 @@ _SETTINGS = lazy_pattern(
 )
 """Variables that a rule about the command need not mention: programs look at their values, but never run or load
 them."""
+_GIT_SUBCOMMAND = lazy_pattern(r"[a-z]+(?:-[a-z]+)*")
 _GIT_GLOBAL = frozenset(("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"))
 
 
@@ -139,11 +141,8 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
         check_program(name, situation)
         check_command(inner, situation, external=True)
         return
-    if len(rest) == 1 and rest[0] is not None and name in known.versions.get(rest[0], ()):
+    if tells_about_itself(name, rest):
         check_program(name, situation)
-        table = known.commands.get(name)
-        if table is not None and table.without_files:
-            check_table(name, table, rest, situation)
         return
     if name == "git":
         _git(rest, situation)
@@ -188,6 +187,8 @@ def _git(arguments: list[str | None], situation: Situation) -> None:
         raise UnprovenError("this use of git is not understood")
     check_program("git", situation)
     situation = _in_repository(there)
+    if len(rest) == 2 and rest[1] == "--help" and _GIT_SUBCOMMAND.fullmatch(rest[0]):
+        rest = ["help", rest[0]]  # shows a page of the manual, of an alias what it stands for
     for count in (2, 1):
         words = rest[:count]
         if len(words) == count and None not in words:
@@ -233,6 +234,9 @@ def check_program(name: str, situation: Situation) -> None:
             problem = situation.facts.program_problem(each, cwd, situation.roots)
             if problem is not None:
                 raise UnprovenError(problem)
+            file = obeyed_file(each, cwd, situation)
+            if file:
+                raise UnprovenError(f"{file} in the workspace or above it configures {each}")
 
 
 MAX_COMMANDS = 20
@@ -344,7 +348,8 @@ class _Walker:
             return self._command(node.commands[0], situation, certain=certain)
         for index, command in enumerate(node.commands):
             self._producer = producer(node.commands[:index])
-            self._command(command, replace(situation, piped=index > 0), certain=False)
+            ends = index + 1 < len(node.commands) and _ends_early(node.commands[index + 1])
+            self._command(command, replace(situation, piped=index > 0, cut=ends), certain=False)
         self._producer = None
         return situation
 
@@ -549,6 +554,16 @@ class _Walker:
             elif target not in ("/dev/null", "/dev/stdout", "/dev/stderr"):
                 writes += [situation.facts.resolve(path) for path in absolute(target, situation)]
         return tuple(writes)
+
+
+_ENDS_EARLY = lazy_pattern(r"head(?: (?:-q|-\d+|-[nc] ?\d+[kKMG]?|--(?:lines|bytes)=\d+))*")
+
+
+def _ends_early(command: Command) -> bool:
+    """Whether a command reads a bounded part of its input, so that what writes into it ends as well."""
+    if not isinstance(command, Simple) or command.assignments or command.redirects:
+        return False
+    return _ENDS_EARLY.fullmatch(" ".join(word.literal or "?" for word in command.words)) is not None
 
 
 _GIT = lazy_pattern(r"(?<![\w.-])git(?![\w.-])")

@@ -61,7 +61,7 @@ class Options(Struct, frozen=True):
 
 _SETS = ("flags", "values", "optional", "files")
 _LONG_SETS = ("long", "long_values", "long_optional", "long_files", "long_last")
-_LISTS = ("words", "follow", "require", "recursive", "pattern_by", "list_by", "refuse", "without_files")
+_LISTS = ("words", "follow", "require", "recursive", "pattern_by", "list_by", "refuse")
 
 
 class Table(Struct, frozen=True):
@@ -84,7 +84,6 @@ class Table(Struct, frozen=True):
     pattern_by: frozenset[str]
     list_by: frozenset[str]
     refuse: frozenset[str]
-    without_files: frozenset[str]
     subcommands: frozenset[str]
     digits: bool
     cluster: bool
@@ -96,8 +95,6 @@ class Table(Struct, frozen=True):
 
 class Tables(Struct, frozen=True):
     commands: Mapping[str, Table]
-    versions: Mapping[str, frozenset[str]]
-    """Programs by the single argument that only prints their version."""
     lists: Mapping[str, frozenset[str]]
     """Words in the languages of individual programs."""
     helpers: Mapping[str, frozenset[str]]
@@ -113,10 +110,9 @@ def tables() -> Tables:
     shared = cast("dict[str, dict[str, Any]]", data["options"])
     raw = cast("dict[str, dict[str, Any]]", data["commands"])
     commands = {name: _table(raw[entry.get("same", name)], shared) for name, entry in raw.items()}
-    versions = {flag: frozenset(names.split()) for flag, names in cast("dict[str, str]", data["versions"]).items()}
     lists = {name: frozenset(words.split()) for name, words in cast("dict[str, str]", data["lists"]).items()}
     helpers = {name: frozenset(names.split()) for name, names in cast("dict[str, str]", data["helpers"]).items()}
-    return Tables(commands, versions, lists, helpers)
+    return Tables(commands, lists, helpers)
 
 
 def _table(entry: Mapping[str, Any], shared: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -9,13 +9,12 @@ from tests.support.shell_workspace import ShellWorkspace
 
 CONTAINED = (
     *(
-        "rm --help",
         "git rm --dry-run README.md",
         "git rm -rn src",
         "git push --force --dry-run",
         "npm publish --dry-run",
     ),
-    *("git restore --staged README.md", "git restore --help", "cargo clean -n", "rsync -avn --delete src/ docs/"),
+    *("git restore --staged README.md", "cargo clean -n", "rsync -avn --delete src/ docs/"),
     *("git -c color.ui=never rm --dry-run README.md", "brew cleanup -n", "fly status", "gcloud config list"),
     *("ansible-playbook --syntax-check site.yml", "terraform state list", "ln -sf src new", "mv -f README.md new.md"),
     *("npm init -y", "uv init", "poetry init", "bun init", "conda init bash", "nix flake init", "bundle init"),
@@ -24,6 +23,7 @@ CONTAINED = (
     *("git -c core.pager=cat log", "git -c core.editor=true -c user.name=x rebase --continue"),
     *("az vm list -o table", "glab release list", "gh codespace list", "doctl apps list", "npm access get status x"),
 )
+PROVEN = ("rm --help", "git restore --help", "code --version", "docker --help", "docker run --help", "kubectl help")
 ELSEWHERE = (
     *("docker ps -a", "docker compose logs --tail=5 web", "docker system prune --help", "docker inspect web"),
     *(
@@ -34,7 +34,7 @@ ELSEWHERE = (
         "crontab -l",
         "sudo -l",
     ),
-    *("code --version", "docker --help", "pkill -0 node", "podman images"),
+    *("pkill -0 node", "podman images"),
     *("docker service ls", "docker node inspect x", "podman pod ps", "kubectl apply view-last-applied -f x.yml"),
     *("kubectl label pod x --list", "zpool status", "btrfs filesystem usage src", "code --list-extensions"),
     *("killall -l", "at -l", "passwd -S", "losetup -a", "nmcli device", "virsh pool-list --all", "sysctl --all"),
@@ -101,6 +101,13 @@ def test_what_does_no_harm_is_not_dangerous(work: ShellWorkspace, command: str) 
     assert (decision.outcome, decision.danger, decision.loss) == ("ask", "", None)
     assert work.decide(command, work.policy(mode="auto", sandbox="full")).outcome == "allow"
     assert work.decide(command, work.policy(mode="plan")).outcome == "deny"
+
+
+@pytest.mark.parametrize("command", PROVEN)
+def test_what_only_tells_about_a_dangerous_program_runs(work: ShellWorkspace, command: str) -> None:
+    for policy in (work.policy(), work.policy(mode="plan"), *work.loosest()):
+        decision = work.decide(command, policy)
+        assert (decision.outcome, decision.danger, decision.loss) == ("allow", "", None)
 
 
 @pytest.mark.parametrize("command", ELSEWHERE)
