@@ -150,8 +150,9 @@ async def typed() -> float:
 
 def with_screen(launch: LaunchOptions, turns: int, early: int, result: Path) -> int:
     """The same, of the whole program in this terminal; ``result`` gets the figures."""
-    from swecli.tui.backend import Backend
+    from swecli.assembly.succession import Succession
     from swecli.tui.launch import run as run_interface
+    from swecli.tui.program import Program
 
     tasks: list[asyncio.Task[None]] = []
 
@@ -161,13 +162,12 @@ def with_screen(launch: LaunchOptions, turns: int, early: int, result: Path) -> 
         await asyncio.to_thread(result.write_text, json.dumps(found))
         session.notice(OVER)  # type: ignore[attr-defined]
 
-    class Measured(Backend):
-        async def open_session(self) -> Session:
-            session = await open_session(launch)
-            tasks.append(asyncio.create_task(work(session)))
-            return session
+    async def measured(options: LaunchOptions) -> Session:
+        session = await open_session(options)
+        tasks.append(asyncio.create_task(work(session)))
+        return session
 
-    return run_interface(Measured())
+    return run_interface(Program(open=Succession(launch, measured)))
 
 
 def main(arguments: Sequence[str]) -> int:

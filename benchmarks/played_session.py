@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from swecli.assembly.succession import Succession
 from swecli.core.engine.state import Totals
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
@@ -34,8 +35,9 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
-from swecli.tui.backend import Backend
+from swecli.launch import LaunchOptions
 from swecli.tui.launch import run
+from swecli.tui.program import Program
 
 READY = "session-is-shown"
 APPENDED = 30
@@ -182,11 +184,10 @@ class PlayedSession:
 def main() -> int:
     items, folder = int(sys.argv[1]), Path(sys.argv[2])
 
-    class Played(Backend):
-        async def open_session(self) -> Any:
-            return PlayedSession(items, folder)
+    async def opened(_: LaunchOptions) -> Any:
+        return PlayedSession(items, folder)
 
-    return run(Played())
+    return run(Program(open=Succession(LaunchOptions(folder), opened)))
 
 
 if __name__ == "__main__":

@@ -118,8 +118,9 @@ async def one_stream(session: Session) -> dict[str, object]:
 
 def main() -> int:
     from swecli.app import open_session
-    from swecli.tui.backend import Backend
+    from swecli.assembly.succession import Succession
     from swecli.tui.launch import run
+    from swecli.tui.program import Program
 
     scenario, result = sys.argv[1], Path(sys.argv[2])
     scripts = {
@@ -139,13 +140,12 @@ def main() -> int:
             await asyncio.to_thread(result.write_text, json.dumps(found))
             session.notice(OVER)  # type: ignore[attr-defined]
 
-        class Measured(Backend):
-            async def open_session(self) -> Session:
-                session = await open_session(options)
-                tasks.append(asyncio.create_task(work(session)))
-                return session
+        async def measured(wanted: LaunchOptions) -> Session:
+            session = await open_session(wanted)
+            tasks.append(asyncio.create_task(work(session)))
+            return session
 
-        return run(Measured())
+        return run(Program(open=Succession(options, measured)))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pathlib import Path
 from scripts import shown_project
 from swecli import demo
 from swecli.command_line.dispatch import run_headless
-from swecli.command_line.interactive import demo_options
+from swecli.assembly.succession import demo_options
 shown_project.alone()
 demo.prepare = lambda: shown_project.FOLDER
 options = demo_options()

@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
 from textual import events
 from textual.pilot import Pilot
 
 from scripts import shown_project
 from swecli import demo
-from swecli.command_line.interactive import Program
+from swecli.command_line.interactive import open_with_banner
 from swecli.launch import LaunchOptions
 from swecli.tui.app import SwecliApp
+from swecli.tui.program import program_of
 
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 SIZE = (112, 36)
@@ -74,18 +76,11 @@ class Camera:
         await self.pilot.pause(0.5)
 
 
-class Greeting(Program):
-    """The scripted model greets nobody by itself."""
-
-    def greets(self) -> bool:
-        return True
-
-
 async def main(folder: Path) -> None:
     options = LaunchOptions(
         cwd=folder, prompt=demo.PROMPT, script=demo.SCRIPT, store=False, mode="default", trust="session"
     )
-    app = SwecliApp(Program(options))
+    app = SwecliApp(program_of(options, open_with_banner))
     IMAGES.mkdir(parents=True, exist_ok=True)
     async with app.run_test(size=SIZE) as pilot:
         camera = Camera(app, pilot)
@@ -118,7 +113,7 @@ async def daily(folder: Path) -> None:
     for number in range(36):
         (folder / "build" / f"part{number}.o").write_text("object")
     options = LaunchOptions(cwd=folder, script=SCRIPT, store=False, mode="plan", trust="session")
-    app = SwecliApp(Greeting(options))
+    app = SwecliApp(replace(program_of(options, open_with_banner), greets=True))
     async with app.run_test(size=DAILY) as pilot:
         camera = Camera(app, pilot)
         await camera.in_both("first", "Ask for a change", "Describe a task")
@@ -142,7 +137,7 @@ async def undone(folder: Path) -> None:
     for name in ("spring", "summer", "autumn"):
         (folder / "drafts" / f"{name}.md").write_text(f"# Prices for {name}\n")
     options = LaunchOptions(cwd=folder, script=UNDO_SCRIPT, store=False, mode="default", trust="session")
-    app = SwecliApp(Program(options))
+    app = SwecliApp(program_of(options, open_with_banner))
     async with app.run_test(size=UNDO_SIZE) as pilot:
         camera = Camera(app, pilot)
         await pilot.press(*"Remove what the program does not need.", "enter")

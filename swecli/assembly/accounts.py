@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.settings import ProviderSettings, Settings
-from swecli.core.llm.addresses import origin_of
+from swecli.core.llm.addresses import origin_of, without_password
 from swecli.core.llm.offers import Account, account_of
 from swecli.core.llm.providers import ProviderConfig, address_of, find_provider, is_key, known_providers
+
+if TYPE_CHECKING:
+    from swecli.assembly.startup import Startup
 
 
 def configured(settings: Settings) -> tuple[ProviderConfig, ...]:
@@ -62,6 +65,16 @@ class Accounts:
             account_of(provider, self._environment, lambda name, origin: (name, origin) in stored)
             for provider in self.providers
         )
+
+    def offered(self) -> Sequence[tuple[str, str]]:
+        """Providers that may need a key, each with its address and the state of its key; the user's own servers come
+        first."""
+        states = {"environment": "key in the environment", "stored": "key stored", "not needed": "key optional"}
+        return [
+            (account.provider.name, f"{without_password(account.address)} · {states.get(account.key, 'no key yet')}")
+            for account in sorted(self.all(), key=lambda account: not account.elsewhere)
+            if account.provider.api_key_env
+        ]
 
     def stored_key(self, provider: str, origin: str) -> str:
         """The stored key of exactly this provider and origin.
@@ -167,6 +180,10 @@ class Accounts:
     @property
     def _names(self) -> list[str]:
         return [provider.name for provider in self.providers]
+
+
+def accounts_of(startup: Startup) -> Accounts:
+    return Accounts(startup.loaded.settings, startup.environment, KeyStore(startup.paths.config))
 
 
 def _others(custom: Sequence[ProviderConfig]) -> dict[str, ProviderConfig]:

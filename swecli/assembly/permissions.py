@@ -26,7 +26,6 @@ from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Call, Policy, Rule, RuleEffect
 from swecli.core.sessions.database import DATABASE, read_only
 from swecli.launch import LaunchOptions, StartError
-from swecli.tui.backend import ShownRule, Tried
 
 NEWEST = 200
 """Newest commands on which to try a rule."""
@@ -192,17 +191,40 @@ def checked_rule(effect: RuleEffect, text: str) -> Rule:
     return rule
 
 
+class ShownRule(Struct, frozen=True):
+    """A permission rule. ``grant`` is the id to revoke, empty for rules from files and flags; ``used`` counts its
+    decisions, ``void`` says why it has no effect; ``expires`` is formatted for display. ``held``: an answer in the
+    current session allowed it, and the session can revoke it."""
+
+    effect: str
+    rule: str
+    origin: str
+    used: str
+    void: str = ""
+    grant: str = ""
+    held: bool = False
+
+
+class Tried(Struct, frozen=True):
+    """Recent commands that a rule would match: ``count`` of ``total``, commands that may write first."""
+
+    count: int
+    total: int
+    commands: tuple[str, ...] = ()
+
+
 SHOWN = 8
 """Commands to name when a rule is tried."""
 
 
 class PermissionRules:
-    """Implements ``PermissionsPort``; every error is a ``ValueError`` with a sentence."""
+    """The rules of the folder of ``options`` for the list of them; every error is a ``ValueError`` with a sentence."""
 
     def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         self._rules = FolderRules(options, environment)
 
     def read(self, held: Sequence[Rule] = ()) -> Sequence[ShownRule]:
+        """All rules; ``held`` are those that answers allowed in the session."""
         with _in_a_sentence():
             rows = self._rules.rows(held)
         return [
@@ -211,6 +233,7 @@ class PermissionRules:
         ]
 
     def try_rule(self, effect: str, rule: str) -> Tried:
+        """Match a rule against recent commands, without running any."""
         with _in_a_sentence(rule):
             found, total = self._rules.matches(_effect(effect), rule)
         ordered = sorted(found, key=lambda match: match.reads)
@@ -218,6 +241,8 @@ class PermissionRules:
         return Tried(len(found), total, tuple(dict.fromkeys(commands))[:SHOWN])
 
     def add(self, how: str, rule: str) -> str:
+        """Add a rule: ``week`` and ``project`` allow for seven days or until revoked; ``ask`` and ``deny`` are written
+        to the user's settings. Returns a sentence."""
         with _in_a_sentence(rule):
             checked_rule(_effect(how), rule)
             startup = self._rules.startup()

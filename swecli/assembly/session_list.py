@@ -40,7 +40,6 @@ from swecli.core.sessions.titles import meant_by, storable
 from swecli.core.workspace.process_tree import Process
 from swecli.core.worktrees import name_of_tree, trees_of, worktrees_folder
 from swecli.launch import LaunchOptions
-from swecli.tui.backend import StoredSession
 
 # Selects expired sessions by the rules of the settings: too old, or too large together. Deletes nothing.
 
@@ -96,8 +95,33 @@ LONGEST = 600
 T = TypeVar("T")
 
 
+class StoredSession(Struct, frozen=True):
+    """A stored session. ``updated`` is Unix seconds, ``cost`` US dollars as text, empty if unknown; ``away`` says why
+    it can't be continued here."""
+
+    id: str
+    title: str
+    folder: str
+    updated: float
+    messages: int
+    tokens: int
+    cost: str = ""
+    model: str = ""
+    away: str = ""
+    first: str = ""
+    """First words of its first message."""
+    branch: str = ""
+    """Git branch when it was last opened."""
+    size: int = 0
+    """Size on disk in bytes."""
+    parent: str = ""
+    """Name of the session that it was forked from."""
+    open_elsewhere: bool = False
+    """Whether another swecli process has it open."""
+
+
 class SessionList:
-    """Implements ``SessionsPort`` for the folder of ``options``."""
+    """The stored sessions, seen from the folder of ``options``."""
 
     def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         self._paths = paths = user_paths(environment)
@@ -108,11 +132,16 @@ class SessionList:
         self._trees_here = None if git is None else trees_of(self._trees, git)
 
     def read(self) -> Sequence[StoredSession]:
+        """Sessions of this folder, then of other folders, newest first."""
         return [session for path in self._databases() for session in self._sessions(path)]
 
     def here(self) -> Sequence[StoredSession]:
         """Sessions of this folder, newest first."""
         return self._sessions(self._own)
+
+    def earlier(self, session_id: str) -> Sequence[StoredSession]:
+        """Other continuable sessions of this folder, newest first."""
+        return [session for session in self.here() if session.id != session_id and session.messages]
 
     def folder_of(self, name: str, below: Path) -> str:
         """The folder of the session that a user means by an id or name, among those of this folder and all of those

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
+
+from msgspec import Struct
 
 from swecli.assembly.rules import rule_notice
-from swecli.assembly.startup import Startup, flags_of, startup_of, unknown_theme
+from swecli.assembly.startup import Startup, flags_of, startup_of, theme_folders
 from swecli.core.config.change import Described, describe, instead_of, meaning, own_name, set_value, unset_value
 from swecli.core.config.load import ConfigError, key_parts, load, toml_text, typed_value
 from swecli.core.config.paths import keep_unshared, project_folder, user_file, user_paths
@@ -15,7 +17,39 @@ from swecli.core.config.trust import is_led_away, loosens
 from swecli.core.permissions.rules import RuleError, rule_pattern
 from swecli.core.permissions.types import Rule, RuleEffect
 from swecli.launch import LaunchOptions, StartError
-from swecli.tui.backend import FileName, Setting, Written
+from swecli.themes.names import unknown_theme
+
+FileName = Literal["user", "local"]
+"""The user's own settings file, or the project's unshared one."""
+
+Effect = Literal["now", "session"]
+"""When a changed setting applies: at once, or when a session opens."""
+
+
+class Setting(Struct, frozen=True):
+    """One setting. ``text`` is its value as TOML, empty if unset; ``locked`` says why it can't be changed here, ``own``
+    whether one of the two files sets it."""
+
+    name: str
+    shown: str
+    text: str
+    origin: str
+    about: str
+    takes: str
+    default: str
+    choices: tuple[str, ...] = ()
+    effect: Effect = "session"
+    locked: str = ""
+    own: FileName | None = None
+
+
+class Written(Struct, frozen=True):
+    """Result of a change: a sentence, and the effective value."""
+
+    message: str
+    name: str
+    value: object = None
+
 
 LARGEST_FILE = 1_000_000
 """Largest file that can be approved, in bytes."""
@@ -46,7 +80,8 @@ SECRET = "Not shown, because it may contain keys; change it in the file."
 
 
 class SettingsFiles:
-    """Implements ``SettingsPort``. ``options`` are those of the run: their flags count as origins, too."""
+    """The settings of the folder of ``options``, those of the run: their flags count as origins, too. Methods raise
+    ``ValueError`` with a sentence."""
 
     def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         self._options = options
@@ -69,10 +104,12 @@ class SettingsFiles:
         return describe(self._startup().loaded)
 
     def find(self, name: str) -> Setting | None:
+        """A valid setting that the list lacks, such as one of a new provider."""
         found = meaning(key_parts(own_name(name)))
         return None if found is None else self._setting(found)
 
     def check(self, name: str, text: str, file: FileName) -> str:
+        """Why this value would be refused; empty if it is valid."""
         try:
             self._checked(own_name(name), text, file)
         except ValueError as error:
@@ -189,7 +226,7 @@ class SettingsFiles:
             )
         except ConfigError as error:
             raise ValueError(_sentence(error, name)) from None
-        if name == "ui.theme" and (problem := unknown_theme(str(value), self._options, startup)):
+        if name == "ui.theme" and (problem := unknown_theme(str(value), theme_folders(self._options, startup))):
             raise ValueError(problem)
         return value
 

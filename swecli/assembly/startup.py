@@ -170,19 +170,3 @@ def theme_folders(options: LaunchOptions, startup: Startup) -> tuple[Path, ...]:
         return ()
     project = (project_folder(options.cwd) / "themes",) if startup.trust.trusts else ()
     return (startup.paths.config / "themes", *project)
-
-
-def unknown_theme(name: str, options: LaunchOptions, startup: Startup) -> str:
-    """The problem with a theme's name, as a continuation of the setting's name; empty if the theme exists."""
-    from difflib import get_close_matches
-
-    from swecli.tui.themes.files import known, read_folders
-    from swecli.tui.themes.library import AUTO, Library
-
-    library = Library()
-    library.add((*known(), *read_folders(theme_folders(options, startup))[0]))
-    if any(library.resolve(name, dark) is not None for dark in (True, False)):
-        return ""
-    near = get_close_matches(name, [AUTO, *library.names], 1, 0.6)
-    meant = f" Did you mean {near[0]}?" if near else ""
-    return f"must be a theme's name; unknown theme {name!r}.{meant} Themes: {', '.join([AUTO, *library.names])}"

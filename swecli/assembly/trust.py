@@ -5,16 +5,59 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.config.paths import PROJECT_SERVERS, user_paths
 from swecli.launch import LaunchOptions, StartError
-from swecli.tui.backend import TrustChoice, TrustItem, TrustQuestion
 
 if TYPE_CHECKING:
     from swecli.assembly.startup import Startup
+
+TrustChoice = Literal["trust", "session", "decline", "later"]
+"""``later`` means no for this run; swecli asks again at the next start."""
+
+
+class TrustQuestion(Struct, frozen=True):
+    """Asks to trust ``folder``; ``names`` lists the files that would count, each followed by indented lines of what it
+    asks for. Both are untrusted text."""
+
+    folder: str
+    names: tuple[str, ...]
+
+
+LONGEST_MATCHER = 40
+"""Characters of a hook's matcher that its question names; the value below shows any."""
+
+
+class TrustItem(Struct, frozen=True):
+    """A project setting, hook, MCP ``server`` (its name), or changed ``file`` (its path) of a skill, command or agent
+    that needs separate consent; ``digest`` identifies exactly this value."""
+
+    key: str
+    value: str
+    origin: str
+    digest: str
+    server: str = ""
+    file: str = ""
+
+    @property
+    def wish(self) -> str:
+        """What it would do, as the continuation of "to". Untrusted text."""
+        from swecli.core.protocol.hook_words import moment  # not needed by the first frame
+
+        if self.server:
+            return f"start the MCP server {self.server}"
+        if self.file:
+            return f"use {self.file}, which is new or has changed"
+        if self.key.startswith("hooks.") and self.key[6:7].isupper():
+            matcher, colon, _ = self.value.partition(":")
+            matcher = matcher if colon and len(matcher) <= LONGEST_MATCHER else ""
+            return f"run this command {moment(self.key[6:], matcher)}"
+        return f"set {self.key}"
+
 
 _ASKING = (
     *(".swecli/config.toml", ".swecli/config.local.toml", ".claude/settings.json", ".claude/settings.local.json"),
@@ -24,7 +67,8 @@ _ASKING = (
 
 
 class WorkspaceTrust:
-    """Asks once at the start of a run; ``applied`` returns the options with the answer."""
+    """The trust question and its consequences, once at the start of a run; ``applied`` returns the options with the
+    answer. Methods may read files."""
 
     def __init__(self, options: LaunchOptions) -> None:
         self._options = options
@@ -49,6 +93,7 @@ class WorkspaceTrust:
         return replace(self.applied(options), settled=settled)
 
     def question(self) -> TrustQuestion | None:
+        """The pending question; None if there is none."""
         from swecli.core.config.trust import read_trust, trust_key
         from swecli.core.extensions.unapproved import unapproved
 
@@ -78,6 +123,7 @@ class WorkspaceTrust:
         self._settled += settle_leftovers(place, (os.path.realpath(self._folder),))
 
     def answer(self, choice: TrustChoice) -> str:
+        """Store the answer. Returns a sentence for the user on failure, else an empty string."""
         from swecli.core.config.trust import accept_items, write_trust
 
         self._options = replace(self._options, trust="session" if choice in ("trust", "session") else "declined")
@@ -91,6 +137,7 @@ class WorkspaceTrust:
             return f"Could not store your answer ({error}); it applies to this run only."
 
     def items(self) -> Sequence[TrustItem]:
+        """Undecided items of a trusted project: settings that do more than restrict."""
         return [*self._settings(), *self._changed()]
 
     def _settings(self) -> Sequence[TrustItem]:
@@ -147,6 +194,7 @@ class WorkspaceTrust:
         return found
 
     def accept(self, items: Sequence[TrustItem]) -> str:
+        """Consent to these items. Returns as ``answer``."""
         from swecli.core.config.trust import accept_items
 
         try:
@@ -156,6 +204,7 @@ class WorkspaceTrust:
         return trouble or self._decide(items, "approved")
 
     def refuse(self, items: Sequence[TrustItem]) -> str:
+        """Refuse these items until they change. Returns as ``answer``."""
         from swecli.core.config.trust import refuse_items
 
         try:
@@ -165,6 +214,7 @@ class WorkspaceTrust:
         return trouble or self._decide(items, "rejected")
 
     def postpone(self, items: Sequence[TrustItem]) -> None:
+        """Refuse these items for this run only."""
         self._later |= {item.server for item in items if item.server}
 
     def _decide(self, items: Sequence[TrustItem], verdict: str) -> str:

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 
-from swecli.assembly.settings import SettingsFiles
+from swecli.assembly.settings import FileName, SettingsFiles
 from swecli.assembly.startup import read_startup
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, UsageError, working_directory
@@ -19,7 +19,6 @@ from swecli.core.protocol.blocks import TableBlock
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 from swecli.safe_text import safe_line
-from swecli.tui.backend import FileName
 
 _DESCRIPTION = """Show and change settings.
 

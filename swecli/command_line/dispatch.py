@@ -68,7 +68,7 @@ def demo(arguments: Sequence[str], terminal: Terminal | None = None) -> int:
     parser.add_argument("--plain", action="store_true", help="line mode; you answer its questions")
     chosen = parser.parse_args(arguments)
 
-    from swecli.command_line.interactive import demo_options
+    from swecli.assembly.succession import demo_options
 
     options = demo_options()
     if chosen.plain or os.environ.get("TERM", "").lower() == "dumb":
@@ -164,9 +164,9 @@ async def _headless(options: LaunchOptions, stop: Stop) -> int:
 
 
 def _large_message(options: LaunchOptions) -> float:
-    from swecli.command_line.preferences import preferences
+    from swecli.tui.preferences import read_preferences
 
-    return preferences(options).large_message
+    return read_preferences(options).large_message
 
 
 def answer_schema(text: str) -> AnswerSchema:

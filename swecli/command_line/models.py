@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swecli.assembly.accounts import AccountError, Accounts
+from swecli.assembly.accounts import AccountError, accounts_of
 from swecli.assembly.models import ModelSupply
-from swecli.assembly.startup import Startup, flags_of, read_startup
+from swecli.assembly.startup import flags_of, read_startup
 from swecli.block_text import block_lines
 from swecli.command_line.arguments import Parser, working_directory
 from swecli.command_line.standard_streams import complain, is_terminal, print_text
@@ -197,10 +197,6 @@ def _told_limits(store: KeyStore, data: Path) -> str:
     signed_in = [entry.provider for entry in store.entries() if entry.provider in definitions()]
     told = [f"{name}: {', '.join(clauses)} at its last answer" for name in signed_in if (clauses := limits(data, name))]
     return "".join(f"\n{line}" for line in told)
-
-
-def accounts_of(startup: Startup) -> Accounts:
-    return Accounts(startup.loaded.settings, startup.environment, KeyStore(startup.paths.config))
 
 
 def _read_key(provider: str) -> str:

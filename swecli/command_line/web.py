@@ -116,10 +116,11 @@ def page(arguments: Sequence[str]) -> int:
 
 
 def _run_page(options: LaunchOptions) -> int:
-    from swecli.command_line.interactive import Program
+    from swecli.command_line.interactive import open_with_banner
+    from swecli.tui.program import program_of
     from swecli.tui.web import run_page
 
-    return run_page(Program(options))
+    return run_page(program_of(options, open_with_banner))
 
 
 def _main() -> int:

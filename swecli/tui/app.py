@@ -15,25 +15,28 @@ from textual.timer import Timer
 from textual.worker import WorkerFailed
 
 from swecli.safe_text import safe_line
+from swecli.themes.scheme import VARIABLES, depth
 from swecli.tui import compat, keymap
-from swecli.tui.backend import Backend, OpenSession, Preferences, SessionNotOpened
 from swecli.tui.dock.panel import Clock, DockPanel
 from swecli.tui.glyphs import PlainGlyphs, needs_plain
 from swecli.tui.keymap import Keymap
 from swecli.tui.main_screen import Dock, MainScreen
+from swecli.tui.preferences import Preferences
+from swecli.tui.program import Program
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.prompt.editor import PromptEditor
 from swecli.tui.terminal import BackgroundReported, Driver, EscapeAnnounced, TerminalStatus
 from swecli.tui.themes.appearance import Appearance, textual_colours
 from swecli.tui.themes.library import background_is_dark
-from swecli.tui.themes.scheme import VARIABLES, depth
 
 if TYPE_CHECKING:
     from textual.driver import Driver as TextualDriver
 
+    from swecli.assembly.succession import OpenSession
     from swecli.commands.base import Screen
     from swecli.core.engine.session_view import SessionView
     from swecli.core.protocol.commands import Submit
+    from swecli.launch import StartError
     from swecli.tui.browsing import Browsing
     from swecli.tui.clipboard import Copier
     from swecli.tui.dock.mode import ModeChoice
@@ -97,7 +100,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
 
     def __init__(
         self,
-        backend: Backend,
+        program: Program,
         *,
         clock: Clock = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -107,9 +110,9 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         colours = depth(os.environ)
         with textual_colours(colours):
             super().__init__(driver_class=driver, ansi_color=True if colours in ("none", "16") else None)
-        self.backend = backend
+        self.program = program
         self._opened = opened
-        self._begins_with_sessions = backend.begins_with_sessions
+        self._begins_with_sessions = program.begins_with_sessions
         self._clock = clock
         self.wall = wall
         self._preferences = Preferences()
@@ -130,9 +133,9 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self.keymap = Keymap()
         compat.replace_bindings(self, keymap.everywhere(self.keymap))
-        self.main = MainScreen(backend, self.keymap, clock, wall)
+        self.main = MainScreen(program, self.keymap, clock, wall)
         self.terminal = TerminalStatus(self._write, self._show_status_line, self._complain)
-        memory = backend.state / "look" if backend.state is not None else None
+        memory = program.state / "look" if program.state is not None else None
         self.appearance = Appearance(self, colours, dark=background_is_dark(os.environ), memory=memory)
         self.mouse = True
         """Whether the program, not the terminal, handles the mouse."""
@@ -140,7 +143,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         """Set once the parts loaded after the first frame are ready."""
         self._adopts_draft = True
         """Whether the next session adopts the draft of a killed run."""
-        self.failure: SessionNotOpened | None = None
+        self.failure: StartError | None = None
         """Why the session could not be opened."""
         self.defect: BaseException | None = None
         """Exception that ended the program."""
@@ -164,7 +167,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
 
     def on_mount(self) -> None:
         self._event_loop = asyncio.get_running_loop()
-        self.main.prompt.suggestions.commands = self.backend.commands  # for names typed before the rest is loaded
+        self.main.prompt.suggestions.commands = self.program.commands  # for names typed before the rest is loaded
         self.call_after_refresh(lambda: self.run_worker(self._load(), group="session"))
 
     async def _load(self) -> None:
@@ -179,15 +182,15 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         from swecli.tui.session_controller import SessionController
         from swecli.tui.transcript.view import Transcript
 
-        main, backend = self.main, self.backend
+        main, program = self.main, self.program
         transcript = Transcript(clock=self.wall, id="transcript")
         compat.replace_bindings(transcript, keymap.transcript(self.keymap))
         main.add_transcript(transcript)
         self.session = SessionController(
-            main, self.terminal, backend.branch, self._greeting if backend.greets() else None, self._opened, self.wall
+            main, self.terminal, program.branch, self._greeting if program.greets else None, self._opened, self.wall
         )
         self._build_choices()
-        self.copier = Copier(self, main.prompt.editor, self._write, main.activity.flash, backend.state)
+        self.copier = Copier(self, main.prompt.editor, self._write, main.activity.flash, program.state)
         self.input = InputController(main, self.session, self.command_table, self.models, self.open_screen, self.copier)
         self.browsing = Browsing(main, self.keymap, self._clock)
         self.session.left = self.input.cancel_all_beside
@@ -208,11 +211,11 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         self.session.show()
         for _ in range(self._early_cancels):
             self.action_cancel()
-        first = backend.first_prompt
+        first = program.first_prompt
         if first and first.lstrip().startswith("/"):  # a command or a path; interpreted like typed input
             self.run_worker(self.input.submit(first), group="input")
             first = None
-        await self._play(backend.open_session, Submit(first) if first else None)
+        await self._play(program.open.first, Submit(first) if first else None)
 
     def _build_choices(self) -> None:
         from swecli.tui.dock.mode import ModeChoice
@@ -224,13 +227,13 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         from swecli.tui.setting_changes import SettingChanges
         from swecli.tui.themes.picker import ThemeChoice
 
-        main, session, backend = self.main, self.session, self.backend
-        self.switch = SessionSwitch(main, session, backend)
-        self.changes = SettingChanges(main, session, backend, self.switch)
-        self.models = ModelChoice(main, session, backend, self.wall)
+        main, session, program = self.main, self.session, self.program
+        self.switch = SessionSwitch(main, session, program)
+        self.changes = SettingChanges(main, session, program, self.switch)
+        self.models = ModelChoice(main, session, program, self.wall)
         self.mode_choice = ModeChoice(main, session)
-        self.theme_choice = ThemeChoice(main, self.appearance, backend)
-        self.command_table = CommandTable(backend, session, self.appearance, self.models.known)
+        self.theme_choice = ThemeChoice(main, self.appearance, program)
+        self.command_table = CommandTable(program, session, self.appearance, self.models.known)
         self.palette = Palette(main, session, self.command_table, self.mode_choice, self.models, self.theme_choice)
         self.plan = PlanQuestion(main, session)
 
@@ -243,12 +246,15 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
     async def _greeting(self, view: SessionView) -> tuple[tuple[str, str], ...]:
         from swecli.tui.greeting import greeting
 
-        earlier = await asyncio.to_thread(self.backend.earlier, view.session_id)
+        stored = self.program.sessions
+        earlier = await asyncio.to_thread(lambda: stored().earlier(view.session_id)) if stored is not None else ()
         self._newest = earlier[0].id if earlier else ""
         return greeting(view, earlier, self.keymap.shown, self.wall(), os.environ.get("HOME", ""))
 
     async def _play(self, open_session: OpenSession, first: Submit | None = None) -> None:
         """Open a session and show it until it ends. ``first`` is sent before anything typed meanwhile."""
+        from swecli.launch import StartError
+
         told = await self._read_preferences()  # the questions about trust look as the user wants
         if await self._ask_trust():
             await self._read_preferences(told)
@@ -257,18 +263,18 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
             self.main.prompt.adopt_draft()
         try:
             await self.session.play(open_session, first)
-        except SessionNotOpened as error:
+        except StartError as error:
             self.failure = error
-            self.exit(return_code=error.code)
+            self.exit(return_code=int(error.exit_code))
 
     async def _ask_trust(self) -> bool:
         """Whether there was a question, whose answer may have changed the settings that count."""
-        if self.backend.trust is None:
+        if self.program.trust is None:
             return False
         from swecli.core.protocol.blocks import TextBlock
         from swecli.tui.dock.trust import ask_trust
 
-        notices = await ask_trust(self.backend.trust, self.main.dock)
+        notices = await ask_trust(self.program.trust, self.main.dock)
         if notices:
             self.main.transcript.show(tuple(TextBlock(notice, "warning") for notice in notices))
         return notices is not None
@@ -276,9 +282,9 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
     async def _read_preferences(self, told: Sequence[str] = ()) -> Sequence[str]:
         """Follow the user's settings. Shows and returns what is wrong with them, without what was ``told``."""
         from swecli.core.protocol.blocks import TextBlock
-        from swecli.tui.themes.files import known, read_folders
+        from swecli.themes.files import known, read_folders
 
-        preferences = await asyncio.to_thread(self.backend.preferences)
+        preferences = await asyncio.to_thread(self.program.preferences)
         transcript = self.main.transcript
         self.keymap.adopt(preferences.keys)
         compat.replace_bindings(self, keymap.everywhere(self.keymap))
@@ -786,7 +792,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
         from swecli.tui.openers import show_sessions
 
         if self._begins_with_sessions:
-            show_sessions(self, everywhere=self.backend.of_all_folders)
+            show_sessions(self, everywhere=self.program.of_all_folders)
         self._begins_with_sessions = False
 
     def on_session_controller_planned(self) -> None:
@@ -794,7 +800,7 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
 
     def on_session_controller_unconnected(self) -> None:
         if not self.main.prompt.editor.text:
-            self.main.prompt.editor.put(self.backend.first_prompt or "")
+            self.main.prompt.editor.put(self.program.first_prompt or "")
         if self.main.list_view is None:  # the list of sessions keeps the keyboard
             self.models.connect()
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import SetModel
 from swecli.figures import plural
+from swecli.launch import StartError
 from swecli.safe_text import safe_line
-from swecli.tui.backend import Backend
 from swecli.tui.dock.picker import ROWS, Choice, Picker, Prompted
 from swecli.tui.dock.question import SecretPanel
 from swecli.tui.main_screen import MainScreen
+from swecli.tui.program import Program
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.session_controller import SessionController
 from swecli.tui.status_bar import LOOKING
@@ -97,14 +98,14 @@ class Connection:
         self,
         screen: MainScreen,
         session: SessionController,
-        backend: Backend,
+        program: Program,
         trying: asyncio.Event,
         run: Callable[[str], None],
     ) -> None:
         """``trying`` is clear while a model is tried; ``run`` runs a slash or shell command."""
         self._screen = screen
         self._session = session
-        self._backend = backend
+        self._program = program
         self._run = run
         self._trying = trying
         self._offers: Sequence[ModelOffer] = ()
@@ -201,7 +202,7 @@ class Connection:
         self._trying.clear()  # messages sent meanwhile wait
         try:
             with self._screen.activity.beside(f"Testing {safe_line(shown_ref(ref))}…"):
-                works, said = await self._backend.try_model(ref)
+                works, said = await self._program.try_model(ref)
             if works:
                 shown = await self._kept(ref, said)
                 self.connected()
@@ -217,7 +218,7 @@ class Connection:
     async def _kept(self, ref: str, said: str) -> tuple[TextBlock, ...]:
         """Make a working model the default of the next start. Returns ``said`` with what came of it."""
         try:
-            kept = await asyncio.to_thread(self._backend.keep_model, ref)
+            kept = await asyncio.to_thread(self._program.keep_model, ref)
         except ValueError as error:
             return TextBlock(f"{said}."), TextBlock(f"The next start asks again: {error}", "warning")
         return (TextBlock(f"{said}, {kept[:1].lower()}{kept[1:]}" if kept else f"{said}."),)
@@ -251,11 +252,11 @@ class Connection:
     async def _show_demo(self) -> None:
         await self._session.close()
         self._screen.transcript.clear()
-        self._screen.post_message(SessionController.Wanted(self._backend.open_demo))
+        self._screen.post_message(SessionController.Wanted(self._program.demo))
 
     async def log_in(self, provider: str = "") -> None:
         """Ask for a provider's key, first for the provider if none is given."""
-        problem = await asyncio.to_thread(self._backend.no_provider, provider) if provider else ""
+        problem = await asyncio.to_thread(self._no_key_for, provider) if provider else ""
         if problem:
             self._screen.transcript.show((TextBlock(problem, "error"),), f"/login {provider}")
         elif provider:
@@ -263,9 +264,26 @@ class Connection:
         else:
             await self._pick_provider()
 
+    def _no_key_for(self, provider: str) -> str:
+        """Why no key can be stored for a provider; empty if one can."""
+        try:
+            self._program.accounts().find(provider)
+        except (ValueError, StartError) as error:
+            return str(error)
+        return ""
+
+    def _stored(self, provider: str, key: str) -> tuple[str, str]:
+        """Store a key. Returns a sentence for the user and the provider's default model, if any."""
+        accounts = self._program.accounts()
+        return accounts.store(provider, key), accounts.default_of(provider)
+
     async def _pick_provider(self) -> None:
-        found = await asyncio.to_thread(self._backend.providers)
-        choices = [Choice(name, name, detail) for name, detail in found]
+        try:
+            offered = await asyncio.to_thread(lambda: self._program.accounts().offered())
+        except StartError as error:
+            self._screen.transcript.show((TextBlock(str(error), "error"),), "/login")
+            return
+        choices = [Choice(name, name, detail) for name, detail in offered]
         self._screen.dock.show(Picker("Add an API key for", choices, self._ask_key))
 
     def _ask_key(self, provider: str) -> None:
@@ -279,8 +297,8 @@ class Connection:
         from swecli.tui.greeting import short_paths
 
         try:
-            said, model = await asyncio.to_thread(self._backend.store_key, provider, key)
-        except ValueError as error:
+            said, model = await asyncio.to_thread(self._stored, provider, key)
+        except (ValueError, StartError) as error:
             self._screen.transcript.show((TextBlock(str(error), "error"),), f"/login {provider}")
             return
         said = short_paths(said, os.environ.get("HOME", ""))

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from swecli.core.llm.catalog import shown_ref
 from swecli.safe_text import safe_line
-from swecli.tui.backend import StoredSession
 
 if TYPE_CHECKING:
+    from swecli.assembly.session_list import StoredSession
     from swecli.core.engine.session_view import SessionView
 
 Shown = Callable[[str], str]

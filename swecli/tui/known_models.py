@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from swecli.tui.backend import Backend
 from swecli.tui.main_screen import MainScreen
+from swecli.tui.program import Program
 from swecli.tui.session_controller import SessionController
 from swecli.tui.status_bar import LOOKING
 
@@ -19,11 +19,11 @@ class KnownModels:
     """Remembers what the servers answered."""
 
     def __init__(
-        self, screen: MainScreen, session: SessionController, backend: Backend, clock: Callable[[], float]
+        self, screen: MainScreen, session: SessionController, program: Program, clock: Callable[[], float]
     ) -> None:
         self._screen = screen
         self._session = session
-        self._backend = backend
+        self._program = program
         self._clock = clock
         self._offered: tuple[object, float, Sequence[ModelOffer]] = (None, 0.0, ())
         """The session whose servers were asked for their models, when, and their answers."""
@@ -48,7 +48,7 @@ class KnownModels:
 
     async def names(self) -> Sequence[str]:
         """Names of models known without asking a server."""
-        return await asyncio.to_thread(self._backend.models)
+        return await asyncio.to_thread(self._program.models)
 
     async def offers(self, within: float = 0) -> Sequence[ModelOffer]:
         """What the servers offer. If all answered less than ``within`` seconds ago, they are not asked again."""

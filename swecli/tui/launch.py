@@ -14,13 +14,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from swecli.themes.scheme import colour_system, depth
 from swecli.tui import boot
-from swecli.tui.themes.scheme import colour_system, depth
 
 if TYPE_CHECKING:
     from swecli.core.protocol.result import Kept
     from swecli.tui.app import SwecliApp
-    from swecli.tui.backend import Backend
+    from swecli.tui.program import Program
 
 
 @contextlib.contextmanager
@@ -74,7 +74,7 @@ UNUSABLE = 2
 """Exit code without a usable terminal."""
 
 
-def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
+def run(program: Program, terminal: boot.Terminal | None = None) -> int:
     """Run the interface until the user leaves or a signal ends it. Returns the exit code. ``terminal`` is given if the
     first paint is already made.
 
@@ -99,7 +99,7 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
             from swecli.tui.terminal import handled, keep_timers_steady, prepare
         prepare(terminal.attributes, terminal.typed())
         keep_timers_steady()
-        app = SwecliApp(backend, clock=SteadyClock(), opened=settle)
+        app = SwecliApp(program, clock=SteadyClock(), opened=settle)
 
         def restore() -> None:
             terminal.restore(app.terminal.farewell())
@@ -116,14 +116,14 @@ def run(backend: Backend, terminal: boot.Terminal | None = None) -> int:
         gc.enable()
     code = app.return_code or 0
     with contextlib.suppress(OSError) if code > SIGNALLED else contextlib.nullcontext():  # the terminal may be gone
-        _take_leave(app, backend, terminal)
+        _take_leave(app, program, terminal)
     return code
 
 
-def _take_leave(app: SwecliApp, backend: Backend, terminal: boot.Terminal) -> None:
+def _take_leave(app: SwecliApp, program: Program, terminal: boot.Terminal) -> None:
     """Write to the normal screen what remains of the run."""
     if app.defect is not None:
-        sys.stderr.write(f"swecli: {_safe(defect_report(app.defect, backend.state, backend.resume_hint))}\n")
+        sys.stderr.write(f"swecli: {_safe(defect_report(app.defect, program.state, program.open.resume_hint))}\n")
     elif app.failure is not None:
         sys.stderr.write(f"swecli: {_safe(str(app.failure))}\n")
     elif app.loaded and app.session.spoke:
@@ -131,7 +131,7 @@ def _take_leave(app: SwecliApp, backend: Backend, terminal: boot.Terminal) -> No
 
         state = app.session.state
         changed = changed_in_run(state, None)
-        sys.stdout.write(_safe(farewell(state.last_answer, backend.resume_hint, changed, backend.kept)))
+        sys.stdout.write(_safe(farewell(state.last_answer, program.open.resume_hint, changed, program.open.kept)))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Output captured while the interface ran:\n{_safe(stray)}\n")
 

@@ -18,10 +18,10 @@ from textual.widget import Widget
 
 from swecli.figures import plural
 from swecli.safe_text import safe_line
-from swecli.tui.backend import Backend
 from swecli.tui.compat import PacedScreen
 from swecli.tui.dock.panel import ANSWERS, Clock, DockPanel, PanelContext
 from swecli.tui.keymap import Keymap
+from swecli.tui.program import Program
 from swecli.tui.prompt.box import Prompt
 from swecli.tui.status_bar import ActivityLine, StatusBar
 
@@ -322,13 +322,13 @@ class MainScreen(PacedScreen):
     class PreferencesChanged(Message):
         """Asks to re-read the user's interface settings."""
 
-    def __init__(self, backend: Backend, keys: Keymap, clock: Clock, wall: Callable[[], float]) -> None:
+    def __init__(self, program: Program, keys: Keymap, clock: Clock, wall: Callable[[], float]) -> None:
         """``clock`` is monotonic seconds, ``wall`` Unix seconds."""
         super().__init__(id="_default")
         self.content = Vertical(id="content")
         self.todos = TodoPanel()
         self.activity = ActivityLine(clock=wall)
-        self.prompt = Prompt(backend.state, backend.files, self.activity.flash, keys, clock=clock)
+        self.prompt = Prompt(program.state, program.files, self.activity.flash, keys, clock=clock)
         self.dock = Dock(self.prompt, clock=clock, above=self.todos.lines)
         self.status = StatusBar()
         self.list_view: ListScreen | Board | None = None

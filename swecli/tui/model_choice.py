@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from swecli.core.protocol.commands import SetEffort, SetModel
 from swecli.safe_text import safe_line
-from swecli.tui.backend import Backend
 from swecli.tui.known_models import KnownModels
 from swecli.tui.main_screen import MainScreen
+from swecli.tui.program import Program
 from swecli.tui.session_controller import SessionController
 from swecli.tui.status_bar import LOOKING
 
@@ -25,13 +25,13 @@ class ModelChoice:
     """Asks the session for a model, and keeps a picked one as the default."""
 
     def __init__(
-        self, screen: MainScreen, session: SessionController, backend: Backend, clock: Callable[[], float]
+        self, screen: MainScreen, session: SessionController, program: Program, clock: Callable[[], float]
     ) -> None:
         """``clock`` is Unix seconds."""
         self._screen = screen
         self._session = session
-        self._backend = backend
-        self.known = KnownModels(screen, session, backend, clock)
+        self._program = program
+        self.known = KnownModels(screen, session, program, clock)
         self.tried = asyncio.Event()
         """Clear while a picked model is being tried: messages wait until it is connected."""
         self.tried.set()
@@ -96,7 +96,7 @@ class ModelChoice:
     async def keep(self, ref: str) -> None:
         """Make a picked model the default and report where that was written."""
         try:
-            if said := await asyncio.to_thread(self._backend.keep_model, ref):
+            if said := await asyncio.to_thread(self._program.keep_model, ref):
                 self._screen.flash(said)
         except ValueError as error:
             self._screen.flash(f"For this session only: {error}")
@@ -167,4 +167,4 @@ class ModelChoice:
         def run(text: str) -> None:
             self._screen.post_message(MainScreen.Wanted(text))
 
-        return Connection(self._screen, self._session, self._backend, self.tried, run)
+        return Connection(self._screen, self._session, self._program, self.tried, run)

@@ -37,7 +37,7 @@ def show_settings(app: SwecliApp, words: str = "") -> None:
     from swecli.tui.screens.settings import Offered, Preview, SettingsPage
 
     try:
-        port = app.backend.settings()
+        port = app.program.settings()
     except ValueError as error:
         app.main.flash(str(error))
     else:
@@ -60,7 +60,7 @@ def show_permissions(app: SwecliApp, words: str = "") -> None:
     from swecli.tui.screens.permissions import PermissionsPage
 
     try:
-        port = app.backend.permissions()
+        port = app.program.permissions()
     except ValueError as error:
         app.main.flash(str(error))
     else:
@@ -75,12 +75,12 @@ def show_permissions(app: SwecliApp, words: str = "") -> None:
 def show_sessions(app: SwecliApp, words: str = "", *, everywhere: bool = False) -> None:
     from swecli.tui.screens.sessions import SessionsPage
 
-    port, view = app.backend.sessions(), app.session.view
-    if port is None:
+    stored, view = app.program.sessions, app.session.view
+    if stored is None:
         app.main.flash("Sessions are not stored here, so none can be resumed")
         return
     page = SessionsPage(
-        port,
+        stored(),
         app.switch.go_to,
         app.main.flash,
         partial(ask, app.main, app.session),
@@ -194,12 +194,12 @@ def find(app: SwecliApp, words: str = "") -> None:
 
 async def trust_folder(app: SwecliApp) -> None:
     """Trust the folder as the user asked, and reopen the session, which then has its settings and instructions."""
-    gate = app.backend.trust
+    gate = app.program.trust
     if gate is None:
         app.main.flash("This folder can't be trusted from here; `swecli permissions trust` does it")
     elif trouble := await asyncio.to_thread(gate.answer, "trust"):
         app.main.flash(trouble)
-    elif app.session.spoke and (app.backend.sessions() is None or not app.session.continuable):
+    elif app.session.spoke and (app.program.sessions is None or not app.session.continuable):
         app.main.flash("This folder is now trusted; it counts from the next session (/clear starts one)")
     else:
         app.switch.reopen("This folder is now trusted")
@@ -210,7 +210,7 @@ async def switch_editing(app: SwecliApp) -> None:
     wanted = "usual" if app.main.prompt.editing else "vim"
     said = "Vim keys: Esc for normal mode, i to type" if wanted == "vim" else "Vim keys off"
     app.main.prompt.use_vim(wanted == "vim")
-    await keep_setting(app.main, app.backend, "ui.editing", wanted, said)
+    await keep_setting(app.main, app.program, "ui.editing", wanted, said)
 
 
 async def edit_file(app: SwecliApp, file: Path) -> None:
@@ -254,7 +254,7 @@ def _show_keys(app: SwecliApp, words: str) -> None:
 
 
 def _add_folder(app: SwecliApp, folder: str) -> None:
-    app.backend.add_folder(Path(folder))
+    app.program.open.add_folder(Path(folder))
     app.switch.reopen(f"Added {folder} to the session")
 
 

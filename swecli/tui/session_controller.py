@@ -33,7 +33,6 @@ from swecli.core.protocol.events import (
 )
 from swecli.safe_text import safe_line
 from swecli.tui import compat, session_state
-from swecli.tui.backend import OpenSession
 from swecli.tui.later import Later
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.session_state import UiState
@@ -41,6 +40,7 @@ from swecli.tui.status_bar import STARTING, Facts
 from swecli.tui.terminal import TerminalStatus
 
 if TYPE_CHECKING:
+    from swecli.assembly.succession import OpenSession
     from swecli.core.context_management.forecast import Forecast
     from swecli.core.engine.companion import EndReason
     from swecli.core.engine.message_weight import WeighedMention, Weight

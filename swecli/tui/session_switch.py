@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import jobs_words
-from swecli.tui.backend import Backend, OpenSession, SessionNotOpened, StoredSession
+from swecli.launch import StartError
 from swecli.tui.dock.confirm import ask
 from swecli.tui.main_screen import MainScreen
+from swecli.tui.program import Program
 from swecli.tui.session_controller import SessionController
 
 if TYPE_CHECKING:
+    from swecli.assembly.session_list import StoredSession
+    from swecli.assembly.succession import OpenSession
     from swecli.core.engine.session import Session
 
 
@@ -23,21 +26,21 @@ class SessionSwitch:
         self,
         screen: MainScreen,
         session: SessionController,
-        backend: Backend,
+        program: Program,
     ) -> None:
         self._screen = screen
         self._session = session
-        self._backend = backend
+        self._program = program
 
     def fork(self, name: str = "") -> None:
         """Continue in a copy of the open session, optionally with a new name."""
         view = self._session.view
-        if view is None or self._backend.sessions() is None:
+        if view is None or self._program.sessions is None:
             self._screen.flash("Sessions are not stored here, so none can be forked")
         elif view.busy:
             self._screen.flash("A turn is running; press Esc to interrupt it, then fork")
         elif (port := self._session.port) is not None:
-            opened = self._backend.stored_session(view.session_id, fork=True)
+            opened = self._program.open.stored(view.session_id, fork=True)
 
             async def forked(back: OpenSession) -> None:
                 parent = await port.name() or view.session_id
@@ -65,7 +68,7 @@ class SessionSwitch:
     async def _clear(self) -> None:
         await self._session.close(reason="clear")
         self._screen.transcript.clear()
-        self._screen.post_message(SessionController.Wanted(self._backend.new_session))
+        self._screen.post_message(SessionController.Wanted(self._program.open.next))
 
     def reopen(self, said: str) -> None:
         """Close and reopen the session because its initial settings changed."""
@@ -80,7 +83,7 @@ class SessionSwitch:
             self._screen.flash("A turn is running; interrupt it before you continue another session")
         else:
             self._screen.close_list()
-            self._replace(self._backend.stored_session(session.id), f"Continued {session.id}", other=True)
+            self._replace(self._program.open.stored(session.id), f"Continued {session.id}", other=True)
 
     def _replace(self, opened: OpenSession, said: str, *, other: bool = False) -> None:
         """Open a session in place of the open one. Lines that wait go with it unless it is ``other``: they were sent
@@ -96,9 +99,9 @@ class SessionSwitch:
     def _same_again(self) -> OpenSession:
         """Opens the open session again, or a new one if it has nothing to continue or is not stored."""
         view = self._session.view
-        if view is not None and self._session.continuable and self._backend.sessions() is not None:
-            return self._backend.stored_session(view.session_id)
-        return self._backend.new_session
+        if view is not None and self._session.continuable and self._program.sessions is not None:
+            return self._program.open.stored(view.session_id)
+        return self._program.open.next
 
     def _leave(self) -> OpenSession:
         """Detach the open session: what is typed from now on waits for the next one. Returns the way back."""
@@ -116,7 +119,7 @@ class SessionSwitch:
         async def opened() -> Session:
             try:
                 found = await open_session()
-            except SessionNotOpened as error:
+            except StartError as error:
                 found = await back()
                 self._screen.flash(str(error))
                 return found

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from swecli.core.protocol.commands import SetEffort, SetMode, SetModel
 from swecli.core.protocol.events import Mode
-from swecli.tui.backend import Backend, Setting, Written
 from swecli.tui.main_screen import MainScreen
+from swecli.tui.program import Program
 from swecli.tui.session_controller import SessionController
 from swecli.tui.session_switch import SessionSwitch
 
+if TYPE_CHECKING:
+    from swecli.assembly.settings import Setting, Written
 
-async def keep_setting(screen: MainScreen, backend: Backend, name: str, value: str, done: str) -> None:
+
+async def keep_setting(screen: MainScreen, program: Program, name: str, value: str, done: str) -> None:
     """Write a setting that already has its effect to the user's file. Reports what is ``done``, and the file."""
     try:
-        place = await asyncio.to_thread(backend.remember, name, value)
+        place = await asyncio.to_thread(program.remember, name, value)
     except ValueError as error:
         screen.flash(f"{done} (for this session only: {error})")
     else:
@@ -27,10 +30,10 @@ async def keep_setting(screen: MainScreen, backend: Backend, name: str, value: s
 class SettingChanges:
     """Makes the session follow them at once, or asks to reopen it."""
 
-    def __init__(self, screen: MainScreen, session: SessionController, backend: Backend, switch: SessionSwitch) -> None:
+    def __init__(self, screen: MainScreen, session: SessionController, program: Program, switch: SessionSwitch) -> None:
         self._screen = screen
         self._session = session
-        self._backend = backend
+        self._program = program
         self._switch = switch
         self._pending: list[str] = []
         """Changed settings that apply from the next session on."""
@@ -76,7 +79,7 @@ class SettingChanges:
         if not pending or view is None:
             return
         names = ", ".join(dict.fromkeys(pending))
-        if self._backend.sessions() is None or view.busy or not self._session.continuable:
+        if self._program.sessions is None or view.busy or not self._session.continuable:
             self._screen.flash(f"{names}: applies from the next session (/clear starts one)")
             return
         from swecli.tui.dock.picker import Choice, Picker

@@ -30,10 +30,10 @@ from textual.message import Message
 from swecli import stopping
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import safe_line
-from swecli.tui.backend import Notify, Preferences, Progress
 from swecli.tui.boot import KEYS_OFF, KEYS_ON
 from swecli.tui.compat import DrawingApp
 from swecli.tui.keymap import Keymap, event_name
+from swecli.tui.preferences import Notify, Preferences, Progress
 
 if TYPE_CHECKING:
     from textual.app import App

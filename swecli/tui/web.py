@@ -28,7 +28,7 @@ from swecli.tui.terminal import ESCAPE_TIME, POLL, InputFilter, is_bound_in, kee
 if TYPE_CHECKING:
     from textual.app import App
 
-    from swecli.tui.backend import Backend
+    from swecli.tui.program import Program
 
 LARGEST_PACKET = 32_000_000
 """Bytes; a larger one is no packet."""
@@ -160,7 +160,7 @@ def _own_output() -> None:
     sys.__stdout__ = packets  # pyright: ignore[reportAttributeAccessIssue] - the web driver writes there
 
 
-def run_page(backend: Backend) -> int:
+def run_page(program: Program) -> int:
     """Run the interface for a page until the user leaves or the server ends. Returns the exit code."""
     _own_output()
     gc.disable()
@@ -174,14 +174,14 @@ def run_page(backend: Backend) -> int:
     for name in ("COLUMNS", "ROWS", "LINES"):
         os.environ.pop(name, None)  # they are the page's at its start, and commands would take them for their own
     keep_timers_steady()
-    app = SwecliApp(backend, clock=SteadyClock(), opened=settle, driver=PageDriver)
+    app = SwecliApp(program, clock=SteadyClock(), opened=settle, driver=PageDriver)
     with handled(app.end_soon, app.cancel_soon, lambda: None):
         app.run()
     if app.defect is not None:
         from swecli.tui.launch import defect_report
 
-        sys.stderr.write(f"swecli: {defect_report(app.defect, backend.state, backend.resume_hint)}\n")
+        sys.stderr.write(f"swecli: {defect_report(app.defect, program.state, program.open.resume_hint)}\n")
     elif app.failure is not None:
         sys.stderr.write(f"swecli: {app.failure}\n")
-    sys.stderr.write(json.dumps({"resume": backend.resume_hint}) + "\n")
+    sys.stderr.write(json.dumps({"resume": program.open.resume_hint}) + "\n")
     return app.return_code or 0

@@ -11,10 +11,9 @@ import pytest
 from swecli.assembly.extension_files import extension_files
 from swecli.assembly.powers import right_in_words, trust_lines
 from swecli.assembly.startup import startup_of
-from swecli.assembly.trust import WorkspaceTrust
+from swecli.assembly.trust import TrustItem, WorkspaceTrust
 from swecli.cli import main
 from swecli.launch import LaunchOptions
-from swecli.tui.backend import TrustItem
 
 SETTINGS = """\
 [ui]

@@ -15,7 +15,6 @@ from swecli.assembly.live_settings import adjustable
 from swecli.assembly.models import ModelSupply
 from swecli.assembly.settings import SettingsFiles, counts_at_once
 from swecli.assembly.startup import startup_of
-from swecli.command_line.preferences import preferences
 from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import NAMED, SECTIONS, Settings
@@ -29,7 +28,7 @@ from swecli.core.tools.run_command import RunCommand
 from swecli.core.validation import InvalidError, choices, default_of, fields_by_name, validated
 from swecli.features.sentinel.companion import Sentinel
 from swecli.launch import LaunchOptions
-from swecli.tui.backend import Preferences
+from swecli.tui.preferences import Preferences, read_preferences
 
 MODEL = "openai/gpt-6-sol"
 OTHER: dict[str, Any] = {
@@ -167,7 +166,7 @@ def test_every_field_says_truly_whether_it_counts_at_once(tmp_path: Path) -> Non
 def preferences_of(place: Place) -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SWECLI_HOME", str(place.home))
-        return preferences(place.options)
+        return read_preferences(place.options)
 
 
 def test_the_interface_knows_which_variables_hold_keys(tmp_path: Path) -> None:

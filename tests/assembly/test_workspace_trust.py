@@ -11,7 +11,7 @@ import pytest
 from swecli.app import open_session
 from swecli.assembly.instructions import project_instructions
 from swecli.assembly.startup import read_startup
-from swecli.assembly.trust import WorkspaceTrust
+from swecli.assembly.trust import TrustChoice, WorkspaceTrust
 from swecli.commands.init import INIT
 from swecli.core.config.paths import user_paths, workspace_key
 from swecli.core.context_management.instructions import Instructions
@@ -21,7 +21,6 @@ from swecli.core.sandbox.guard import Guard
 from swecli.core.sandbox.plan import Placeholder
 from swecli.core.sandbox.survey import Surveyor
 from swecli.launch import LaunchOptions
-from swecli.tui.backend import TrustChoice
 
 
 @pytest.fixture

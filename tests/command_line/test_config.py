@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.cli import main
-from swecli.command_line.preferences import keep_model
 from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions
+from swecli.tui.preferences import keep_model
 
 
 @pytest.fixture

@@ -8,16 +8,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swecli.assembly.succession import Succession
 from swecli.commands.registry import COMMANDS
 from swecli.core.engine.session import Session
+from swecli.launch import LaunchOptions
 from swecli.tui import keymap
-from swecli.tui.backend import Backend
 from swecli.tui.launch import run
+from swecli.tui.program import Program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from swecli.commands.base import SlashCommand
     from swecli.core.protocol.commands import Command
     from swecli.core.protocol.events import Body
     from tests.support.fake_session import WaitForInterrupt
@@ -90,17 +91,13 @@ def session_for_keys() -> Session:
     return Keys()
 
 
-class Prepared(Backend):
-    state = Path(os.environ["SWECLI_HOME"]) / "prompt"
-
-    async def open_session(self) -> Session:
-        return await open_session()
-
-    def commands(self) -> Sequence[SlashCommand]:
-        return COMMANDS
-
-    def files(self) -> Sequence[str]:
-        return ("docs/guide.md", "src/shop.py")
+def prepared() -> Program:
+    return Program(
+        open=Succession(LaunchOptions(Path.cwd()), lambda _: open_session()),
+        state=Path(os.environ["SWECLI_HOME"]) / "prompt",
+        commands=lambda: COMMANDS,
+        files=lambda: ("docs/guide.md", "src/shop.py"),
+    )
 
 
 def fail_to_read_keys(patience: float, wait: float, is_bound: Callable[[str], bool]) -> None:
@@ -114,4 +111,4 @@ if __name__ == "__main__":
         terminal.__dict__["InputFilter"] = fail_to_read_keys
     # A busy machine may take longer than a second from one Ctrl+C to the next.
     keymap.QUIT_WINDOW = 3_600.0
-    sys.exit(run(Prepared()))
+    sys.exit(run(prepared()))

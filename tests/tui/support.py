@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
+from swecli.assembly.succession import OpenSession
 from swecli.commands.base import CommandResult, Screen, SlashCommand, fixed_words
 from swecli.core.protocol.commands import Command, EditQueue, SetMode, Steer, Submit
 from swecli.core.protocol.events import ModeChanged, QueueChanged, Queued
 from swecli.tui.app import SwecliApp
-from swecli.tui.backend import Backend
+from swecli.tui.program import Program
 from tests.support.fake_session import FakeSession, Turn
 from tests.support.waiting import Condition, until
 from tests.tui.frames import FRAMES
@@ -74,16 +75,60 @@ COMMANDS = (
 )
 
 
-class FakeBackend(Backend):
-    """Offers what it is given by the name of the method or attribute."""
+async def _works(ref: str) -> tuple[bool, str]:
+    return True, f"{ref} answers"
 
-    def __init__(self, **given: Any) -> None:
-        for name, value in given.items():
-            assert hasattr(Backend, name), name
-            setattr(self, name, value)
 
-    async def try_model(self, ref: str) -> tuple[bool, str]:
-        return True, f"{ref} answers"
+class Opening:
+    """Opens what a test gives it."""
+
+    resume_hint = "swecli -c"
+    kept = "all"
+
+    def __init__(
+        self, first: OpenSession, next: OpenSession | None = None, stored: Callable[..., OpenSession] | None = None
+    ) -> None:
+        self.first = first
+        self.next = next or first
+        self.stored = stored or (lambda session_id, fork=False: first)
+        self.added: list[Path] = []
+
+    def add_folder(self, folder: Path) -> None:
+        self.added.append(folder)
+
+
+class Accounts:
+    """Providers (name and state of the key) of which ``known`` exist. ``store`` takes a key, and returns a sentence
+    and the provider's default model."""
+
+    def __init__(
+        self,
+        store: Callable[[str, str], tuple[str, str]],
+        offered: Sequence[tuple[str, str]] = (),
+        known: Sequence[str] | None = None,
+    ) -> None:
+        self._store = store
+        self._offered = offered
+        self._known = known
+        self._default = ""
+
+    def anew(self) -> Accounts:
+        return self
+
+    def offered(self) -> Sequence[tuple[str, str]]:
+        return self._offered
+
+    def find(self, provider: str) -> str:
+        if self._known is not None and provider not in self._known:
+            raise ValueError(f"unknown provider {provider!r}")
+        return provider
+
+    def store(self, provider: str, key: str) -> str:
+        said, self._default = self._store(provider, key)
+        return said
+
+    def default_of(self, provider: str) -> str:
+        return self._default
 
 
 class Clock:
@@ -104,6 +149,8 @@ class Running:
         self.pilot = pilot
         self.session = session
         self.clock = clock
+        self.added: list[Path] = []
+        """Folders that were added to the sessions to come."""
 
     @property
     def editor(self) -> Any:
@@ -189,11 +236,14 @@ async def running(
         return session
 
     clock = Clock()
-    given: dict[str, Any] = {"open_session": open_session, "commands": lambda: COMMANDS, "state": state, **options}
-    app = SwecliApp(FakeBackend(**given), clock=clock, wall=lambda: NOW)
+    given: dict[str, Any] = {"commands": lambda: COMMANDS, "state": state, "try_model": _works, **options}
+    first = given.pop("open_session", open_session)
+    opening: Any = Opening(first, given.pop("new_session", None), given.pop("stored_session", None))
+    app = SwecliApp(Program(open=opening, **given), clock=clock, wall=lambda: NOW)
     async with app.run_test(size=size) as pilot:
         it = Running(app, pilot, session, clock)
-        if "open_session" not in options:
+        it.added = opening.added
+        if first is open_session:
             await it.until(lambda: app.loaded and app.session.port)
         yield it
         FRAMES.draw()

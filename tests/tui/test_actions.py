@@ -19,12 +19,16 @@ from swecli.tui.openers import edit_file
 from tests.support.fake_session import FakeSession
 from tests.support.inspected import Inspected
 from tests.tui.screens.test_context_screens import prepared
-from tests.tui.support import COMMANDS, running
+from tests.tui.support import COMMANDS, Accounts, running
+
+NO_ACCOUNTS = Accounts(lambda provider, key: ("", ""))
 
 
 @pytest.mark.parametrize("name", get_args(Screen))
 async def test_everything_that_a_command_can_ask_for_is_there(name: Screen) -> None:
-    async with running(session=prepared(Inspected().fill(8)), keep_model=lambda ref: "Kept.") as it:
+    async with running(
+        session=prepared(Inspected().fill(8)), keep_model=lambda ref: "Kept.", accounts=NO_ACCOUNTS.anew
+    ) as it:
         it.app.main.transcript.show((TextBlock("What /clear takes away."),))
         await it.shows("What /clear takes away.")
         before = it.screen()

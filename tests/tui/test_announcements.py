@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.protocol.events import QuestionAsked, TurnEnded
-from swecli.tui.backend import Notify
+from swecli.tui.preferences import Notify
 from swecli.tui.session_state import UiState
 from swecli.tui.terminal import Announcer, shows_progress, through, usual_notification
 

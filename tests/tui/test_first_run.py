@@ -7,12 +7,13 @@ import re
 
 import pytest
 
+from swecli.assembly.session_list import StoredSession
 from swecli.commands.models import LOGIN
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import RunShell, SetModel, Submit
 from swecli.core.protocol.events import ModelChanged, Notice
-from swecli.tui.backend import StoredSession
-from tests.tui.support import COMMANDS, Session, running
+from tests.tui.screens.fakes import Sessions, ports
+from tests.tui.support import COMMANDS, Accounts, Session, running
 
 OFFERS = (
     ModelOffer("ollama/qwen3", "not needed", window=40_000, running="127.0.0.1:11434"),
@@ -162,8 +163,7 @@ async def test_a_key_is_stored_from_there_and_escape_leads_to_the_prompt() -> No
     async with running(
         session=alone(),
         commands=lambda: (*COMMANDS, LOGIN),
-        store_key=store,
-        providers=lambda: [("openai", "no key yet")],
+        accounts=Accounts(store, [("openai", "no key yet")]).anew,
     ) as it:
         await it.shows("Add an API key")
         await it.press("enter")
@@ -188,7 +188,7 @@ async def test_the_demo_takes_the_sessions_place() -> None:
         return demo
 
     session = alone()
-    async with running(session=session, open_demo=open_demo) as it:
+    async with running(session=session, demo=open_demo) as it:
         await it.shows("See the demo")
         await it.press(*"demo", "enter")
         await it.until(opened.is_set)
@@ -279,7 +279,11 @@ async def test_the_greeting_says_once_that_there_is_no_model_and_what_to_do(
     size: tuple[int, int], offers: tuple[ModelOffer, ...]
 ) -> None:
     earlier = StoredSession("s1", "Fix the login", "/proj", 0.0, 3, 100)
-    options = {"greets": lambda: True, "earlier": lambda current: [earlier], "try_model": Test()}
+    options = {
+        "greets": True,
+        **ports(sessions=Sessions(lambda name: pytest.fail(name), [earlier])),
+        "try_model": Test(),
+    }
     async with running(session=alone(*offers), size=size, **options) as it:
         await it.shows("Connect a model", "No model is connected yet")
         words = " ".join(re.sub("[\u2581-\u2588]", "", it.screen()).split())  # without the scroll bar

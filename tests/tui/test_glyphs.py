@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from swecli.figures import bar
-from swecli.tui.backend import Preferences
 from swecli.tui.glyphs import needs_plain, plain
+from swecli.tui.preferences import Preferences
 from swecli.tui.status_bar import FRAMES
 from tests.tui.scenes import DONE
 from tests.tui.support import Running, running

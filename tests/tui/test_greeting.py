@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
+from swecli.assembly.session_list import StoredSession
 from swecli.core.engine.session_view import SessionView
-from swecli.tui.backend import StoredSession
 from swecli.tui.greeting import MOST_FILES, greeting
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import NoticeBlock, Put, Remove, SessionBlock

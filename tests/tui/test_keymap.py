@@ -11,8 +11,8 @@ from swecli.core.config.key_actions import ACTIONS
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.commands import ReplyPermission, Submit
 from swecli.core.protocol.events import PermissionRequested
-from swecli.tui.backend import Preferences
 from swecli.tui.keymap import Keymap, event_name, shown
+from swecli.tui.preferences import Preferences
 from tests.tui.support import Running, Session, running
 
 

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 from textual import events
 
+from swecli.assembly.session_list import StoredSession
 from swecli.commands.base import CommandResult, SlashCommand
 from swecli.commands.files import ADD_DIR
 from swecli.core.protocol.blocks import DiffBlock, Todo
@@ -40,13 +41,14 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import TextPart
 from swecli.tui import session_controller
-from swecli.tui.backend import Preferences, StoredSession
 from swecli.tui.external import Ran
+from swecli.tui.preferences import Preferences
 from swecli.tui.prompt import completion, editor
 from swecli.tui.transcript.blocks import ShownBlock
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.support.waiting import PATIENCE
 from tests.tui.scenes import ASK, TODOS, tool
+from tests.tui.screens.fakes import Sessions, ports
 from tests.tui.support import COMMANDS, Running, Session, running, until
 
 WAITS = (WAIT_FOR_INTERRUPT,)
@@ -374,7 +376,8 @@ async def test_control_n_continues_the_newest_session_before_the_first_message()
         return CommandResult()
 
     commands = (*COMMANDS, SlashCommand("resume", "Continue", resume, arguments="[id]"))  # pyright: ignore[reportArgumentType]
-    options = {"commands": lambda: commands, "greets": lambda: True, "earlier": lambda current: [earlier]}
+    stored = ports(sessions=Sessions(lambda name: pytest.fail(name), [earlier]))
+    options = {"commands": lambda: commands, "greets": True, **stored}
     async with running(answer("ok"), size=(120, 30), **options) as it:
         await it.type("draft")
         await it.press("ctrl+n")
@@ -990,15 +993,14 @@ async def test_help_lists_keys_and_commands() -> None:
 
 
 async def test_one_more_folder_opens_the_session_again(tmp_path: Path) -> None:
-    added: list[Path] = []
     again = Session(answer("opened again"))
 
     async def new_session() -> Session:
         return again
 
-    async with running(new_session=new_session, add_folder=added.append, commands=lambda: (ADD_DIR,)) as it:
+    async with running(new_session=new_session, commands=lambda: (ADD_DIR,)) as it:
         await it.say(f"/add-dir {tmp_path}")
-        await it.until(lambda: added == [tmp_path.resolve()])
+        await it.until(lambda: it.added == [tmp_path.resolve()])
         await it.until(lambda: it.app.session.port is again)
         await it.say("hello")
         await it.shows("opened again")

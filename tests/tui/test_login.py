@@ -9,7 +9,7 @@ from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import SetModel
 from swecli.core.protocol.events import TurnEnded
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
-from tests.tui.support import COMMANDS, Session, running
+from tests.tui.support import COMMANDS, Accounts, Session, running
 
 KEY = "sk-canary-31415926"
 WITH_LOGIN = lambda: (*COMMANDS, LOGIN)  # noqa: E731
@@ -36,7 +36,7 @@ def holding(text: str, folder: Path) -> list[Path]:
 async def test_a_key_is_asked_for_without_being_shown_or_kept(tmp_path: Path) -> None:
     store = Store()
     session = Session(model=False)
-    async with running(session=session, state=tmp_path, commands=WITH_LOGIN, store_key=store) as it:
+    async with running(session=session, state=tmp_path, commands=WITH_LOGIN, accounts=Accounts(store).anew) as it:
         await it.shows("Connect a model")
         await it.press("escape")
         await it.hides("Connect a model")
@@ -61,7 +61,7 @@ REFUSED = TurnEnded("error", "openai: Incorrect API key provided", "auth")
 
 async def test_a_refused_key_opens_the_panel_that_takes_another() -> None:
     store = Store()
-    async with running((REFUSED,), (REFUSED,), store_key=store) as it:
+    async with running((REFUSED,), (REFUSED,), accounts=Accounts(store).anew) as it:
         await it.say("go")
         await it.shows("fake refused the key", "Enter another key for fake", "Connect another model")
         await it.press("1")
@@ -94,7 +94,7 @@ async def test_a_server_of_the_users_own_is_asked_again_with_the_new_key() -> No
         session.offers.unlisted, session.offers.listed = (), (ModelOffer("openai/mine", "stored", "", listed=True),)
         return f"The key of {provider} is stored.", ""
 
-    async with running(session=session, commands=WITH_LOGIN, store_key=store) as it:
+    async with running(session=session, commands=WITH_LOGIN, accounts=Accounts(store).anew) as it:
         await it.shows("requires a key", "Connect a model")
         await it.press(*"/login openai", "enter")
         await it.shows("Key for openai")
@@ -106,10 +106,7 @@ async def test_a_server_of_the_users_own_is_asked_again_with_the_new_key() -> No
 async def test_no_key_is_asked_for_a_provider_that_does_not_exist() -> None:
     store = Store()
 
-    def problem(provider: str) -> str:
-        return "" if provider == "openai" else f"unknown provider {provider!r}"
-
-    async with running(commands=WITH_LOGIN, store_key=store, no_provider=problem) as it:
+    async with running(commands=WITH_LOGIN, accounts=Accounts(store, known=("openai",)).anew) as it:
         await it.say("/login nosuch")
         await it.shows("unknown provider 'nosuch'")
         assert "Key for" not in it.screen()
@@ -121,7 +118,7 @@ async def test_no_key_is_asked_for_a_provider_that_does_not_exist() -> None:
 async def test_the_provider_is_chosen_where_none_was_named() -> None:
     store = Store()
     offered = [("anthropic", "no key yet"), ("openai", "key stored")]
-    async with running(commands=WITH_LOGIN, store_key=store, providers=lambda: offered) as it:
+    async with running(commands=WITH_LOGIN, accounts=Accounts(store, offered).anew) as it:
         await it.say("/login")
         await it.shows("Add an API key for", "anthropic", "key stored")
         await it.press("o", "p", "enter")
@@ -134,7 +131,7 @@ async def test_the_provider_is_chosen_where_none_was_named() -> None:
 async def test_a_key_added_from_the_first_screen_connects_the_providers_default_and_says_so() -> None:
     session = Session(model=False)
     offered = [("anthropic", "no key yet")]
-    async with running(session=session, store_key=Store(), providers=lambda: offered, size=(100, 30)) as it:
+    async with running(session=session, accounts=Accounts(Store(), offered).anew, size=(100, 30)) as it:
         await it.shows("No model is connected yet", "Add an API key")
         await it.press("enter")
         await it.shows("Add an API key for")
@@ -148,7 +145,7 @@ async def test_a_key_added_from_the_first_screen_connects_the_providers_default_
 
 async def test_leaving_stores_nothing_and_a_refusal_says_why() -> None:
     store = Store(refuse="that is no key")
-    async with running(commands=WITH_LOGIN, store_key=store) as it:
+    async with running(commands=WITH_LOGIN, accounts=Accounts(store).anew) as it:
         await it.say("/login openai")
         await it.shows("Key for openai")
         await it.press("a", "escape")

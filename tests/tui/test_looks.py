@@ -13,7 +13,7 @@ from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.events import Body, Rewound, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import Usage
-from swecli.tui.backend import Preferences
+from swecli.tui.preferences import Preferences
 from tests.tui.golden import check
 from tests.tui.scenes import DONE, RUN, SCENES, WORK, Scene, change, user
 from tests.tui.support import Running, Session, running

@@ -14,6 +14,7 @@ import pytest
 
 import swecli.tui.dock
 import swecli.tui.screens
+from swecli.assembly.trust import TrustItem
 from swecli.commands.base import Screen
 from swecli.commands.context import COMPACT
 from swecli.commands.models import LOGIN
@@ -21,7 +22,6 @@ from swecli.commands.session import USAGE
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import Body, Option, PermissionRequested, Question, QuestionAsked
-from swecli.tui.backend import TrustItem
 from swecli.tui.dock.panel import DockPanel, KeyLine
 from swecli.tui.screens.list_screen import ListPage
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
@@ -29,7 +29,7 @@ from tests.tui.dock.test_plan import planning
 from tests.tui.dock.test_trust import Gate
 from tests.tui.golden import FOLDER
 from tests.tui.scenes import TODOS, WORK
-from tests.tui.support import COMMANDS, Running, Session, running
+from tests.tui.support import COMMANDS, Accounts, Running, Session, running
 from tests.tui.test_compact_panel import Planned
 from tests.tui.test_looks import MIDDLE, SIZES, check_all, prepared
 
@@ -149,8 +149,7 @@ def guarded(*items: TrustItem) -> dict[str, Any]:
 ITEM = TrustItem("approval.allow", '["Bash(make *)"]', "/w/.swecli/config.toml:2", "d")
 LOGINS = {
     "commands": lambda: (*COMMANDS, LOGIN),
-    "providers": lambda: [("anthropic", "no key yet"), ("openai", "key stored")],
-    "store_key": lambda provider, key: ("", ""),
+    "accounts": Accounts(lambda provider, key: ("", ""), [("anthropic", "no key yet"), ("openai", "key stored")]).anew,
 }
 SCENES: dict[str, Scene] = {
     "panel-web": Scene(asks("example.org"), (*WORK, FETCH)),
@@ -163,7 +162,7 @@ SCENES: dict[str, Scene] = {
     "panel-trust": Scene(waits("/proj"), options=guarded()),
     "panel-trust-setting": Scene(waits("/proj", "1"), options=guarded(ITEM)),
     "panel-first-run": Scene(
-        waits("running at 127.0.0.1:11434"), session=nobody, options={**LOGINS, "open_demo": lambda: None}
+        waits("running at 127.0.0.1:11434"), session=nobody, options={**LOGINS, "demo": lambda: None}
     ),
     "panel-plan": Scene(asks("Go ahead with this plan?"), session=planning),
     "panel-mode": Scene(says("/mode", "accept-edits")),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from swecli.tui.backend import Preferences
 from swecli.tui.main_screen import MainScreen
+from swecli.tui.preferences import Preferences
 from tests.tui.support import Running, Session, running
 
 CASES: dict[str, tuple[Any, Callable[[Running], object]]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
+from swecli.assembly.succession import OpenSession
 from swecli.core.protocol.events import Notice
-from swecli.tui.backend import OpenSession
 from tests.tui.screens.fakes import Sessions, ports
 from tests.tui.support import Session, running
 

@@ -42,9 +42,9 @@ FORBIDDEN = (
 FIRST_FRAME = """
 import asyncio, sys
 import swecli.tui.app
-from swecli.tui.backend import Backend
-class Never(Backend):
-    async def open_session(self):
+from swecli.tui.program import Program
+class Never:
+    async def first(self):
         await asyncio.Event().wait()
 async def main():
     loaded = asyncio.get_running_loop().create_future()
@@ -52,7 +52,7 @@ async def main():
         modules = sorted(sys.modules)
         loaded.get_loop().call_soon_threadsafe(loaded.set_result, modules)
     swecli.tui.app.load = load
-    async with swecli.tui.app.SwecliApp(Never()).run_test() as pilot:
+    async with swecli.tui.app.SwecliApp(Program(open=Never())).run_test() as pilot:
         print(*await loaded)
 asyncio.run(main())
 """

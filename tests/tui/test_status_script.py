@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from swecli.core.protocol.budget import Budget
-from swecli.tui.backend import Preferences
 from swecli.tui.main_screen import MainScreen
+from swecli.tui.preferences import Preferences
 from swecli.tui.status_bar import GIVE_UP, Facts, StatusScript, document, unsaid
 from tests.tui.support import Session, running, until
 

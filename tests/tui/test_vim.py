@@ -7,7 +7,7 @@ from textual import events
 from swecli.core.protocol.commands import Interrupt, Submit
 from swecli.core.protocol.events import ItemCompleted, ItemStarted
 from swecli.core.protocol.messages import TextPart
-from swecli.tui.backend import Preferences
+from swecli.tui.preferences import Preferences
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import running
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from msgspec.structs import replace
 
 from swecli.safe_text import safe_line
-from swecli.tui.backend import TrustChoice, TrustGate, TrustItem, TrustQuestion
 from swecli.tui.dock.choices import Choice, ChoicePanel, wrapped
 from swecli.tui.dock.panel import DockPanel
 
 if TYPE_CHECKING:
+    from swecli.assembly.trust import TrustChoice, TrustItem, TrustQuestion, WorkspaceTrust
     from swecli.tui.main_screen import Dock
 
 ItemChoice = Literal["yes", "no", "later"]
@@ -114,7 +114,7 @@ def pages(items: Sequence[TrustItem], columns: int, rows: int) -> list[list[Trus
 T = TypeVar("T")
 
 
-async def ask_trust(gate: TrustGate, dock: Dock) -> tuple[str, ...] | None:
+async def ask_trust(gate: WorkspaceTrust, dock: Dock) -> tuple[str, ...] | None:
     """Ask the trust questions before the workspace is read. Returns sentences for the user; None if there was nothing
     to ask."""
     question = await asyncio.to_thread(gate.question)
@@ -142,7 +142,7 @@ async def ask_trust(gate: TrustGate, dock: Dock) -> tuple[str, ...] | None:
     return tuple(filter(None, notices))
 
 
-async def _one_by_one(gate: TrustGate, dock: Dock, page: Sequence[TrustItem], first: int, total: int) -> list[str]:
+async def _one_by_one(gate: WorkspaceTrust, dock: Dock, page: Sequence[TrustItem], first: int, total: int) -> list[str]:
     notices: list[str] = []
     for number, item in enumerate(page, first):
         place = f"{number} of {total} · {item.origin}" if total > 1 else item.origin
@@ -152,7 +152,7 @@ async def _one_by_one(gate: TrustGate, dock: Dock, page: Sequence[TrustItem], fi
     return notices
 
 
-def _keep(gate: TrustGate, said: ItemChoice, items: Sequence[TrustItem]) -> str:
+def _keep(gate: WorkspaceTrust, said: ItemChoice, items: Sequence[TrustItem]) -> str:
     match said:
         case "yes":
             return gate.accept(items)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from swecli.commands.base import SlashCommand, Word
-from swecli.tui.backend import Backend
+from swecli.themes.names import AUTO
 from swecli.tui.known_models import KnownModels
+from swecli.tui.program import Program
 from swecli.tui.session_controller import SessionController
 from swecli.tui.themes.appearance import Appearance
-from swecli.tui.themes.library import AUTO
 
 
 class CommandTable:
     """Those that come with swecli, and ``own`` ones of the user, the project and servers."""
 
     def __init__(
-        self, backend: Backend, session: SessionController, appearance: Appearance, models: KnownModels
+        self, program: Program, session: SessionController, appearance: Appearance, models: KnownModels
     ) -> None:
-        self._backend = backend
+        self._program = program
         self._session = session
         self._appearance = appearance
         self._models = models
@@ -28,7 +28,7 @@ class CommandTable:
     def all(self) -> Sequence[SlashCommand]:
         """All commands. Those that come with swecli are loaded when they are first asked for, in 6 ms."""
         if not self._builtin:
-            self._builtin = self._backend.commands()
+            self._builtin = self._program.commands()
         return (*self._builtin, *self.own)
 
     def words(self, name: str) -> Iterable[Word]:

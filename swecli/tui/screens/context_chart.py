@@ -30,8 +30,8 @@ from swecli.core.protocol.budget import (
 )
 from swecli.figures import percent
 from swecli.figures import tokens as short
+from swecli.themes.scheme import BLACK, WHITE, mix, of_256
 from swecli.tui.screens.board import Line, text_line
-from swecli.tui.themes.scheme import BLACK, WHITE, mix, of_256
 from swecli.tui.transcript.palette import Palette
 from swecli.tui.transcript.rows import cells
 

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from swecli.assembly.permissions import PermissionRules, ShownRule, Tried
 from swecli.core.permissions.rules import ALIASES, RuleError, parse_rule, starts_others
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Command, RevokeRule
-from swecli.tui.backend import PermissionsPort, ShownRule, Tried
 from swecli.tui.screens.list_screen import Entry, ListPage, heading, narrowed, read_or_say
 
 WAYS = {
@@ -33,7 +33,7 @@ class PermissionsPage(ListPage):
 
     def __init__(
         self,
-        port: PermissionsPort,
+        port: PermissionRules,
         notify: Callable[[str], None],
         changed: Callable[[], None] = lambda: None,
         held: Callable[[], Sequence[Rule]] = tuple,

@@ -6,10 +6,10 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
+from swecli.assembly.session_list import SessionList, StoredSession
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.tools.base import readable_size
 from swecli.figures import plural, tokens
-from swecli.tui.backend import SessionsPort, StoredSession
 from swecli.tui.greeting import age
 from swecli.tui.screens.list_screen import Ask, Entry, ListPage, Previews, heading, narrowed, read_or_say
 
@@ -30,7 +30,7 @@ class SessionsPage(ListPage):
 
     def __init__(
         self,
-        port: SessionsPort,
+        port: SessionList,
         resume: Continue,
         notify: Callable[[str], None],
         ask: Ask,

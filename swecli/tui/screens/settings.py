@@ -10,11 +10,11 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.assembly.settings import FileName, Setting, SettingsFiles, Written
 from swecli.core.config.load import toml_text
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, MarkdownBlock, TextBlock
 from swecli.core.validation import yes_or_no
 from swecli.figures import bar, percent
-from swecli.tui.backend import FileName, Setting, SettingsPort, Written
 from swecli.tui.screens.list_screen import NOTHING, Entry, ListPage, brief_paths, heading, narrowed, read_or_say
 
 COMMON: Final[Mapping[str, str]] = MappingProxyType(
@@ -102,7 +102,7 @@ class ValuePage(ListPage):
 
     def __init__(
         self,
-        port: SettingsPort,
+        port: SettingsFiles,
         setting: Setting,
         file: FileName,
         written: Callable[[Written, Setting, FileName], None],
@@ -252,7 +252,7 @@ class SettingsPage(ListPage):
 
     def __init__(
         self,
-        port: SettingsPort,
+        port: SettingsFiles,
         changed: Callable[[Written, Setting], None],
         notify: Callable[[str], None],
         offers: Mapping[str, Offered] | None = None,

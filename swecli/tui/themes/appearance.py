@@ -12,8 +12,9 @@ from msgspec import Struct
 from textual.app import App
 
 from swecli.core.atomic_text import make_private, write_whole
-from swecli.tui.themes.library import AUTO, Library
-from swecli.tui.themes.scheme import COLOURS, Depth, Scheme, SchemeError, scheme_of
+from swecli.themes.names import AUTO
+from swecli.themes.scheme import COLOURS, Depth, Scheme, SchemeError, scheme_of
+from swecli.tui.themes.library import Library
 
 _MAX_BYTES = 4_000
 

@@ -9,7 +9,8 @@ from difflib import get_close_matches
 from msgspec.structs import replace
 from textual.theme import Theme
 
-from swecli.tui.themes.scheme import DARK, LIGHT, Depth, Scheme, tones_of
+from swecli.themes import names as theme_names
+from swecli.themes.scheme import DARK, LIGHT, Depth, Scheme, tones_of
 
 
 @dataclass
@@ -58,7 +59,7 @@ def theme_of(scheme: Scheme) -> SchemeTheme:
 
 
 TERMINAL = Theme(
-    "terminal",
+    theme_names.TERMINAL,
     ansi=True,
     primary="ansi_cyan",
     secondary="ansi_cyan",
@@ -99,12 +100,6 @@ TERMINAL = Theme(
 """The terminal's own 16 colours and its own background."""
 
 
-AUTO = "auto"
-"""Setting that follows the terminal."""
-
-OWN = DARK.name.removesuffix("-dark")
-
-
 class Library:
     """Themes by name: initially the default ones, more with ``add``."""
 
@@ -140,10 +135,8 @@ class Library:
         return self._themes[name]
 
     def resolve(self, wanted: str, dark: bool) -> str | None:
-        """Theme name for ``wanted`` on a ``dark`` or light terminal: "auto", a name, or the common part before "-dark"
-        and "-light". None if there is no such theme. With at most 16 colours, always the terminal's own."""
-        suffix = "-dark" if dark else "-light"
-        name = next((name for name in self._candidates(wanted, suffix) if name in self.names), None)
+        """The theme that ``wanted`` means (``theme_names.resolve``). With at most 16 colours, the terminal's own."""
+        name = theme_names.resolve(wanted, self.names, dark)
         if name is not None and self._depth in ("none", "16"):
             return TERMINAL.name
         return name
@@ -155,13 +148,9 @@ class Library:
 
     def unknown(self, wanted: str, instead: str = "using the default") -> str:
         """A sentence about an unknown theme name; ``instead`` is the consequence."""
-        near = get_close_matches(wanted, [AUTO, *self.names], 1)
+        near = get_close_matches(wanted, [theme_names.AUTO, *self.names], 1)
         hint = f" Did you mean {near[0]}?" if near else " /theme lists them."
         return f"Unknown theme {wanted}; {instead}.{hint}"
-
-    @staticmethod
-    def _candidates(wanted: str, suffix: str) -> list[str]:
-        return [OWN + suffix] if wanted == AUTO else [wanted, wanted + suffix]
 
 
 def background_is_dark(environ: Mapping[str, str]) -> bool | None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from swecli.tui.backend import Backend
+from swecli.themes.names import AUTO
 from swecli.tui.dock.picker import Choice, Picker
 from swecli.tui.main_screen import MainScreen
+from swecli.tui.program import Program
 from swecli.tui.setting_changes import keep_setting
 from swecli.tui.themes.appearance import Appearance
-from swecli.tui.themes.library import AUTO
 
 
 class ThemeChoice:
     """Shows a theme and writes it to the user's settings."""
 
-    def __init__(self, screen: MainScreen, appearance: Appearance, backend: Backend) -> None:
+    def __init__(self, screen: MainScreen, appearance: Appearance, program: Program) -> None:
         self._screen = screen
         self._appearance = appearance
-        self._backend = backend
+        self._program = program
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -51,4 +51,4 @@ class ThemeChoice:
         """Write the theme to the user's settings and report where."""
         note = self._appearance.library.note
         shown = f"Theme: {name}{f', {note}' if note and self._appearance.library.scheme(name) is not None else ''}"
-        await keep_setting(self._screen, self._backend, "ui.theme", name, shown)
+        await keep_setting(self._screen, self._program, "ui.theme", name, shown)

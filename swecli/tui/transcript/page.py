@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from swecli.tui.backend import Density
+from swecli.tui.preferences import Density
 from swecli.tui.transcript.block_rows import Drawn, RowCache, answer_ending, gap_before, is_centred, render_block
 from swecli.tui.transcript.blocks import (
     AnswerBlock,

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from rich.style import Style
 from textual.theme import Theme
 
-from swecli.tui.backend import DiffForm
-from swecli.tui.themes import scheme as schemes
-from swecli.tui.themes.scheme import Scheme, tones_of
+from swecli.themes import scheme as schemes
+from swecli.themes.scheme import Scheme, tones_of
+from swecli.tui.preferences import DiffForm
 
 style = Style.parse
 """A Rich style from its definition, for example ``bold #ff0000``."""

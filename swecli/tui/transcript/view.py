@@ -24,8 +24,8 @@ from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.events import Event
 from swecli.safe_text import SafeText
 from swecli.tui import compat, keymap
-from swecli.tui.backend import Density
 from swecli.tui.keymap import Keymap
+from swecli.tui.preferences import Density
 from swecli.tui.transcript.block_rows import Mark, Painter
 from swecli.tui.transcript.blocks import (
     AnswerBlock,

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.tui.backend import Preferences
 from swecli.tui.dock.choices import ChoiceList
 from swecli.tui.dock.panel import brief_danger
+from swecli.tui.preferences import Preferences
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.dock.test_approval import appear, ask, replies, run
 from tests.tui.support import Running, Session, running

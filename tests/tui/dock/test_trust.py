@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pytest
 from textual import events
 
-from swecli.tui.backend import Preferences, TrustChoice, TrustItem, TrustQuestion
+from swecli.assembly.trust import TrustChoice, TrustItem, TrustQuestion
 from swecli.tui.dock.panel import GRACE, TYPING
 from swecli.tui.dock.trust import pages
+from swecli.tui.preferences import Preferences
 from tests.tui.support import Session, running
 
 ITEM = TrustItem("approval.allow", '["Bash(make *)"]', "/w/.swecli/config.toml:2", "d")

@@ -8,9 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from swecli.assembly.permissions import ShownRule, Tried
+from swecli.assembly.session_list import StoredSession
+from swecli.assembly.settings import FileName, Setting, Written
+from swecli.assembly.succession import OpenSession
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
-from swecli.tui.backend import FileName, OpenSession, Setting, ShownRule, StoredSession, Tried, Written
 from tests.tui.support import NOW
 
 SETTINGS = (
@@ -135,6 +138,9 @@ class Sessions:
     def read(self) -> Sequence[StoredSession]:
         return self.sessions
 
+    def earlier(self, session_id: str) -> Sequence[StoredSession]:
+        return [session for session in self.sessions if session.id != session_id]
+
     def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
         return (TextBlock(f"› what was asked in {session.id}"), TextBlock("what was answered"))
 
@@ -148,7 +154,7 @@ class Sessions:
 def ports(
     settings: Settings | None = None, permissions: Permissions | None = None, sessions: Sessions | None = None
 ) -> dict[str, Any]:
-    """What a backend is given to have these."""
+    """What a program is given to have these."""
     given = {"settings": settings, "permissions": permissions, "sessions": sessions}
     offered: dict[str, Any] = {name: lambda port=port: port for name, port in given.items() if port is not None}
     return offered if sessions is None else {**offered, "stored_session": sessions.stored}

@@ -21,13 +21,13 @@ from swecli.core.protocol.budget import TOOLS
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, ContextChange, ContextEdited, ViewEntry
 from swecli.core.protocol.messages import Usage
-from swecli.tui.backend import Preferences
+from swecli.themes.files import known
+from swecli.tui.preferences import Preferences
 from swecli.tui.screens.cache import CacheBoard
 from swecli.tui.screens.compaction import PlanBoard
 from swecli.tui.screens.context_chart import colours
 from swecli.tui.screens.inspector import Inspector
 from swecli.tui.screens.wire import WireBoard
-from swecli.tui.themes.files import known
 from swecli.tui.transcript.palette import DARK, LIGHT, TERMINAL, palette_of
 from tests.support.inspected import Inspected, cache_history, price, tell_requests
 from tests.tui.golden import check

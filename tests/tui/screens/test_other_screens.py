@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from textual import events
 
+from swecli.assembly.permissions import ShownRule
 from swecli.commands.base import Screen
 from swecli.commands.registry import COMMANDS
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.commands import ReplyPermission, RevokeRule, SetMode, SetModel
 from swecli.core.protocol.events import TurnStarted
-from swecli.tui.backend import SessionNotOpened, ShownRule
+from swecli.launch import StartError
 from swecli.tui.dock.palette import RECENT
 from swecli.tui.keymap import Keymap
 from swecli.tui.screens.board import Board
@@ -279,7 +280,7 @@ async def test_a_session_that_can_not_be_opened_leaves_a_session() -> None:
     async def new() -> Session:
         return back
 
-    broken = opener(opened, SessionNotOpened("it is damaged"))
+    broken = opener(opened, StartError("it is damaged"))
     async with running(**ports(sessions=broken), new_session=new) as it:
         await sessions_open(it)
         await it.press("enter")
@@ -295,7 +296,7 @@ async def test_a_conversation_is_opened_again_where_the_other_can_not_be() -> No
         async def run() -> Session:
             opened.append(name)
             if name != "fake":
-                raise SessionNotOpened("it is damaged")
+                raise StartError("it is damaged")
             return again
 
         return run
@@ -319,7 +320,7 @@ async def test_the_list_of_sessions_can_be_the_first_screen() -> None:
 async def test_a_screen_that_is_not_there_says_so() -> None:
     async with running() as it:
         it.app.open_screen("settings")
-        await it.shows("`swecli config` shows them")
+        await it.shows("This program has only a session")
         it.app.open_screen("sessions")
         await it.shows("Sessions are not stored here")
 

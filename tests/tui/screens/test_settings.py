@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from swecli.assembly.settings import Setting
 from swecli.core.config.change import meaning
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.commands import SetMode, Submit
-from swecli.tui.backend import SessionNotOpened, Setting
+from swecli.launch import StartError
 from swecli.tui.screens.settings import ALL, COMMON, MOST, choices, first_page, sample
 from tests.tui.scenes import DONE
 from tests.tui.screens.fakes import Sessions, Settings, ports
@@ -246,7 +247,7 @@ async def test_a_session_that_does_not_open_again_says_why_and_leaves_one() -> N
     async def new() -> Session:
         return back
 
-    screens = ports(Settings(), sessions=reopening(names, SessionNotOpened("it is open elsewhere")))
+    screens = ports(Settings(), sessions=reopening(names, StartError("it is open elsewhere")))
     async with running(DONE, **screens, new_session=new) as it:
         await changed_after_a_turn(it)
         await it.press("enter")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from swecli.tui.backend import Preferences
+from swecli.themes.scheme import LIGHT, scheme_of
+from swecli.tui.preferences import Preferences
 from swecli.tui.themes.appearance import Appearance, SavedTheme, read_saved_theme, save_theme
-from swecli.tui.themes.scheme import LIGHT, scheme_of
 from tests.tui.support import running
 
 

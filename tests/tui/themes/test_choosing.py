@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from swecli.tui.backend import Preferences
+from swecli.themes.scheme import DARK, LIGHT
+from swecli.tui.preferences import Preferences
 from swecli.tui.terminal import BackgroundReported
-from swecli.tui.themes.scheme import DARK, LIGHT
 from tests.tui.support import Running, running
 
 THEME_FILE = 'background = "#101010"\nforeground = "#eeeeee"\n'

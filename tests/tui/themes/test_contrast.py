@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.style import Style
 
-from swecli.tui.themes.files import known
-from swecli.tui.themes.library import Library, theme_of
-from swecli.tui.themes.scheme import (
+from swecli.themes.files import known
+from swecli.themes.scheme import (
     AA,
     COLOURS,
     DARK,
@@ -24,6 +23,7 @@ from swecli.tui.themes.scheme import (
     of_256,
     tones_of,
 )
+from swecli.tui.themes.library import Library, theme_of
 from swecli.tui.transcript.palette import TERMINAL, palette_for, palette_of
 from tests.support.thorough import examples
 

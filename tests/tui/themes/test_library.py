@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from swecli.tui.themes.files import known, read_folder, read_folders
-from swecli.tui.themes.library import AUTO, Library, background_is_dark
-from swecli.tui.themes.scheme import DARK, colour_system, depth
+from swecli.themes.files import known, read_folder, read_folders
+from swecli.themes.names import AUTO
+from swecli.themes.scheme import DARK, colour_system, depth
+from swecli.tui.themes.library import Library, background_is_dark
 
 MINE = 'background = "#101010"\nforeground = "#eeeeee"\nblue = "#88aaff"\n'
 

@@ -4,16 +4,60 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from swecli.assembly.startup import startup_of, theme_folders
-from swecli.core.config.load import ConfigError
-from swecli.launch import LaunchOptions, StartError
-from swecli.tui.backend import Preferences
+from msgspec import Struct, field
+
+if TYPE_CHECKING:
+    from swecli.launch import LaunchOptions
+
+Notify = Literal["auto", "bell", "osc9", "osc777", "off"]
+Density = Literal["short", "usual", "full"]
+DiffForm = Literal["auto", "unified", "split"]
+Progress = Literal["auto", "on", "off"]
+Glyphs = Literal["auto", "unicode", "ascii"]
+Editing = Literal["usual", "vim"]
 
 
-def preferences(options: LaunchOptions) -> Preferences:
+class Preferences(Struct, frozen=True):
+    """Interface settings; the defaults are those of an empty configuration."""
+
+    theme: str = "auto"
+    """A theme's name, the name of a pair of themes, or "auto"."""
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    """Keys of rebound actions."""
+    theme_folders: tuple[Path, ...] = ()
+    """Folders with theme files; on equal names the earlier folder wins."""
+    reduced_motion: bool = False
+    """Suppresses animations."""
+    glyphs: Glyphs = "auto"
+    density: Density = "usual"
+    diff: DiffForm = "auto"
+    editing: Editing = "usual"
+    key_variables: frozenset[str] = frozenset()
+    """Variables that hold keys according to the settings, whatever their names."""
+    large_message: float = 0.25
+    """Share of the window above which sending a message asks first."""
+    forecast: bool = True
+    """Whether to forecast the next request while the user types."""
+    notify: Notify = "auto"
+    mouse: bool = True
+    title: bool = True
+    progress: Progress = "auto"
+    status_line: str | None = None
+    """A shell command whose output replaces the status bar."""
+    status_line_timeout: float = 2.0
+    """Seconds."""
+
+
+def read_preferences(options: LaunchOptions) -> Preferences:
     """The user's settings of the interface; the defaults if they can't be read, an error that opening the session
     reports."""
+    from swecli.assembly.startup import startup_of, theme_folders
+    from swecli.launch import StartError
+
     try:
         startup = startup_of(options, dict(os.environ), with_flags=False)
     except StartError:
@@ -47,6 +91,7 @@ def remember(key: str, value: str) -> str:
         ValueError: it was not written; one sentence.
     """
     from swecli.core.config.change import set_value
+    from swecli.core.config.load import ConfigError
     from swecli.core.config.paths import user_file
 
     path = user_file(os.environ)
@@ -64,6 +109,9 @@ def keep_model(options: LaunchOptions, ref: str) -> str:
         ValueError: nothing was changed: only flags of this run reach the model, another file than the user's sets
             the model for this folder, or the file can't be written.
     """
+    from swecli.assembly.startup import startup_of
+    from swecli.launch import StartError
+
     flag = "--base-url" if options.base_url else "--settings" if options.settings is not None else ""
     if flag:
         raise ValueError(f"{flag} applies to this run only, so {ref} did not become your default.")

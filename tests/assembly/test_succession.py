@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-from swecli.command_line.interactive import Succession
+from swecli.assembly.succession import Succession
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import SetEffort
 from swecli.launch import LaunchOptions

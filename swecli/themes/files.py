@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swecli.core.config.load import ConfigError, ConfigProblem, key_lines, line_of, read_toml
 from swecli.lazy_pattern import lazy_pattern
-from swecli.tui.themes.scheme import Scheme, SchemeError, scheme_of
+from swecli.themes.scheme import Scheme, SchemeError, scheme_of
 
 MOST = 200
 """Maximum number of files read from one folder."""
