@@ -47,8 +47,8 @@ from swecli.core.llm.catalog import (
     with_searches,
 )
 from swecli.core.llm.client import ClientConfig, HttpModelClient
-from swecli.core.llm.errors import EndpointModel
 from swecli.core.llm.exchange_dump import ExchangeDump
+from swecli.core.llm.model_listings import EndpointModel
 from swecli.core.llm.model_names import NamedModel, chatting, does_chat, find_model, likeliest_first
 from swecli.core.llm.offers import Account, ModelOffer, listed_offers, offers
 from swecli.core.llm.providers import (

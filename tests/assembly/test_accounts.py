@@ -17,7 +17,7 @@ from swecli.core.config.settings import Settings
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.catalog import load_catalog
 from swecli.core.llm.client import HttpModelClient
-from swecli.core.llm.errors import EndpointModel
+from swecli.core.llm.model_listings import EndpointModel
 from swecli.core.llm.offers import offers
 from swecli.core.llm.servers import LocalServer
 from swecli.core.validation import validated

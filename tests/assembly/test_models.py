@@ -18,7 +18,7 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings, side_models
 from swecli.core.engine.services import ModelUnavailable
 from swecli.core.llm.client import HttpModelClient
-from swecli.core.llm.errors import EndpointModel
+from swecli.core.llm.model_listings import EndpointModel
 from swecli.core.llm.offers import Account, KeyState
 from swecli.core.llm.providers import known_providers
 from swecli.core.llm.servers import (

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from swecli.core.llm.addresses import host_of, origin_of
 from swecli.core.llm.catalog import Catalog, CatalogModel, Rates
-from swecli.core.llm.errors import EndpointModel
+from swecli.core.llm.model_listings import EndpointModel
 from swecli.core.llm.providers import (
     ProviderConfig,
     ProviderSetupError,

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from swecli.core.llm.addresses import host_of, is_local, without_password
 from swecli.core.llm.client import ClientConfig
-from swecli.core.llm.errors import (
+from swecli.core.llm.json_values import as_object, as_text, is_list
+from swecli.core.llm.model_listings import (
     PROGRAMS,
     PROPS,
     RUNNING,
@@ -24,7 +25,6 @@ from swecli.core.llm.errors import (
     read_ollama,
     read_props,
 )
-from swecli.core.llm.json_values import as_object, as_text, is_list
 from swecli.core.llm.transport import SECONDS, Fetched, Fetcher
 from swecli.core.llm.types import ASSUMED_WINDOW
 

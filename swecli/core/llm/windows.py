@@ -23,8 +23,8 @@ from swecli.core.llm.catalog import (
     undated,
     without_variant,
 )
-from swecli.core.llm.errors import EndpointModel, is_known_program
 from swecli.core.llm.json_values import JsonObject, as_int, as_object, as_text, parse_object
+from swecli.core.llm.model_listings import EndpointModel, is_known_program
 from swecli.core.llm.types import ASSUMED_WINDOW, ModelInfo
 
 

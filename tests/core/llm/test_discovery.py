@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from swecli.core.llm import servers
 from swecli.core.llm.addresses import normalise
-from swecli.core.llm.errors import EndpointModel, merge, pick, read_model, read_models, read_ollama, read_props
+from swecli.core.llm.model_listings import EndpointModel, merge, pick, read_model, read_models, read_ollama, read_props
 from swecli.core.llm.providers import Overrides, resolve
 from swecli.core.llm.servers import (
     Endpoint,

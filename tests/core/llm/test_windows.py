@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from swecli.core.llm.catalog import CatalogMatch, common_name, load_catalog
-from swecli.core.llm.errors import EndpointModel
+from swecli.core.llm.model_listings import EndpointModel
 from swecli.core.llm.types import ASSUMED_WINDOW
 from swecli.core.llm.windows import (
     KnownWindow,
