@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
+from swecli.core.llm.error_table import error_table
 from swecli.core.llm.json_values import (
     JsonObject,
     as_int,
@@ -23,7 +21,7 @@ from swecli.core.llm.json_values import (
     is_object,
     parse_event,
 )
-from swecli.core.llm.remedies import NO_MEMORY, TEMPLATE, UNREAD, WEB_PAGE, ErrorContext, hint
+from swecli.core.llm.remedies import WEB_PAGE, ErrorContext, hint
 from swecli.core.llm.retry_hints import delay_of, details_of, reset_of, retry_after
 from swecli.core.llm.types import ErrorKind, ProviderError
 from swecli.lazy_pattern import lazy_pattern
@@ -213,107 +211,6 @@ _SOON = 300.0
 WireKind = ErrorKind | Literal["unknown"]
 """``unknown``: an error in mid-stream without any indication of its kind."""
 
-_BY_STATUS: dict[int, ErrorKind] = {
-    401: "auth",
-    402: "quota",
-    403: "auth",
-    404: "not_found",
-    408: "server",
-    409: "server",
-    413: "too_large",
-    429: "rate_limit",
-    503: "overloaded",
-    529: "overloaded",
-}
-
-_OVERLOADED = lazy_pattern(
-    r"overloaded|at capacity|capacity[_ ]exceeded|server is busy|high demand|负载已饱和|no_?capacity", re.I
-)
-_BY_WORD: tuple[tuple[ErrorKind, re.Pattern[str]], ...] = (
-    (
-        "quota",
-        lazy_pattern(
-            r"insufficient_(?:user_)?quota|exceeded (?:your|my|the) current quota|credit balance is too low"
-            r"|billing_error|payment required"
-            r"|insufficient (?:account )?(?:balance|credits?|funds)|insufficient_(?:balance|credits?|funds)"
-            r"|balance is (?:insufficient|not enough)|not[ _]enough[ _](?:balance|credits?)|billing_hard_limit"
-            r"|requires more credits|more credits are required|(?:out of|no) credits(?! (?:were|was|have))"
-            r"|used all available credits|usage limit reached|reached your[^\n]{0,30} usage limits?"
-            r"|extra usage is required|usage_limit_reached|usage limit has been reached"
-            r"|(?:exceeded|reached) your monthly included credits|spending limit|arrearage|overdue ?(?:balance|error)"
-            r"|budget[_ ](?:has been )?exceeded|exceededbudget|free tier of the model has been exhausted"
-            r"|exceeded_current_quota|key limit exceeded|usage_not_included"
-            r"|额度不足|余额不足|欠费|余额已用完",
-            re.I,
-        ),
-    ),
-    (
-        "too_large",
-        lazy_pattern(
-            r"request_too_large|request too large for|payload ?too ?large|request entity too large"
-            r"|request body too large|content too large|payload size exceeds",
-            re.I,
-        ),
-    ),
-    ("overloaded", _OVERLOADED),
-    (
-        "rate_limit",
-        lazy_pattern(
-            r"rate.?limit|too[_ ]many[_ ]requests|resource_exhausted|throttl|请求过于频繁|速率限制|concurrency limit",
-            re.I,
-        ),
-    ),
-    (
-        "auth",
-        lazy_pattern(
-            r"authentication_error|permission_error|invalid_?api_?key|invalid api key|incorrect api key"
-            r"|api key (?:not valid|expired)|api_key_invalid|unauthenticated|unauthorized|permission_?denied"
-            r"|organization has been disabled|no_db_connection|auth_error|invalid api token|无效的令牌",
-            re.I,
-        ),
-    ),
-    (
-        "not_found",
-        lazy_pattern(
-            r"not_found_error|model_not_(?:found|exist|available)|modelnotfound|model (?:does )?not exist"
-            r"|model(?:s/\S+| [^\n]{1,80})? (?:is )?not found|not a valid model id|unknown model\b|no such model"
-            r"|invalid[ _]model\b|unsupported model\b(?! (?:param|arg|option|field))|supported (?:api )?model names are"
-            r"|model_decommissioned|model_not_supported|model identifier is invalid"
-            r"|deploymentnotfound|the model [^\n]{1,120}(?:does not exist|has been deprecated)"
-            r"|模型不存在",
-            re.I,
-        ),
-    ),
-    (
-        "bad_request",
-        lazy_pattern(r"invalid_request|invalid_argument|bad_?request|validationexception|invalidparameter", re.I),
-    ),
-)
-
-_MODERATED = lazy_pattern(
-    r"content[ _]?(?:management|moderation|filter|policy|safety)|responsibleai|moderation|flagged"
-    r"|data_inspection_failed|inappropriate content|usage policy|safety system|invalid_prompt"
-    r"|content exists risk|new_sensitive|敏感内容",
-    re.I,
-)
-"""The request was understood and refused for its content."""
-_OWN_CODES: dict[int, ErrorKind] = {
-    1002: "rate_limit",
-    1004: "auth",
-    1008: "quota",
-    1039: "context_overflow",
-    1113: "quota",
-    1211: "not_found",
-    1261: "context_overflow",
-    1301: "bad_request",
-    1302: "rate_limit",
-    1303: "rate_limit",
-    1305: "overloaded",
-    1308: "quota",
-    2013: "bad_request",
-}
-"""Numbers of MiniMax and Z.ai, whose sentences come in several languages."""
-
 MAX_MESSAGE = 2000
 """Characters of a provider's message kept for the user."""
 
@@ -378,10 +275,10 @@ def read_error(
         return WireError(status, f"the server redirects to {place}", kind="protocol")
     if status == 407:
         return WireError(status, "the proxy requires a user name and password", kind="network", should_retry=False)
-    evidence, codes = evidence_of(value), codes_of(value)
+    table, evidence, codes = error_table(), evidence_of(value), codes_of(value)
     refusal = status if status >= 400 else next((number for number in codes if 400 <= number <= 599), None)
     prompt, window, overflow = _overflow(evidence, value)
-    own: ErrorKind | None = next((_OWN_CODES[number] for number in codes if number in _OWN_CODES), None)
+    own: ErrorKind | None = next((table.by_code[number] for number in codes if number in table.by_code), None)
     overflow = overflow or own == "context_overflow"
     said = headers or {}
     hints = (retry_after(said), delay_of(layers(value), evidence, said), reset_of(said))
@@ -401,10 +298,10 @@ def read_error(
         True
         if code == "tool_use_failed"  # Groq: the next answer may have a readable call
         else False
-        if refusal == 507 or NO_MEMORY.search(evidence)
+        if refusal == 507 or not table.may_pass(evidence)
         else {"true": True, "false": False}.get((headers or {}).get("x-should-retry", "").strip().lower()),
         as_text(inner.get("param")),
-        _MODERATED.search(evidence) is not None,
+        table.is_moderated(evidence),
         _routed_sentence(value) or _validation_sentence(outer),
     )
 
@@ -435,7 +332,7 @@ def to_provider_error(error: WireError, context: ErrorContext) -> ProviderError:
 
 def says_overloaded(error: ProviderError) -> bool:
     """Whether the server itself calls its refusal an overload, so that it is not only concluded from the status."""
-    return _OVERLOADED.search(f"{error.message}\n{error.error_type}\n{error.code}") is not None
+    return error_table().is_overload(f"{error.message}\n{error.error_type}\n{error.code}")
 
 
 def readable(message: str) -> str:
@@ -453,7 +350,8 @@ def _kind(
 ) -> WireKind:
     if overflow and status != 429:
         return "context_overflow"
-    word: ErrorKind | None = own or next((kind for kind, pattern in _BY_WORD if pattern.search(evidence)), None)
+    table = error_table()
+    word = own or table.kind(evidence)
     if used_up is not None and word in ("quota", "rate_limit"):
         word = used_up
     if status == 429 and word in ("quota", "too_large", "overloaded"):
@@ -462,10 +360,10 @@ def _kind(
         return "quota"
     if word == "not_found" and status is not None and status >= 500:
         return word
-    if (TEMPLATE.search(evidence) or UNREAD.search(evidence)) and (status is None or status >= 500):
-        return "bad_request"
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
+    if (status is None or status >= 500) and (instead := table.instead(evidence)) is not None:
+        return instead
+    if status in table.by_status:
+        return table.by_status[status]
     if word is not None and (status is None or word != "bad_request"):
         return word
     if status is None:
@@ -477,17 +375,11 @@ def _is_code(value: object) -> bool:
     return (isinstance(value, str) and value != "") or (isinstance(value, int) and not isinstance(value, bool))
 
 
-@cache
-def _patterns() -> tuple[re.Pattern[str], ...]:
-    text = Path(__file__).with_name("overflow.toml").read_text("utf-8")
-    return tuple(re.compile(as_text(item), re.I | re.S) for item in as_list(tomllib.loads(text).get("patterns")))
-
-
 def _overflow(evidence: str, value: object) -> tuple[int | None, int | None, bool]:
     """Prompt size, window, and whether the error is about the context window at all."""
     sent, window = first_number(value, "n_prompt_tokens"), first_number(value, "n_ctx")
     evidence = _THOUSANDS.sub("", evidence)
-    for pattern in _patterns():
+    for pattern in error_table().overflows:
         if match := pattern.search(evidence):
             groups = match.groupdict()
             sent = sent if sent is not None else _digits(groups.get("prompt"))
