@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from swecli.assembly.playbook import FILE as PLAYBOOK
 from swecli.assembly.startup import Startup
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
@@ -28,7 +27,7 @@ IN_MEMORY = 64_000_000
 """Bytes to keep in memory if nothing may be stored."""
 
 
-_WRITTEN_BY_SWECLI = ("logs", PASTES, PLAYBOOK)
+_WRITTEN_BY_SWECLI = ("logs", PASTES)
 """Files and folders of a project that swecli writes by itself, besides those of features, also while a command runs."""
 
 

@@ -52,7 +52,6 @@ def prompt_texts(
     options: LaunchOptions,
     instructions: Instructions,
     files: ExtensionFiles,
-    playbook: str,
     features: Sequence[Feature],
 ) -> PromptTexts:
     skills = tuple(files.now.skills.values())
@@ -62,7 +61,6 @@ def prompt_texts(
         append=options.append_system_prompt or "",
         files=instructions,
         headless=is_unattended(options),
-        playbook=playbook,
         skills=partial(skill_listing, skills),
     )
     for feature in features:

@@ -16,7 +16,6 @@ from swecli.assembly.context import prompt_conditions, prompt_texts, session_con
 from swecli.assembly.extension_files import extension_files
 from swecli.assembly.instructions import instruction_files
 from swecli.assembly.live_settings import adjustable, provider_search
-from swecli.assembly.playbook import playbook_opener, proven_bullets
 from swecli.assembly.policy import approved_file_saver, build_policy, grants_of, rule_saver, with_grants
 from swecli.assembly.sandbox import build_sandbox
 from swecli.assembly.startup import Startup
@@ -75,8 +74,7 @@ def build_services(
         (*spare_tools(options, files), *(tool for feature in features for tool in feature.spare)),
         unusable(options, startup),
     )
-    proven = proven_bullets(options, startup)
-    texts = prompt_texts(options, instructions, files, proven.text, features)
+    texts = prompt_texts(options, instructions, files, features)
     extensions = (*build_extensions(options, startup), *(one for feature in features for one in feature.extensions))
     grants = grants_of(startup, options.cwd)
     monitor = token_monitor(options, startup)
@@ -115,7 +113,6 @@ def build_services(
         report_defect=report_defect,
         instruction_files=instruction_files(options, startup, instructions),
         prompt_conditions=prompt_conditions(options, startup),
-        playbook=playbook_opener(options, startup, instructions.paths, proven.ids),
         extension_files=files,
         extensions=extensions,
     )

@@ -17,7 +17,6 @@ from swecli.commands.init import INIT
 from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.mode import MODE
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
-from swecli.commands.playbook import PLAYBOOK
 from swecli.commands.rewind import FORK, RENAME, REWIND
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
 from swecli.commands.session import (
@@ -196,7 +195,6 @@ _OWN: tuple[SlashCommand, ...] = (
     PLAN,
     PERMISSIONS,
     MCP,
-    PLAYBOOK,
     TODOS,
     JOBS,
     THEME,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from swecli.core.extensions.plugins import Plugin
     from swecli.launch import Launch
 
-FEATURES = ("retrieval", "memory", "sentinel", "spending", "hooks", "language_servers", "telemetry")
+FEATURES = ("playbook", "retrieval", "memory", "sentinel", "spending", "hooks", "language_servers", "telemetry")
 """In the order in which their companions are called. Two that need different orders at two moments show that a moment
 is missing."""
 
@@ -49,8 +49,15 @@ class Wiring(Struct, frozen=True):
     of_plugin: Callable[[Plugin], Brought] = _nothing
     writes: Sequence[str] = ()
     """Files in a project's ``.swecli`` that it writes by itself, also while a command runs."""
+    screens: Callable[[], Mapping[str, Callable[[Any, str], object]]] = dict
+    """What its commands open: by name, from the app and the words after the command."""
 
 
 def wirings() -> Iterator[Wiring]:
     for name in FEATURES:
         yield import_module(f"swecli.features.{name}.wiring").WIRING
+
+
+def feature_screens() -> Mapping[str, Callable[[Any, str], object]]:
+    """What the commands of all features open, by name."""
+    return {name: opener for wiring in wirings() for name, opener in wiring.screens().items()}

@@ -239,9 +239,11 @@ class SwecliApp(compat.DrawingApp[int], inherit_bindings=False):
 
     def open_screen(self, name: Screen, words: str = "") -> None:
         """Open what a command or key asks for."""
+        from swecli.features import feature_screens
         from swecli.tui.openers import OPENERS
 
-        OPENERS[name](self, words)
+        opener = OPENERS.get(name) or feature_screens()[name]
+        opener(self, words)
 
     async def _greeting(self, view: SessionView) -> tuple[tuple[str, str], ...]:
         from swecli.tui.greeting import greeting

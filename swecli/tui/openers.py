@@ -138,14 +138,6 @@ def show_jobs(app: SwecliApp, words: str = "") -> None:
     app.main.open_list(JobsPage(commands, app.main.flash, partial(ask, app.main, app.session), app.wall), words)
 
 
-def show_playbook(app: SwecliApp, words: str = "") -> None:
-    from swecli.tui.screens.playbook import PlaybookPage
-
-    port = app.session.port
-    if port is not None:
-        app.main.open_list(PlaybookPage(port.playbook, app.main.flash, partial(ask, app.main, app.session)), words)
-
-
 def show_context(app: SwecliApp, words: str = "") -> None:
     from swecli.tui.screens.inspector import Inspector
 
@@ -275,7 +267,6 @@ OPENERS: Mapping[Screen, Callable[[SwecliApp, str], object]] = {
     "rewind": show_rewind,
     "fork": lambda app, name: app.switch.fork(name),
     "jobs": show_jobs,
-    "playbook": show_playbook,
     "context": show_context,
     "compact": lambda app, _: show_plan(app),
     "wire": show_wire,

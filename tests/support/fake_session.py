@@ -104,16 +104,6 @@ class FakeView:
         return self.foreseen
 
 
-class NoPlaybook:
-    """A playbook without bullets."""
-
-    trouble = ""
-    paused = False
-
-    async def shown(self) -> Sequence[Any]:
-        return ()
-
-
 class FakeRewinds:
     """Messages to go back to, with what a preview of each says."""
 
@@ -195,7 +185,7 @@ class FakeSession:
         self.offers = FakeOffers()
         self.questions: Any = FakeQuestions()
         self.files = FakeFiles()
-        self.playbook: Any = NoPlaybook()
+        self.companions: dict[type[Any], Any] = {}
         self.rewinds = FakeRewinds()
         self.prices = FakePrices()
         self.job_outputs: dict[str, str] = {}
@@ -217,6 +207,9 @@ class FakeSession:
     @property
     def view(self) -> Any:
         return self._state
+
+    def companion(self, kind: type[Any]) -> Any:
+        return self.companions.get(kind)
 
     def emit(self, body: Body) -> None:
         """Publish an event."""

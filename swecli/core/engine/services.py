@@ -28,7 +28,6 @@ from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
-    from swecli.core.playbook.store import Playbooks
     from swecli.core.protocol.result import Kept
 
 ModelFactory = Callable[[str], ModelClient]
@@ -282,8 +281,6 @@ class Services(Struct):
     """What decides whether a resumed session keeps its system prompt."""
     extensions: Sequence[Extension] = ()
     """Extensions that bring tools and run as long as the session."""
-    playbook: Callable[[], Playbooks] | None = None
-    """Opens the playbooks of the project, called in a thread; None if the playbook is off."""
     extension_files: ExtensionFiles | None = None
     """Skills, Markdown commands and agent profiles."""
     profiles: Callable[[], Sequence[AgentProfile]] = tuple

@@ -33,7 +33,6 @@ from swecli.core.engine.models import READY_SECONDS, ModelChoice
 from swecli.core.engine.notes import Notes, StandingFacts, add_note, standing_facts
 from swecli.core.engine.offered_tools import OfferedTools, SourceSize
 from swecli.core.engine.plan import ACCEPTED, Plans, go_ahead, todos_of
-from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import LogFactory, Recorder
 from swecli.core.engine.reductions import Before
@@ -133,9 +132,9 @@ _BUSY: dict[type, str] = {
 
 class Session:
     """One conversation in one workspace. Create it inside a running event loop; ``send`` commands; read ``view`` and
-    ``subscribe`` to events. ``files`` has its file changes with undo and redo, ``playbook`` its lessons, ``offers``
-    the models to choose from, ``prices`` what changes of the context would cost; ``questions`` asks a model beside the
-    conversation, ``command_tools`` runs a tool for a slash command."""
+    ``subscribe`` to events. ``files`` has its file changes with undo and redo, ``offers`` the models to choose from,
+    ``prices`` what changes of the context would cost; ``questions`` asks a model beside the conversation,
+    ``command_tools`` runs a tool for a slash command."""
 
     def __init__(
         self,
@@ -183,7 +182,6 @@ class Session:
         self._jobs = JobWatch(services, recorder, self._notes)
         self._offered = OfferedTools(services, recorder, self._notes)
         self._counting: asyncio.Task[None] | None = None
-        self.playbook = SessionPlaybook(services, recorder, self.questions.ask)
         self._calls = self._tool_calls(services, recorder)
         self._scheduler = Scheduler(self._calls)
         self.command_tools = CommandTools(services, recorder, self._work, self._scheduler)
@@ -229,8 +227,6 @@ class Session:
             features += (part for feature in self._features for part in feature.inner(services, recorder, agent))
         if self._agents is not None:
             features = [self._prompts, self._plans, self._agents, extensions]
-            if self.playbook.exists:
-                features.append(self.playbook)
             features += [news, Warming(core), GitHistory(core)]
             features += (part for feature in self._features for part in feature.companions(core))
         return (

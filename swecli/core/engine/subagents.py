@@ -554,7 +554,6 @@ class Subagents(Companion):
             settings=replace(services.settings.own(), now=replace(now, limits=limits)),
             snapshots=None,
             extensions=(),
-            playbook=None,
             end_processes=lambda: None,
             parents_tokens=lambda: tokens_left(services, recorder),
         )

@@ -35,7 +35,6 @@ from swecli.core.engine.model_call import Answer, Asking, StepAccount
 from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.plan import Plans
-from swecli.core.engine.playbook import SessionPlaybook
 from swecli.core.engine.prepared_call import PreparedCall
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
@@ -52,6 +51,7 @@ from swecli.core.protocol.messages import Message, ToolCallPart
 from swecli.features import FEATURES
 from swecli.features.hooks.companion import SessionHooks
 from swecli.features.memory.companion import SessionMemory
+from swecli.features.playbook.companion import SessionPlaybook
 from swecli.features.retrieval.companion import PromptRetrieval
 from tests.core.engine.support import MemoryLog
 
@@ -82,10 +82,6 @@ def _has_news(news: ExtensionNews, message: Joined) -> bool:
     return message.first and news._files is not None  # pyright: ignore[reportPrivateUsage]
 
 
-def _has_playbook(playbook: SessionPlaybook, *_arguments: object) -> bool:
-    return playbook.exists
-
-
 def _compacted(guard: RepeatGuard) -> bool:
     return guard._compacted  # pyright: ignore[reportPrivateUsage]
 
@@ -109,7 +105,7 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("work: stop", Work, "stop", _always),
     ("subagents: close", Subagents, "end", _always),
     ("hooks: end", SessionHooks, "close", _always),
-    ("playbook: close", SessionPlaybook, "close", _has_playbook),
+    ("playbook: close", SessionPlaybook, "close", _always),
     ("models: close", ModelChoice, "close", _always),
     ("sandbox: stop", SandboxWatch, "stop", _always),
     ("jobs: close", JobWatch, "end", _always),
@@ -126,8 +122,8 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("hooks: screen the message", SessionHooks, "_submit", _always),
     ("models: ready", ModelChoice, "ready", _always),
     ("tools: wait for mentions", OfferedTools, "arrived", _any),
-    ("playbook: begin the turn", SessionPlaybook, "_begin_turn", _has_playbook),
-    ("playbook: tell", SessionPlaybook, "_tell", _has_playbook),
+    ("playbook: begin the turn", SessionPlaybook, "_begin_turn", _always),
+    ("playbook: tell", SessionPlaybook, "_tell", _always),
     ("retrieval: add", PromptRetrieval, "joined", _always),
     ("repeats: the user spoke", RepeatGuard, "joined", lambda _guard, message: not message.first),
     # each step
@@ -153,7 +149,7 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("cache: report a miss", turn, "report_cache_miss", _always),
     ("tools: called", OfferedTools, "called", _always),
     ("calls: run", Scheduler, "run", lambda _scheduler, calls: bool(calls)),
-    ("playbook: settle", SessionPlaybook, "_settle", _has_playbook),
+    ("playbook: settle", SessionPlaybook, "_settle", _always),
     ("account: end", StepAccount, "end", _always),
     ("memory: keep", SessionMemory, "_keep", _keeps),
     ("repeats: check", RepeatGuard, "after_step", _always),
@@ -180,7 +176,7 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("hooks: after the call", SessionHooks, "_after_tool", _always),
     ("consent: outside", Consents, "outside", _always),
     ("results: admit", Results, "admit", _always),
-    ("playbook: add to the failure", SessionPlaybook, "on_failure", _has_playbook),
+    ("playbook: add to the failure", SessionPlaybook, "on_failure", _always),
     ("files: record", SeenFiles, "record", _always),
     ("subagents: work", Subagents, "work", _always),
     ("log: barrier", MemoryLog, "barrier", _always),

@@ -28,13 +28,13 @@ from swecli.core.retrieval.retrieve import Ranked, Retrieval
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolOutcome
 from swecli.core.tools.session_tools import TaskTool
 from swecli.features import FEATURES
-from tests.commands.test_playbook import TESTS, opener
 from tests.core.engine.sequence import Order, check, watched
 from tests.core.engine.support import Bench, bench, call, until
 from tests.core.engine.test_compaction import SUMMARY, fill
 from tests.core.engine.test_compaction import script as windowed
 from tests.core.extensions.support import Places
 from tests.features.memory.test_companion import options as memory_options
+from tests.features.playbook.test_command import TESTS, opener
 
 DONE = '[[step]]\ntext = "done"\nchunk = "whole"\n'
 ALLOWED = Policy(rules=(Rule("allow", "Bash", "user"), Rule("allow", "run_command", "user")))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.counter import PLAYBOOK_NOTE
 from swecli.core.context_management.prompts import note
 from swecli.core.playbook.bullet import Bullet, Guard, Trigger
-from swecli.core.playbook.retrieval import (
+from swecli.core.playbook.selection import (
     MOST,
     MOST_TOKENS,
     bullets_text,

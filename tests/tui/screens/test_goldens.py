@@ -10,6 +10,7 @@ import pytest
 from swecli.commands.base import Screen
 from swecli.core.engine.rewind import RewindPoint
 from swecli.core.protocol.events import FilesRestored, JobChanged, LeftFile, RestoredFile
+from swecli.features.playbook.companion import SessionPlaybook
 from tests.tui.golden import check
 from tests.tui.screens.fakes import NOW, Permissions, Sessions, Settings, ports
 from tests.tui.screens.test_jobs import JOBS, OUTPUT, SERVER
@@ -68,7 +69,7 @@ async def sessions(it: Running) -> None:
 
 
 async def playbook(it: Running) -> None:
-    it.session.playbook = Stub(CORE, TRIAL)
+    it.session.companions[SessionPlaybook] = Stub(CORE, TRIAL)
     it.app.open_screen("playbook")
     await it.shows("Playbook · 2", "session s-1")
 

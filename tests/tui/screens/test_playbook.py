@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from swecli.core.engine.playbook import ShownBullet
 from swecli.core.playbook.bullet import Bullet, Source
 from swecli.core.playbook.changes import ChangeRefused
+from swecli.features.playbook.companion import SessionPlaybook, ShownBullet
 from tests.tui.support import running
 
 CORE = Bullet("tes-00001", "testing", "Use `python -m pytest` here, `pytest` fails.", helpful=6, status="core")
@@ -45,7 +45,7 @@ async def test_bullets_are_listed_explained_and_changed() -> None:
     stub = Stub(CORE, TRIAL)
     for size in ((80, 24), (200, 60)):
         async with running(size=size) as it:
-            it.session.playbook = stub
+            it.session.companions[SessionPlaybook] = stub
             it.app.open_screen("playbook")
             await it.shows("Playbook · 2", "Proven, in every session", "On trial", "stale", "session s-1")
             await it.press(*"css")
@@ -60,7 +60,7 @@ async def test_bullets_are_listed_explained_and_changed() -> None:
 async def test_a_bullet_is_edited_deleted_and_a_refusal_is_told() -> None:
     stub = Stub(CORE, TRIAL)
     async with running() as it:
-        it.session.playbook = stub
+        it.session.companions[SessionPlaybook] = stub
         it.app.open_screen("playbook", "pytest")
         await it.shows("1 of 2")
         await it.press("enter", *"edit", "enter")
@@ -86,7 +86,7 @@ async def test_a_bullet_is_edited_deleted_and_a_refusal_is_told() -> None:
 async def test_a_text_that_is_refused_stays_to_be_corrected() -> None:
     stub = Stub(CORE)
     async with running() as it:
-        it.session.playbook = stub
+        it.session.companions[SessionPlaybook] = stub
         it.app.open_screen("playbook")
         await it.shows("Playbook · 1")
         await it.press("enter", *"edit", "enter")
@@ -100,6 +100,6 @@ async def test_a_text_that_is_refused_stays_to_be_corrected() -> None:
 
 async def test_an_empty_playbook_says_how_it_fills() -> None:
     async with running() as it:
-        it.session.playbook = Stub()
+        it.session.companions[SessionPlaybook] = Stub()
         it.app.open_screen("playbook")
         await it.shows("No lessons yet")

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from swecli.block_text import block_lines
-from swecli.commands.playbook import PLAYBOOK
 from swecli.core.engine.session import Session
 from swecli.core.playbook.bullet import Bullet, Expiry, Guard, Source, Trigger
 from swecli.core.playbook.playbook import Playbook
 from swecli.core.playbook.store import PlaybookFile, PlaybookOptions, Playbooks, written
 from swecli.core.protocol.events import BulletLearned, BulletsTold, ItemStarted, Notice, SideAnswered
-from tests.core.engine.support import bench, call, until
+from swecli.features.playbook.command import PLAYBOOK
+from swecli.features.playbook.companion import SessionPlaybook
+from tests.core.engine.support import Bench, bench, call, until
 
 ANSWER = '[[step]]\ntext = "hello"\n'
 TESTS = Bullet(
@@ -29,6 +30,12 @@ TESTS = Bullet(
     created_at=4e9,
 )
 GONE = Bullet("fil-00002", "file_operations", "Edits of `gone.css` fail.", expiry=Expiry(("gone.css",)), created_at=4e9)
+
+
+def playbook_of(it: Bench) -> SessionPlaybook:
+    playbook = it.session.companion(SessionPlaybook)
+    assert playbook is not None
+    return playbook
 
 
 def opener(folder: Path, *bullets: Bullet, reflect: bool = False, idle: float = 1_000.0) -> Callable[[], Playbooks]:
@@ -126,7 +133,7 @@ async def test_texts_are_changed_and_written_down_only_where_they_are_of_this_pr
 )
 async def test_what_the_user_made_their_own_is_not_taken_back(before: str, word: str, tmp_path: Path) -> None:
     async with bench(ANSWER, tmp_path, playbook=opener(tmp_path, TESTS)) as it:
-        it.session.playbook.learned.append(TESTS)
+        playbook_of(it).learned.append(TESTS)
         await shown(it.session, before)
         for _ in range(2):
             assert await shown(it.session, "undo") == (
@@ -151,7 +158,7 @@ async def test_what_another_session_learned_is_seen_and_told(tmp_path: Path) -> 
 async def test_what_was_learned_is_taken_back_and_the_session_can_do_without(tmp_path: Path) -> None:
     async with bench(ANSWER * 2, tmp_path, playbook=opener(tmp_path, TESTS)) as it:
         assert "No lessons from this session" in await shown(it.session, "undo")
-        it.session.playbook.learned.append(TESTS)
+        playbook_of(it).learned.append(TESTS)
         assert "Deleted tes-00001" in await shown(it.session, "undo")
         assert "already undone" in await shown(it.session, "undo")
         assert stored(tmp_path).bullets() == []

@@ -10,8 +10,8 @@ from swecli.commands.context import labelled
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 
 if TYPE_CHECKING:
-    from swecli.core.engine.playbook import SessionPlaybook, ShownBullet
     from swecli.core.engine.session import Session
+    from swecli.features.playbook.companion import SessionPlaybook, ShownBullet
 
 PAUSED = "The playbook is off for this session: it neither uses nor learns lessons. /playbook on enables it."
 OFF = "The playbook is off (playbook.enabled)."
@@ -28,8 +28,10 @@ _WORDS = frozenset(["up", "down", "freeze", "off", "on", "delete", "edit", "add"
 
 
 async def _run_playbook(session: Session, arguments: str) -> CommandResult:
-    playbook = session.playbook
-    if not playbook.exists:
+    from swecli.features.playbook.companion import SessionPlaybook
+
+    playbook = session.companion(SessionPlaybook)
+    if playbook is None:
         return CommandResult.text(absent(session, "the playbook", OFF))
     from swecli.core.playbook.changes import ChangeRefused
 

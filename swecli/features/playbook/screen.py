@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from swecli.commands.playbook import NONE, bullet_details, state_of
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.features.playbook.command import NONE, OFF, bullet_details, state_of
+from swecli.features.playbook.companion import SessionPlaybook
 from swecli.safe_text import safe_line
+from swecli.tui.dock.confirm import ask
 from swecli.tui.screens.list_screen import Ask, Entry, ListPage, heading
 
 if TYPE_CHECKING:
-    from swecli.core.engine.playbook import SessionPlaybook, ShownBullet
+    from swecli.features.playbook.companion import ShownBullet
+    from swecli.tui.app import SwecliApp
 
 _GROUPS: Mapping[str, frozenset[str]] = {
     "Proven, in every session": frozenset(("core",)),
@@ -30,6 +34,15 @@ _ACTIONS = (
     ("on", "switch on", "the model sees it where it applies"),
     ("delete", "delete", "swecli does not learn it again; not undoable"),
 )
+
+
+def open_playbook(app: SwecliApp, words: str = "") -> None:
+    port = app.session.port
+    playbook = port.companion(SessionPlaybook) if port is not None else None
+    if playbook is None:
+        app.main.flash(OFF)
+    else:
+        app.main.open_list(PlaybookPage(playbook, app.main.flash, partial(ask, app.main, app.session)), words)
 
 
 class PlaybookPage(ListPage):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from msgspec import Struct
 
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.companion import CallCompanion, EndReason, Joined, Step
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
 from swecli.core.llm.foreign_calls import stored_arguments
 from swecli.core.protocol.events import (
     BulletLearned,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from swecli.core.playbook.novelty import Known
     from swecli.core.playbook.playbook import Playbook
     from swecli.core.playbook.reflection import Happening
-    from swecli.core.playbook.retrieval import Chosen
+    from swecli.core.playbook.selection import Chosen
     from swecli.core.playbook.store import PlaybookFile, Playbooks
     from swecli.core.playbook.trials import Count, Trials
 
@@ -95,14 +95,23 @@ class ShownBullet(Struct, frozen=True):
 
 
 class SessionPlaybook(CallCompanion):
-    """The playbook of one session. Inactive if the services have none."""
+    """The playbook of one session."""
 
-    def __init__(self, services: Services, recorder: Recorder, ask: Ask) -> None:
-        self._open = services.playbook
+    def __init__(
+        self,
+        open_books: Callable[[], Playbooks],
+        recorder: Recorder,
+        own_name: Callable[[str], str],
+        context: ContextManager,
+        ask: Ask,
+    ) -> None:
+        """``open_books`` is called in a thread; ``own_name`` returns a tool's own name for an alias; ``ask`` sends a
+        system prompt and a question to a model."""
+        self._open = open_books
         self._books: Playbooks | None = None
         self._recorder = recorder
-        self._own_name = services.tools.own_name
-        self._context = services.context
+        self._own_name = own_name
+        self._context = context
         self._ask = ask
         self._loaded: _Loaded | None = None
         self._waiting: list[Event] = []
@@ -127,10 +136,6 @@ class SessionPlaybook(CallCompanion):
         """Whether the user disabled it for this session."""
         self.learned: list[Bullet] = []
         """Bullets learned in this session, in their original form, newest last."""
-
-    @property
-    def exists(self) -> bool:
-        return self._open is not None
 
     def watch(self, event: Event) -> None:
         """Process an event. The start of a turn or item is buffered until the next event, so that no request waits for
@@ -201,7 +206,7 @@ class SessionPlaybook(CallCompanion):
         books, loaded = self._books, self._loaded
         if books is None or loaded is None or self.paused or not loaded.usable:
             return
-        from swecli.core.playbook.retrieval import bullets_text, fitting, for_message, split_withheld
+        from swecli.core.playbook.selection import bullets_text, fitting, for_message, split_withheld
 
         found = for_message(loaded.usable, said, known=self._told)
         chosen = split_withheld(found, self._recorder.session, books.options.withhold)
@@ -216,7 +221,7 @@ class SessionPlaybook(CallCompanion):
         loaded, books = self._loaded, self._books
         if books is None or loaded is None or self.paused:
             return ""
-        from swecli.core.playbook.retrieval import WITH_FAILURE, bullets_text, for_failure, split_withheld
+        from swecli.core.playbook.selection import WITH_FAILURE, bullets_text, for_failure, split_withheld
 
         arguments = stored_arguments(call.name, call.arguments)
         command, path = arguments.get("command", ""), arguments.get("path", "")
@@ -248,7 +253,7 @@ class SessionPlaybook(CallCompanion):
     async def _ready(self) -> bool:
         """Make sure the playbook is loaded and current. It is read again after changes by another session, git or an
         editor. False if it is unavailable."""
-        if self._open is None or self._broken:
+        if self._broken:
             return False
         if self._loaded is not None:
             await self._read_news()

@@ -1,0 +1,1 @@
+"""What was learned about the project: lessons from failures, told where they apply."""
