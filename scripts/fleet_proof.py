@@ -349,7 +349,10 @@ def unpacked(sources: Path, package: str, place: Path) -> Path:
         ]
         subprocess.run([*pip, package], check=True)
     with tarfile.open(next(iter(sources.glob(pattern)))) as archive:
-        archive.extractall(place.with_suffix(".unpacked"), filter="data")
+        members = archive.getmembers()
+        for member in members:  # filter="data", which Python has from 3.11.4 on, leaves out the owner as well
+            member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
+        archive.extractall(place.with_suffix(".unpacked"), members)
     next(place.with_suffix(".unpacked").iterdir()).rename(place)
     return place
 
