@@ -162,6 +162,8 @@ class HttpModelClient:
         self._learn = learn
         self._accepted: JsonObject | None = None
         """Body of the newest request that was answered."""
+        self._rewriting = ""
+        """A clause if the server sees other messages than it was sent."""
         self._config: ClientConfig = config
         self._dump = dump
         self._told_clearing = False
@@ -314,6 +316,8 @@ class HttpModelClient:
                             if trouble := self._learn(name):
                                 yield StreamNotice(trouble)
                         news = self._quarantine.to_record(request, sent) if whole else _NO_NEWS
+                        if whole and self._rewriting and not news.reduced:
+                            news = replace(news, reduced=self._rewriting)
                         event = _marked(event, wire, request.effort, news)
                         if isinstance(event, Finished):
                             if self._drops_tools(wire.body, event.message):
@@ -413,8 +417,8 @@ class HttpModelClient:
             return ""
         self._config = replace(self._config, target=dropping)
         if self._accepted is not None and extends(self._accepted, wire.body):
-            host = target.origin.host
-            return f"{host} changes messages on their way, so the model loses its earlier reasoning. {_LETS_DROP}"
+            self._rewriting = f"{target.origin.host} changes messages on their way"
+            return f"{self._rewriting}, so the model loses its earlier reasoning. {_LETS_DROP}"
         return f"Earlier messages changed, so the model can't use its reasoning behind them. {_LETS_DROP}"
 
     def _body(self, request: ModelRequest) -> JsonObject:

@@ -231,7 +231,8 @@ class ProviderReport(Struct, frozen=True):
     refused: tuple[str, ...] = ()
     """Names of images and other parts that the provider refused: they are left out from then on."""
     reduced: str = ""
-    """What this request left out that earlier ones had, as a clause."""
+    """How what the server saw of this request differs from earlier ones: what was left out, or that something between
+    changes it, as a clause."""
 
 
 class Response(Struct, frozen=True):

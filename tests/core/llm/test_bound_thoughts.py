@@ -120,6 +120,10 @@ async def test_a_proxy_that_changes_messages_is_named_once() -> None:
         assert len(server.refused) == 1
         assert len(talk.notices) == 1
         assert talk.notices[0].startswith("127.0.0.1 changes messages on their way")
+        told = [message.response.report for message in talk.messages if message.response is not None]
+        assert [report is not None and report.reduced for report in told][2:] == [
+            "127.0.0.1 changes messages on their way"
+        ] * 3
 
 
 async def test_a_server_without_any_of_the_fields_refuses_each_once_and_for_all_sessions() -> None:
