@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from swecli.assembly.checkpoints import inherit_changes, open_checkpoints, settle_files
 from swecli.assembly.context import session_environment
+from swecli.assembly.extension_files import told_broken
 from swecli.assembly.instructions import project_instructions
 from swecli.assembly.live_settings import adjustable
 from swecli.assembly.models import ModelSupply
@@ -242,7 +243,7 @@ def _build(options: LaunchOptions) -> _Parts:
     rules = rule_notices(services.settings.now.rules)
     orphans = _orphans(workspace_mark(startup.paths, options.cwd))
     files = services.extension_files
-    plugins = files.problems if files is not None else ()
+    plugins = (*files.problems, *told_broken(files.now.broken)) if files is not None else ()
     plugins = (grants, *plugins) if grants else plugins
     notices = (*startup.notices, *plugins, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
     notices = (*settled, *notices)

@@ -302,7 +302,7 @@ def examine_files(options: LaunchOptions, startup: Startup) -> tuple[DisplayBloc
 
     files, instructions = extension_files(options, startup), project_instructions(options, startup)
     told = (*startup.notices, *definitions_of(startup, options.cwd)[1], *files.problems)
-    told = (*told, *instructions.notices, *(text for _, text in files.now.problems))
+    told = (*told, *instructions.notices, *(f"{text}." for _, text in files.now.problems))
     return tuple(TextBlock(text, "warning") for text in dict.fromkeys(told))
 
 

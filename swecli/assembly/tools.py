@@ -52,7 +52,9 @@ def told_agents(files: ExtensionFiles) -> Callable[[], Sequence[tuple[str, str]]
     """Names and descriptions of the agents at the start of the session, for the model; none while there are only those
     of swecli, which the tool names itself."""
     profiles = files.profiles.values() if files.now.profiles else ()
-    listed = sorted((profile.name, profile.description) for profile in profiles)
+    from swecli.core.context_management.prompts import without_notes
+
+    listed = sorted((profile.name, without_notes(profile.description)) for profile in profiles)
     return lambda: listed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -11,6 +12,8 @@ import pytest
 from acp.schema import EmbeddedResourceContentBlock, TextResourceContents
 
 from swecli.acp.prompts import read_prompt
+from swecli.assembly.extension_files import skill_listing
+from swecli.assembly.tools import told_agents
 from swecli.core.context_management.instructions import load_instructions
 from swecli.core.context_management.prompt import environment_note
 from swecli.core.context_management.prompts import without_notes
@@ -18,7 +21,9 @@ from swecli.core.context_management.rule_files import RuleFile, offered_lines
 from swecli.core.engine.files import _by_the_user
 from swecli.core.engine.state import AgentRecord
 from swecli.core.engine.subagents import Report, report_text
+from swecli.core.extensions.gemini_commands import read_gemini_command
 from swecli.core.extensions.sources import Reader, Source
+from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.hooks.answer import Ran, read_answer
 from swecli.core.hooks.hook import HookEvent
 from swecli.core.language_servers.findings import Finding, _short, findings_text
@@ -31,6 +36,7 @@ from swecli.core.protocol.events import AgentStarted, Event, ItemCompleted, Sess
 from swecli.core.protocol.messages import TextPart, ToolResultPart
 from swecli.core.retrieval.retrieve import Ranked
 from swecli.core.sessions.portable import without_power
+from swecli.core.tools.dynamic import portable_schema
 from swecli.core.tools.outside_text import outside_text
 from swecli.features.memory.places import MemoryFile, Place
 from swecli.features.memory.section import _framed as memory_part
@@ -53,8 +59,6 @@ def _hook(event: HookEvent, output: str) -> str:
 
 
 def _json(text: str) -> str:
-    import json
-
     return json.dumps(text)
 
 
@@ -78,6 +82,34 @@ def _extension(folder: Path, name: str) -> str:
 def _mcp(content: str) -> str:
     result = mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=content)])
     return outcome_of(result, "db").text
+
+
+def _schema() -> str:
+    """The parameters of a server's tool, with a hidden text in every place that JSON Schema has."""
+    inner = {"type": "string", "description": HOSTILE, "enum": [HOSTILE, "obey"], "default": HOSTILE[:40]}
+    schema = {
+        "type": "object",
+        "properties": {HOSTILE: inner, "a": inner},
+        "required": [HOSTILE],
+        "x": [{HOSTILE: HOSTILE}],
+    }
+    return json.dumps(portable_schema(schema, described), ensure_ascii=False)
+
+
+def _toml() -> str:
+    return json.dumps(HOSTILE, ensure_ascii=False).replace("\u009b", "\\u009b").replace("\u202e", "\\u202e")
+
+
+def _files(folder: Path, name: str) -> ExtensionFiles:
+    """The user's own files, of which one describes itself like that."""
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    front = json.dumps(HOSTILE)  # its escapes hide what the file's text would show
+    (folder / name).write_text(f"---\ndescription: {front}\n---\nx")
+    return ExtensionFiles(folder / "work", folder, folder)
+
+
+def _agent(folder: Path) -> str:
+    return str(dict(told_agents(_files(folder, "agents/x.md"))())["x"])
 
 
 def _report() -> str:
@@ -111,6 +143,12 @@ WAYS: dict[str, Callable[[Path], str]] = {
     "result of a server's tool": lambda folder: _mcp(HOSTILE),
     "text with its origin (resources, prompts, todos of a handoff)": lambda folder: outside_text(HOSTILE, HOSTILE),
     "description of a server's tool, instructions of a server": lambda folder: described(HOSTILE),
+    "parameters of a server's tool": lambda folder: _schema(),
+    "list of skills": lambda folder: skill_listing(
+        tuple(_files(folder, "skills/x/SKILL.md").now.skills.values()), 100_000
+    ),
+    "description of an agent": lambda folder: _agent(folder),
+    "command of Gemini CLI": lambda folder: str(read_gemini_command(f"description = {_toml()}\nprompt = {_toml()}")),
     "error of a server": lambda folder: _one_line(ValueError(HOSTILE)),
     "output of a hook": lambda folder: _hook("UserPromptSubmit", HOSTILE),
     "context of a hook": lambda folder: _hook(

@@ -21,6 +21,10 @@ BROKEN = {
     ".claude/settings.local.json": '{\n"hooks": {},\n}',
     ".aider.conf.yml": "\nread: {a: b}\n",
     ".cursor/rules/x.mdc": "---\nglobs: x\nno end",
+    ".claude/agents/x.md": "---\nname: x\ndescription: d\ntools: [a\n---\nx",
+    ".claude/commands/x.md": "---\ndescription: d\nno end",
+    ".gemini/commands/y.toml": "prompt = ",
+    ".claude/skills/z/SKILL.md": "---\nname: z\ncolor: red\n---\nno problem worth a word at each start",
 }
 TOLD = {
     ".mcp.json": ".mcp.json:2: ignored server 'a': command must be a string.",
@@ -28,6 +32,10 @@ TOLD = {
     ".claude/settings.local.json": "settings.local.json:",
     ".aider.conf.yml": ".aider.conf.yml:2: read is not a list of files; it is ignored.",
     ".cursor/rules/x.mdc": ".cursor/rules/x.mdc:1: the front matter that starts here has no end",
+    ".claude/agents/x.md": ".claude/agents/x.md:4: the list has no closing ].",
+    ".claude/commands/x.md": ".claude/commands/x.md:1: the front matter that starts here has no end",
+    ".gemini/commands/y.toml": ".gemini/commands/y.toml: is not valid TOML",
+    "AGENTS.md": "AGENTS.md is not UTF-8; unreadable bytes are shown as \ufffd.",
     "mcp.json": "mcp.json: is UTF-16 text; save it as UTF-8; its servers are ignored.",
     "plugins": "installed_plugins.json:1: is not valid JSON (Expecting value); the plugins in it are ignored.",
     "grants": "grants.json was damaged; it was kept as grants.json.corrupt-",
@@ -40,6 +48,7 @@ def program(tmp_path: Path) -> Program:
     for name, text in BROKEN.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+    (folder / "AGENTS.md").write_bytes(b"caf\xe9")
     home.mkdir()
     (home / "mcp.json").write_bytes('{"mcpServers": {}}'.encode("utf-16"))
     (home / ".claude/plugins").mkdir(parents=True)
@@ -65,6 +74,7 @@ def test_a_headless_run_names_each_once(program: Program) -> None:
     assert (ended.code, ended.stdout) == (0, "done\n")
     for text in TOLD.values():
         assert ended.stderr.count(text) == 1, ended.stderr
+    assert "SKILL.md" not in ended.stderr
     assert "MCP server b" in ended.stderr  # what is whole counts: it waits for approval
 
 

@@ -470,6 +470,8 @@ class _Reader:
             )
         )
         self.notices.extend(_cost(name, head, tokens))
+        if "\ufffd" in head.text:
+            self.notices.append(f"{name} is not UTF-8; unreadable bytes are shown as \ufffd.")
         if self._imports and not quoted:
             for word in imported_paths(head.text):
                 self._import(word, (*chain, path), within)

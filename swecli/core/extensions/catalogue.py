@@ -26,13 +26,15 @@ class Waiting(Struct, frozen=True):
 
 
 class Catalogue(Struct, frozen=True):
-    """All extensions by name. ``problems`` are sentences with file and line; ``waiting`` files are not used yet."""
+    """All extensions by name. ``problems`` are sentences with file and line, ``broken`` those of them about what could
+    not be read; ``waiting`` files are not used yet."""
 
     skills: Mapping[str, Skill] = field(default_factory=dict[str, "Skill"])
     commands: Mapping[str, MarkdownCommand] = field(default_factory=dict[str, "MarkdownCommand"])
     profiles: Mapping[str, AgentProfile] = field(default_factory=dict[str, "AgentProfile"])
     waiting: tuple[Waiting, ...] = ()
     problems: tuple[tuple[Kind, str], ...] = ()
+    broken: tuple[str, ...] = ()
 
     def invocable(self, name: str) -> Invocable | None:
         """The target of ``/name``: a skill that users may call, otherwise a command. ``skill:name`` is always a

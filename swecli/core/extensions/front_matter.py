@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 
 from msgspec import Struct, field
 
+from swecli.core.workspace.command_output import as_read
 from swecli.lazy_pattern import lazy_pattern
 
 Value: TypeAlias = "str | list[Value] | dict[str, Value]"
@@ -30,10 +31,12 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "/": "/", "0"
 
 
 class Problem(Struct, frozen=True):
-    """A problem with a file, as a sentence without its end; ``line`` counts from 1, or is 0 for the whole file."""
+    """A problem with a file, as a sentence without its end; ``line`` counts from 1, or is 0 for the whole file.
+    ``broken``: a part of the file could not be read, so that it may do other than its author meant."""
 
     line: int
     text: str
+    broken: bool = False
 
 
 class FrontMatter(Struct, frozen=True):
@@ -99,7 +102,7 @@ def read_front_matter(text: str) -> FrontMatter:
     end = next((n for n in range(1, min(len(lines), MOST_LINES)) if lines[n].rstrip() in ("---", "...")), 0)
     if not end:
         why = "the front matter that starts here has no end: a line with --- is missing"
-        return FrontMatter({}, "\n".join(lines[1:]), problems=(Problem(1, why),))
+        return FrontMatter({}, "\n".join(lines[1:]), problems=(Problem(1, why, broken=True),))
     reader = _Reader(lines[1:end])
     fields = reader.mapping(0, 0)
     reader.close()
@@ -136,7 +139,7 @@ class _Reader:
             self._problem(min(self._twice.values()), text)
 
     def _problem(self, at: int, text: str) -> None:
-        self.problems.append(Problem(at + 2, text))
+        self.problems.append(Problem(at + 2, text, broken=True))
 
     def _indent(self, at: int) -> int:
         """Columns before the text of a line; -1 for a blank or comment line."""
@@ -270,7 +273,8 @@ class _Reader:
         inner = text[1:end]
         if quote == "'":
             return inner.replace("''", "'")
-        return _ESCAPE.sub(_escaped, inner).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        # The text of the file was made visible before; its escapes may stand for more.
+        return as_read(_ESCAPE.sub(_escaped, inner).encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
     def _more_until_closed(self, rest: str, indent: int) -> list[str]:
         more: list[str] = []

@@ -10,6 +10,7 @@ import tomllib
 from typing import Any
 
 from swecli.core.extensions.front_matter import FrontMatter, Problem
+from swecli.core.workspace.command_output import as_read
 from swecli.lazy_pattern import lazy_pattern
 
 _KNOWN = frozenset(("prompt", "description"))
@@ -21,13 +22,14 @@ def read_gemini_command(text: str) -> FrontMatter:
     try:
         table: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        return FrontMatter({}, "", problems=(Problem(0, f"is not valid TOML: {error}"),))
+        return FrontMatter({}, "", problems=(Problem(0, f"is not valid TOML: {error}", broken=True),))
     prompt, description = table.get("prompt"), table.get("description")
     problems = [Problem(0, f"{name} has no effect in swecli") for name in table if name not in _KNOWN]
     if not isinstance(prompt, str):
-        return FrontMatter({}, "", problems=(*problems, Problem(0, "has no text named prompt")))
-    fields = {"description": description} if isinstance(description, str) else {}
-    return FrontMatter(fields, _body(prompt), problems=tuple(problems))
+        return FrontMatter({}, "", problems=(*problems, Problem(0, "has no text named prompt", broken=True)))
+    # The text of the file was made visible before; its escapes may stand for more.
+    fields = {"description": as_read(description)} if isinstance(description, str) else {}
+    return FrontMatter(fields, _body(as_read(prompt)), problems=tuple(problems))
 
 
 def _body(prompt: str) -> str:

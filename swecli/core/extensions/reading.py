@@ -31,6 +31,7 @@ def read_catalogue(
     profiles: dict[str, AgentProfile] = {}
     waiting: list[Waiting] = []
     problems: list[tuple[Kind, str]] = [(_kind_of(place), _sentence(place, problem)) for place, problem in unread]
+    broken = [text for _, text in problems]
 
     def add(kind: Kind, taken: dict[str, Definition], made: Definition, text: str) -> None:
         if plugin := made.origin.source.plugin:
@@ -39,6 +40,7 @@ def read_catalogue(
             waiting.append(Waiting(kind, made.name, made.origin, text))
             return
         problems.extend((kind, _sentence(made.origin.shown, problem)) for problem in made.problems)
+        broken.extend(_sentence(made.origin.shown, problem) for problem in made.problems if problem.broken)
         first = taken.get(made.name)
         if first is None:
             taken[made.name] = made
@@ -57,6 +59,7 @@ def read_catalogue(
                     add(kind, commands, made, file.text)  # pyright: ignore[reportArgumentType]
                 else:
                     problems.append((kind, _sentence(file.origin.shown, Problem(0, _NO_NAME))))
+                    broken.append(problems[-1][1])
             case "agents":
                 profile = read_profile(file)
                 if profile is not None:
@@ -64,9 +67,12 @@ def read_catalogue(
                 else:
                     reason = _NO_NAME if file.text.startswith("---") else _NO_AGENT
                     problems.append((kind, _sentence(file.origin.shown, Problem(0, reason))))
+                    broken += [problems[-1][1]] if reason == _NO_NAME else []
     problems.extend(("commands", note) for note in notes)
     problems += _clashes(skills, commands, built_in)
-    return Catalogue(skills, commands, profiles, tuple(waiting), tuple(dict.fromkeys(problems)))
+    return Catalogue(
+        skills, commands, profiles, tuple(waiting), tuple(dict.fromkeys(problems)), tuple(dict.fromkeys(broken))
+    )
 
 
 _NO_AGENT = "is not an agent: it has no front matter with its description"

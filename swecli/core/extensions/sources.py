@@ -254,7 +254,7 @@ def _read(path: Path, shown: str, source: Source) -> FoundFile:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        problems.append(Problem(line, "is not UTF-8; unreadable bytes are shown as �"))
+        problems.append(Problem(line, "is not UTF-8; unreadable bytes are shown as �", broken=True))
         text = data.decode("utf-8", "replace")
     relative = path.relative_to(source.folder)
     stem = relative.parent.parts if source.kind == "skills" else relative.with_suffix("").parts

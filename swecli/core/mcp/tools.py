@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from swecli.core.context_management.prompts import without_notes
 from swecli.core.engine.services import PromptError, PromptTemplate
 from swecli.core.images import image_type, prepared, too_large
 from swecli.core.mcp.connection import Connection, ServerError
@@ -61,8 +62,8 @@ def _plain(text: str) -> str:
 
 
 def described(text: str, limit: int = DESCRIPTION) -> str:
-    """A server's text for the model, without hidden characters and of bounded length."""
-    clean = _HIDDEN.sub("", text).strip()
+    """A server's text for the model, without hidden characters and imitated notes, and of bounded length."""
+    clean = without_notes(_HIDDEN.sub("", text).strip())
     raw = clean.encode("utf-8", "replace")
     return clean if len(raw) <= limit else f"{raw[:limit].decode('utf-8', 'ignore')}…"
 

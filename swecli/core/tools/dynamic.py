@@ -211,7 +211,8 @@ _DEPTH = 24
 
 def portable_schema(schema: Mapping[str, Any], describe: Callable[[str], str] = str) -> dict[str, Any]:
     """The schema in a form that all providers accept: an object at the top, references inlined, validation keywords
-    removed, defaults named in descriptions. ``describe`` sanitises each description."""
+    removed, defaults named in descriptions. ``describe`` sanitises each text; a name or value that it changes is left
+    out, as a call could not have both."""
     definitions = {**_mapping(schema.get("definitions")), **_mapping(schema.get("$defs"))}
     found = _mapping(_portable(schema, definitions, describe, (), 0))
     properties = _mapping(found.get("properties"))
@@ -229,7 +230,7 @@ def _portable(
     if isinstance(node, list):
         return [_portable(one, definitions, describe, within, depth + 1) for one in cast("list[Any]", node)]
     if not isinstance(node, Mapping):
-        return node
+        return describe(node) if isinstance(node, str) else node
     found = dict(cast("Mapping[str, Any]", node))
     reference = found.pop("$ref", None)
     if isinstance(reference, str):
@@ -245,19 +246,30 @@ def _portable(
     for key, value in found.items():
         if key == "properties":
             named = _mapping(value).items()
-            compact[key] = {name: _portable(one, definitions, describe, within, depth + 1) for name, one in named}
+            compact[key] = {
+                name: _portable(one, definitions, describe, within, depth + 1)
+                for name, one in named
+                if _stays(name, describe)
+            }
         elif key in ("enum", "const", "required", "type"):
-            compact[key] = value
+            values = cast("list[Any]", value if isinstance(value, list) else [value])
+            kept = [one for one in values if _stays(one, describe)]
+            if kept:
+                compact[key] = kept if isinstance(value, list) else value
         elif key == "description":
             compact[key] = describe(str(value))
-        elif key not in _DROPPED:
+        elif key not in _DROPPED and _stays(key, describe):
             compact[key] = _portable(value, definitions, describe, within, depth + 1)
     default = found.get("default")
     if isinstance(default, (str, int, float)) and default != "" and len(str(default)) <= 60:
         told = compact.get("description", "")
         if str(default).lower() not in told.lower():
-            compact["description"] = f"{told} (default: {json.dumps(default)})".strip()
+            compact["description"] = f"{told} (default: {describe(json.dumps(default))})".strip()
     return compact
+
+
+def _stays(value: Any, describe: Callable[[str], str]) -> bool:
+    return not isinstance(value, str) or describe(value) == value.strip()
 
 
 def without_keys(node: Any, keys: frozenset[str]) -> Any:
