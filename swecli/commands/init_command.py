@@ -1,5 +1,5 @@
 """``/init``, at the place that the design names."""
 
-from swecli.commands.init import INIT
+from swecli.features.init.command import INIT
 
 __all__ = ("INIT",)

@@ -12,8 +12,6 @@ from swecli.commands.base import SlashCommand, listed, other_names
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL, WIRE
 from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
-from swecli.commands.git import COMMIT, REVIEW
-from swecli.commands.init import INIT
 from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.mode import MODE
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
@@ -170,7 +168,6 @@ ELSEWHERE: Mapping[str, str] = {
 
 _OWN: tuple[SlashCommand, ...] = (
     HELP,
-    INIT,
     CONTEXT,
     CACHE,
     COMPACT,
@@ -185,8 +182,6 @@ _OWN: tuple[SlashCommand, ...] = (
     REDO,
     REWIND,
     DIFF,
-    REVIEW,
-    COMMIT,
     MODEL,
     EFFORT,
     LOGIN,

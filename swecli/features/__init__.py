@@ -14,13 +14,31 @@ if TYPE_CHECKING:
     from swecli.core.extensions.plugins import Plugin
     from swecli.launch import Launch
 
-FEATURES = ("playbook", "retrieval", "memory", "sentinel", "spending", "hooks", "language_servers", "telemetry")
+FEATURES = (
+    "playbook",
+    "retrieval",
+    "memory",
+    "sentinel",
+    "spending",
+    "hooks",
+    "language_servers",
+    "telemetry",
+    "init",
+    "git",
+)
 """In the order in which their companions are called. Two that need different orders at two moments show that a moment
 is missing."""
 
 
 def _no_commands() -> Sequence[SlashCommand]:
     return ()
+
+
+def _only_commands(launch: Launch) -> Feature:
+    from swecli.core.engine.feature import Feature
+
+    del launch
+    return Feature()
 
 
 class Brought(Struct, frozen=True):
@@ -40,7 +58,7 @@ def _nothing(plugin: Plugin) -> Brought:
 class Wiring(Struct, frozen=True):
     """``WIRING`` in the module ``wiring`` of each feature. Its functions import what they need when they are called."""
 
-    build: Callable[[Launch], Feature]
+    build: Callable[[Launch], Feature] = _only_commands
     """The feature in one run."""
     commands: Callable[[], Sequence[SlashCommand]] = _no_commands
     """Its slash commands, for every run."""

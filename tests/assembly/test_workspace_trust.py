@@ -12,7 +12,6 @@ from swecli.app import open_session
 from swecli.assembly.instructions import project_instructions
 from swecli.assembly.startup import read_startup
 from swecli.assembly.trust import TrustChoice, WorkspaceTrust
-from swecli.commands.init import INIT
 from swecli.core.config.paths import user_paths, workspace_key
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.protocol.modes import Mode
@@ -20,6 +19,7 @@ from swecli.core.sandbox.bubblewrap import Placeholders, placeholders_folder
 from swecli.core.sandbox.guard import Guard
 from swecli.core.sandbox.plan import Placeholder
 from swecli.core.sandbox.survey import Surveyor
+from swecli.features.init.command import INIT
 from swecli.launch import LaunchOptions
 
 

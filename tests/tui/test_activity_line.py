@@ -7,8 +7,6 @@ import asyncio
 import pytest
 
 from swecli.commands.base import CommandResult, SlashCommand
-from swecli.commands.git import COMMIT
-from swecli.commands.init import INIT
 from swecli.core.protocol.commands import Interrupt, ReplyPermission
 from swecli.core.protocol.events import (
     Event,
@@ -22,6 +20,8 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import ToolCallPart
+from swecli.features.git.command import COMMIT
+from swecli.features.init.command import INIT
 from swecli.tui.session_state import UiState, feed
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import COMMANDS, Running, Session, running

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.commands.init import command
+from swecli.features.init import proposal
 from tests.commands.support import CommandSession
 
 
@@ -97,7 +97,7 @@ async def test_another_day_alone_is_no_reason_to_write(folder: Path, monkeypatch
             return date(2001, 2, 3)
 
     with monkeypatch.context() as patched:
-        patched.setattr(command, "date", LongAgo)
+        patched.setattr(proposal, "date", LongAgo)
         await CommandSession(folder).slash("/init")
     assert "2001-02-03" in (folder / "OPENCLI.md").read_text()
     again = CommandSession(folder)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.commands.init.guide import (
+from swecli.core.context_management.counter import PieceEstimator
+from swecli.features.init.guide import (
     LEAN_CHARS,
     MAX_TOKENS,
     Prose,
@@ -20,9 +21,8 @@ from swecli.commands.init.guide import (
     split,
     template,
 )
-from swecli.commands.init.project import Project
-from swecli.core.context_management.counter import PieceEstimator
-from tests.commands.init.test_project import PYTHON, write
+from swecli.features.init.project import Project
+from tests.features.init.test_project import PYTHON, write
 
 ROOT = Path(__file__).resolve().parents[3]
 TODAY = "2026-01-02"

@@ -10,7 +10,6 @@ import pytest
 
 from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult
-from swecli.commands.git import COMMIT, REVIEW, Git, GitError, GitStatus, change_of, message_of, read_status
 from swecli.core.checkpoints.checkpoints import Checkpoints
 from swecli.core.checkpoints.history import CheckpointOptions, FileHistory
 from swecli.core.checkpoints.store import SCHEMA
@@ -21,6 +20,7 @@ from swecli.core.secret_names import secret_names
 from swecli.core.sessions.database import open_database
 from swecli.core.tools.registry import builtin_tools
 from swecli.core.tools.run_command import RunCommand
+from swecli.features.git.command import COMMIT, REVIEW, Git, GitError, GitStatus, change_of, message_of, read_status
 from tests.core.engine.support import Bench, bench, until
 
 ANSWERS = '[[step]]\ntext = "Add a line\\n\\nIt was missing."\n' * 3

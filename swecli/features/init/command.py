@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 async def _run(session: Session, arguments: str) -> CommandResult:
-    from swecli.commands.init.command import run  # compiles patterns of many languages, too slow for the start
+    from swecli.features.init.proposal import run  # compiles patterns of many languages, too slow for the start
 
     return await run(session, arguments)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.commands.init import scan as scan_module
-from swecli.commands.init.project import Project
+from swecli.features.init import scan as scan_module
+from swecli.features.init.project import Project
 
 
 def write(root: Path, files: dict[str, str]) -> Path:

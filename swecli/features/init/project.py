@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from swecli.commands.init.ecosystems import Language, Purpose, ecosystems
-from swecli.commands.init.scan import Scan
 from swecli.core.git import git_facts, head_commit
 from swecli.core.llm.json_values import JsonObject, as_list, as_object, as_text
 from swecli.core.retrieval.terms import UNSPACED
+from swecli.features.init.ecosystems import Language, Purpose, ecosystems
+from swecli.features.init.scan import Scan
 from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 

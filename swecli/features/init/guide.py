@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from swecli.commands.init.ecosystems import ecosystems
-from swecli.commands.init.project import Project, one_line, parsed, texts
-from swecli.commands.init.scan import FILE_NAME
 from swecli.core.context_management.codebase import TOP, Section, sections
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.llm.json_values import as_object
+from swecli.features.init.ecosystems import ecosystems
+from swecli.features.init.project import Project, one_line, parsed, texts
+from swecli.features.init.scan import FILE_NAME
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_TOKENS = 3_000

@@ -7,11 +7,11 @@ import time
 from collections import Counter
 from pathlib import Path, PurePosixPath
 
-from swecli.commands.init.ecosystems import ecosystems
 from swecli.core.context_management.instructions import read_head
 from swecli.core.retrieval.definitions import SOURCE_ENDINGS, definitions, ending_of
 from swecli.core.retrieval.index import kind_of
 from swecli.core.workspace.walk import GENERATED, walk
+from swecli.features.init.ecosystems import ecosystems
 from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
 

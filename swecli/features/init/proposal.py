@@ -9,7 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult
-from swecli.commands.init.guide import (
+from swecli.commands.instructions import counts_from, instructions_file, read_instructions
+from swecli.core.context_management.codebase import TOP
+from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt
+from swecli.core.protocol.blocks import DiffBlock, TextBlock
+from swecli.features.init.guide import (
     FULL_CHARS,
     LEAN_CHARS,
     MAX_TOKENS,
@@ -21,12 +25,8 @@ from swecli.commands.init.guide import (
     question,
     split,
 )
-from swecli.commands.init.project import Project
-from swecli.commands.init.scan import FILE_NAME
-from swecli.commands.instructions import counts_from, instructions_file, read_instructions
-from swecli.core.context_management.codebase import TOP
-from swecli.core.context_management.prompts import LEAN_WINDOW, read_prompt
-from swecli.core.protocol.blocks import DiffBlock, TextBlock
+from swecli.features.init.project import Project
+from swecli.features.init.scan import FILE_NAME
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session

@@ -1,0 +1,1 @@
+"""Changes from git for the model to review or to describe."""

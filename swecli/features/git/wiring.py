@@ -1,0 +1,20 @@
+"""The commands /review and /commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from swecli.features import Wiring
+
+if TYPE_CHECKING:
+    from swecli.commands.base import SlashCommand
+
+
+def _commands() -> Sequence[SlashCommand]:
+    from swecli.features.git.command import COMMIT, REVIEW
+
+    return (REVIEW, COMMIT)
+
+
+WIRING = Wiring(commands=_commands, before="model")

@@ -1,0 +1,1 @@
+"""The guide to the project that /init writes, from the project's own files."""
