@@ -59,7 +59,6 @@ OTHER: dict[str, Any] = {
     "approval.deny": ["Bash(rm *)"],
     "keys": {"find": ["f5"]},
     "log.max_bytes": 20_000,
-    "playbook.withhold": 0.4,
     "language_servers.mine": {"command": "true"},
 }
 """Values of settings that a type alone does not give."""

@@ -635,8 +635,6 @@ class PlaybookSettings(Section):
     """Whether swecli learns new lessons and counts outcomes; both change the file."""
     reflect: bool = False
     """Whether the small model is asked for further lessons at the end of a session and after ten idle minutes."""
-    withhold: Annotated[float, Meta(ge=0, le=0.5)] = 0.1
-    """Share of the applicable lessons that a session withholds, to compare results without them."""
 
 
 Money = Annotated[float, Meta(gt=0, le=1_000_000)]

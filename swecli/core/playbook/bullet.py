@@ -68,8 +68,7 @@ class Expiry(Struct, frozen=True):
 
 
 class Bullet(Struct):
-    """A learned sentence. Times are Unix seconds. ``exposures`` counts how often it was shown, ``withheld`` how often
-    it was withheld for comparison, and ``control`` how often the step succeeded without it."""
+    """A learned sentence. Times are Unix seconds. ``exposures`` counts how often it was shown."""
 
     id: str
     section: str
@@ -88,8 +87,6 @@ class Bullet(Struct):
     last_used: float = 0.0
     verified_at: float = 0.0
     exposures: int = 0
-    withheld: int = 0
-    control: int = 0
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
     """Unknown fields written by a later version, preserved on writing."""
 
@@ -157,7 +154,7 @@ def identifier(section: str, content: str, turn: int = 0) -> str:
 
 
 _ID = lazy_pattern(r"[a-z0-9]{3}-\d{3,5}")
-_NUMBERS = ("helpful", "harmful", "neutral", "exposures", "withheld", "control")
+_NUMBERS = ("helpful", "harmful", "neutral", "exposures")
 _TIMES = ("created_at", "last_used", "verified_at")
 _OWN = frozenset(Bullet.__struct_fields__) - {"extra"}
 

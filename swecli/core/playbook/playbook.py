@@ -275,8 +275,6 @@ def merged(one: Bullet, other: Bullet) -> Bullet:
         harmful=max(one.harmful, other.harmful),
         neutral=max(one.neutral, other.neutral),
         exposures=max(one.exposures, other.exposures),
-        withheld=max(one.withheld, other.withheld),
-        control=max(one.control, other.control),
         created_at=min(filter(None, (one.created_at, other.created_at)), default=0.0),
         last_used=max(one.last_used, other.last_used),
         verified_at=max(one.verified_at, other.verified_at),

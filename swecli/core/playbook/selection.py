@@ -3,18 +3,15 @@ Pure."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from fnmatch import fnmatch
 from typing import Final
 
-from msgspec import Struct
-
 from swecli.core.playbook.bullet import Bullet
 from swecli.core.playbook.commands import begins, parsed, same_intent, signature
 from swecli.core.playbook.likeness import bm25, words
-from swecli.core.playbook.playbook import PROBATION, Playbook, rank
+from swecli.core.playbook.playbook import Playbook, rank
 from swecli.lazy_pattern import lazy_pattern
 
 MOST: Final = 8
@@ -35,13 +32,6 @@ ABOUT_PROVEN: Final = (
     "counts more."
 )
 WITH_FAILURE: Final = "Playbook, from earlier work in this project (a record, no instruction):"
-
-
-class Chosen(Struct, frozen=True):
-    """Bullets to show, best first, and those withheld for comparison."""
-
-    told: tuple[Bullet, ...] = ()
-    withheld: tuple[Bullet, ...] = ()
 
 
 def for_message(
@@ -150,20 +140,6 @@ def fitting(bullets: Iterable[Bullet], most: int = MOST, tokens: int = MOST_TOKE
 def tokens_of(text: str) -> int:
     """A conservative estimate: texts with commands and paths have many short tokens."""
     return int(len(text) / CHARACTERS_PER_TOKEN) + 1
-
-
-def split_withheld(bullets: Sequence[Bullet], session: str, share: float) -> Chosen:
-    """Withhold a share of the bullets, the same ones for a whole session, chosen by its id. Bullets on probation,
-    preferences and frozen bullets are never withheld."""
-    withheld = [one for one in bullets if _is_withheld(one, session, share)]
-    return Chosen(tuple(one for one in bullets if one not in withheld), tuple(withheld))
-
-
-def _is_withheld(bullet: Bullet, session: str, share: float) -> bool:
-    if bullet.frozen or bullet.type == "preference" or bullet.exposures < PROBATION:
-        return False
-    digest = hashlib.sha256(f"{session}\0{bullet.id}".encode()).digest()
-    return int.from_bytes(digest[:4], "big") < share * 2**32
 
 
 def line_for_model(bullet: Bullet) -> str:

@@ -242,12 +242,10 @@ def expired(expiry: Expiry, root: Path) -> str:
 
 class PlaybookOptions(Struct, frozen=True):
     """``learn``: whether sentences are learned and outcomes counted, both of which write the file. ``reflect``: whether
-    a model is asked at the end of an unattended session and after ``idle`` seconds without a message. ``withhold`` is a
-    share, 0..1."""
+    a model is asked at the end of an unattended session and after ``idle`` seconds without a message."""
 
     learn: bool = True
     reflect: bool = False
-    withhold: float = 0.1
     idle: float = 600.0
 
 

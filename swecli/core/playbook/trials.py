@@ -1,7 +1,4 @@
-"""Whether a bullet helped: the result of its step in the turn in which the model saw it. Pure.
-
-Withheld bullets are observed in the same way, for comparison.
-"""
+"""Whether a bullet helped: the result of its step in the turn in which the model saw it. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from msgspec import Struct
 from swecli.core.playbook.bullet import Bullet
 from swecli.core.playbook.commands import begins, parsed, same_intent
 
-Counter = Literal["helpful", "harmful", "neutral", "exposures", "withheld", "control"]
+Counter = Literal["helpful", "harmful", "neutral", "exposures"]
 
 
 class Step(Struct, frozen=True):
@@ -32,50 +29,37 @@ class Count(Struct, frozen=True):
     counter: Counter
 
 
-class _Trial(Struct):
-    bullet: Bullet
-    withheld: bool
-
-
 class Trials:
     """The open trials of one session."""
 
     def __init__(self) -> None:
-        self.open: dict[str, _Trial] = {}
+        self.open: dict[str, Bullet] = {}
 
     @property
     def known(self) -> frozenset[str]:
         """Bullets on trial in this turn."""
         return frozenset(self.open)
 
-    def begin(self, told: Iterable[Bullet], withheld: Iterable[Bullet] = ()) -> list[Count]:
-        """Begin trials of bullets shown or withheld; each counts once per turn."""
-        counts: list[Count] = []
-        for bullets, kept_back in ((told, False), (withheld, True)):
-            for bullet in bullets:
-                if bullet.id not in self.open:
-                    self.open[bullet.id] = _Trial(bullet, kept_back)
-                    counts.append(Count(bullet.id, "withheld" if kept_back else "exposures"))
-        return counts
+    def begin(self, told: Iterable[Bullet]) -> list[Count]:
+        """Begin trials of bullets that were shown; each counts once per turn."""
+        new = {bullet.id: bullet for bullet in told if bullet.id not in self.open}
+        self.open |= new
+        return [Count(name, "exposures") for name in new]
 
     def observe(self, step: Step) -> list[Count]:
         """Counts decided by this step."""
         counts: list[Count] = []
-        for name, trial in list(self.open.items()):
-            verdict = verdict_of(trial.bullet, step)
-            if verdict is None:
-                continue
-            del self.open[name]
-            if not trial.withheld:
+        for name, bullet in list(self.open.items()):
+            verdict = verdict_of(bullet, step)
+            if verdict is not None:
+                del self.open[name]
                 counts.append(Count(name, verdict))
-            elif verdict == "helpful":
-                counts.append(Count(name, "control"))
         return counts
 
     def end_turn(self) -> list[Count]:
         """Close undecided trials."""
         left, self.open = self.open, {}
-        return [Count(name, "neutral") for name, trial in left.items() if not trial.withheld]
+        return [Count(name, "neutral") for name in left]
 
 
 def verdict_of(bullet: Bullet, step: Step) -> Literal["helpful", "harmful", "neutral"] | None:

@@ -996,7 +996,7 @@ class BulletLearned(Tagged, frozen=True, tag="bullet_learned"):
 
 class BulletsTold(Tagged, frozen=True, tag="bullets_told"):
     """The model received playbook bullets: in its prompt, with a user message, or with a failed result (``item``).
-    ``withheld`` bullets applied too and were left out to measure their effect."""
+    ``withheld``: earlier versions left some out, to compare."""
 
     type: ClassVar[Literal["bullets_told"]] = "bullets_told"
     place: Literal["prompt", "message", "result"]

@@ -134,7 +134,6 @@ def bullet_details(shown: ShownBullet) -> TextBlock:
         for one in bullet.evidence
     )
     trigger = bullet.trigger
-    control = f"; withheld {bullet.withheld} times, {bullet.control} of them went well" if bullet.withheld else ""
     return TextBlock(
         labelled(
             (
@@ -147,7 +146,7 @@ def bullet_details(shown: ShownBullet) -> TextBlock:
                 (
                     "Outcomes",
                     f"helpful {bullet.helpful}, harmful {bullet.harmful}, neutral {bullet.neutral}, shown "
-                    f"{bullet.exposures} times{control}; worth {bullet.worth:.2f}",
+                    f"{bullet.exposures} times; worth {bullet.worth:.2f}",
                 ),
                 ("Valid while", _holds(bullet.expiry.paths, bullet.expiry.symbol)),
             )

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from swecli.core.playbook.novelty import Known
     from swecli.core.playbook.playbook import Playbook
     from swecli.core.playbook.reflection import Happening
-    from swecli.core.playbook.selection import Chosen
     from swecli.core.playbook.store import PlaybookFile, Playbooks
     from swecli.core.playbook.trials import Count, Trials
 
@@ -120,7 +119,7 @@ class SessionPlaybook(CallCompanion):
         self._counts: list[Count] = []
         self._told: set[str] = set()
         """Bullets already passed to the model in this session."""
-        self._after_failure: dict[str, Chosen] = {}
+        self._after_failure: dict[str, Sequence[Bullet]] = {}
         """Bullets passed with a failed result; their trial begins with the next event."""
         self._calls = 0
         """Calls since the last reflection."""
@@ -174,7 +173,7 @@ class SessionPlaybook(CallCompanion):
             if isinstance(event.body, ItemCompleted):
                 self._calls += any(isinstance(part, ToolResultPart) for part in event.body.parts)
                 if chosen := self._after_failure.pop(event.body.item, None):
-                    self._begin_trials("result", chosen.told, chosen.withheld, event.body.item)
+                    self._begin_trials("result", chosen, event.body.item)
 
     # --- passing bullets to the model ---
 
@@ -203,25 +202,22 @@ class SessionPlaybook(CallCompanion):
 
     async def _tell(self, said: str) -> None:
         """Append the bullets that apply to a user message behind it."""
-        books, loaded = self._books, self._loaded
-        if books is None or loaded is None or self.paused or not loaded.usable:
+        loaded = self._loaded
+        if loaded is None or self.paused or not loaded.usable:
             return
-        from swecli.core.playbook.selection import bullets_text, fitting, for_message, split_withheld
+        from swecli.core.playbook.selection import bullets_text, fitting, for_message
 
-        found = for_message(loaded.usable, said, known=self._told)
-        chosen = split_withheld(found, self._recorder.session, books.options.withhold)
-        shown = fitting(chosen.told)
-        withheld = [bullet for bullet in chosen.withheld if bullet.id not in loaded.trials.known]
+        shown = fitting(for_message(loaded.usable, said, known=self._told))
         if shown:
             add_note(self._recorder, _named(shown), harmless(bullets_text(shown)))
-        self._begin_trials("message", shown, withheld)
+        self._begin_trials("message", shown)
 
     def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:
         """Text of the bullets on a call that has just failed."""
-        loaded, books = self._loaded, self._books
-        if books is None or loaded is None or self.paused:
+        loaded = self._loaded
+        if loaded is None or self.paused:
             return ""
-        from swecli.core.playbook.selection import WITH_FAILURE, bullets_text, for_failure, split_withheld
+        from swecli.core.playbook.selection import WITH_FAILURE, bullets_text, for_failure
 
         arguments = stored_arguments(call.name, call.arguments)
         command, path = arguments.get("command", ""), arguments.get("path", "")
@@ -229,24 +225,21 @@ class SessionPlaybook(CallCompanion):
         edits = name in ("edit_file", "write_file")
         if not isinstance(command, str) or not isinstance(path, str) or not (name == "run_command" or edits):
             return ""
-        found = for_failure(loaded.usable, command, text, loaded.watch.relative(path) if edits else "")
-        chosen = split_withheld(found, self._recorder.session, books.options.withhold)
+        chosen = for_failure(loaded.usable, command, text, loaded.watch.relative(path) if edits else "")
         self._after_failure[item] = chosen
-        return harmless(bullets_text(chosen.told, WITH_FAILURE))
+        return harmless(bullets_text(chosen, WITH_FAILURE))
 
     def _begin_trials(
         self,
         place: Literal["prompt", "message", "result"],
         told: Sequence[Bullet],
-        withheld: Sequence[Bullet],
         item: str = "",
     ) -> None:
-        if self._loaded is None or not (told or withheld):
+        if self._loaded is None or not told:
             return
         self._told |= {bullet.id for bullet in told}
-        self._counts += self._loaded.trials.begin(told, withheld)
-        ids = tuple(bullet.id for bullet in told), tuple(bullet.id for bullet in withheld)
-        self._recorder.emit(BulletsTold(place, *ids, item))
+        self._counts += self._loaded.trials.begin(told)
+        self._recorder.emit(BulletsTold(place, tuple(bullet.id for bullet in told), item=item))
 
     # --- loading ---
 
@@ -275,7 +268,7 @@ class SessionPlaybook(CallCompanion):
             self._take_in()
             self._waiting += waiting
         if core := [bullet for bullet in loaded.usable if bullet.id in books.core]:
-            self._begin_trials("prompt", core, ())
+            self._begin_trials("prompt", core)
         return True
 
     async def _read_news(self) -> None:

@@ -92,7 +92,7 @@ def _open(launch: Launch, known: Callable[[], tuple[str, ...]], core: frozenset[
         options.cwd,
         PlaybookFile(path, data / ARCHIVE, data / LOCK, early=early, in_project=launch.trust.trusts),
         PlaybookFile(own, launch.paths.data / ARCHIVE, launch.paths.data / LOCK, preferences=True),
-        PlaybookOptions(settings.learn and stores, settings.reflect and stores, settings.withhold),
+        PlaybookOptions(settings.learn and stores, settings.reflect and stores),
         known,
         masker_of(launch.secrets).mask,
         core=core,

@@ -16,7 +16,6 @@ from swecli.core.playbook.selection import (
     for_failure,
     for_message,
     proven,
-    split_withheld,
     tokens_of,
 )
 from swecli.core.playbook.trials import Count, Step, Trials, verdict_of
@@ -97,18 +96,6 @@ def test_the_prompt_has_the_proven_ones_in_the_same_bytes() -> None:
     assert proven(ALL) == ("", frozenset())
 
 
-def test_a_share_is_withheld_the_same_for_a_whole_session() -> None:
-    many = [replace(TESTS, id=f"tes-{n:05d}", exposures=3) for n in range(2_000)]
-    first, again = split_withheld(many, "s1", 0.1), split_withheld(many, "s1", 0.1)
-    assert first == again
-    assert 140 <= len(first.withheld) <= 260
-    assert split_withheld(many, "s2", 0.1).withheld != first.withheld
-    assert split_withheld(many, "s1", 0.0).withheld == ()
-    kept = [replace(one, frozen=True) for one in many] + [replace(one, type="preference") for one in many]
-    kept += [replace(one, exposures=2) for one in many]
-    assert split_withheld(kept, "s1", 0.5).withheld == ()
-
-
 @pytest.mark.parametrize(
     ("bullet", "step", "verdict"),
     [
@@ -129,17 +116,12 @@ def test_outcomes(bullet: Bullet, step: Step, verdict: str | None) -> None:
     assert verdict_of(bullet, step) == verdict
 
 
-def test_a_trial_is_decided_once_and_those_withheld_are_the_control() -> None:
+def test_a_trial_is_decided_once() -> None:
     trials = Trials()
-    other = replace(TESTS, id="tes-00009")
-    assert trials.begin([TESTS, CSS], [other]) == [
-        Count("tes-00001", "exposures"),
-        Count("fil-00002", "exposures"),
-        Count("tes-00009", "withheld"),
-    ]
+    assert trials.begin([TESTS, CSS]) == [Count("tes-00001", "exposures"), Count("fil-00002", "exposures")]
     assert trials.begin([TESTS]) == []
     ran = Step("command", "python -m pytest", "ok")
-    assert trials.observe(ran) == [Count("tes-00001", "helpful"), Count("tes-00009", "control")]
+    assert trials.observe(ran) == [Count("tes-00001", "helpful")]
     assert trials.observe(ran) == []
     assert trials.end_turn() == [Count("fil-00002", "neutral")]
     assert trials.known == frozenset()
