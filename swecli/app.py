@@ -171,6 +171,9 @@ class _WindowsBehind:
     async def ask(self, client: ModelClient) -> bool:
         return self.may_tell(client) and await self._windows.ask(self.clients[client])
 
+    def doubt(self, client: ModelClient) -> None:
+        self._windows.doubt(self.clients[client])
+
     def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
         self._windows.recall(self.clients[client], window, origin)
 

@@ -219,6 +219,11 @@ class Windows:
         known = self._known.get(client)
         return known is not None and not known.settled
 
+    def doubt(self, client: ModelClient) -> None:
+        known = self._known.get(client)
+        if known is not None and isinstance(client, HttpModelClient) and is_local(client.config.base_url):
+            known.settled, known.stated = False, None
+
     async def ask(self, client: ModelClient) -> bool:
         known = self._known.get(client)
         if known is None or known.settled or not isinstance(client, HttpModelClient):

@@ -76,7 +76,9 @@ def summary(offer: ModelOffer) -> str:
     window += " (assumed)" if offer.assumed else ""
     rates = offer.rates
     costs = f"${_amount(rates.input)} in, ${_amount(rates.output)} out" if rates is not None else price(offer)
-    parts = (window, costs.replace("?", "price ?"), abilities(offer), key(offer) if not offer.usable else "")
+    place = f"running at {offer.running}" if offer.running else ""
+    missing = key(offer) if not offer.usable else ""
+    parts = (window, abilities(offer), costs.replace("?", "price ?"), missing, place)
     return " · ".join(part for part in parts if part)
 
 

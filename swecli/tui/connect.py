@@ -175,14 +175,7 @@ class Connection:
         from swecli.commands.models import summary
         from swecli.core.llm.catalog import shown_ref
 
-        choices = [
-            Choice(
-                offer.ref,
-                shown_ref(offer.ref),
-                f"{f'running at {offer.running} · ' if offer.running else ''}{summary(offer)}",
-            )
-            for offer in self._offers
-        ]
+        choices = [Choice(offer.ref, shown_ref(offer.ref), summary(offer)) for offer in self._offers]
         others = [
             Choice(LOGIN, "Add an API key", "hidden as you type"),
             Choice(DEMO, "See the demo", "scripted model, sample project: no key, no network"),

@@ -40,6 +40,7 @@ class ModelChoice:
         """Pick the model: a usable one from the list, or another one by typing. The list opens at once, so that no key
         typed behind the command is lost, and gets the servers' models when they have answered."""
         from swecli.commands.models import omitted, summary
+        from swecli.core.llm.catalog import shown_ref
         from swecli.tui.dock.picker import Choice, Picker
 
         present, port, answered = self.known.current, self._session.port, False
@@ -52,7 +53,7 @@ class ModelChoice:
 
         def choices(offers: Sequence[ModelOffer]) -> list[Choice]:
             return [
-                Choice(ref, ref, "" if offer is None else summary(offer), ref == present)
+                Choice(ref, shown_ref(ref), "" if offer is None else summary(offer), ref == present)
                 for ref, offer in self.known.usable(known, offers).items()
             ]
 

@@ -278,8 +278,12 @@ def _doing(state: UiState) -> str:
 def _waiting(prompt: PromptProgress | None) -> str:
     if prompt is None or prompt.read >= prompt.total > 0:
         return "Waiting for the model…"
+    if not prompt.total and prompt.slots == 1:
+        return "The server's one slot serves an earlier request…"
+    if not prompt.total and prompt.slots:
+        return f"All {prompt.slots} slots of the server serve earlier requests…"
     if not prompt.total:
-        return "Waiting for the server, which works on other requests…"
+        return "Waiting: the server works on earlier requests…"
     return f"The model reads the prompt: {prompt.read:,} of {prompt.total:,} tokens…"
 
 

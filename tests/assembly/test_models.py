@@ -202,6 +202,11 @@ def test_at_an_address_of_ones_own_a_model_has_to_be_named(key: Mapping[str, str
     assert "Set OPENAI_API_KEY" not in text
 
 
+async def test_a_provider_without_a_name_is_no_model() -> None:
+    chosen = settings(model={"name": "llamacpp"}, providers={"office": OFFICE})
+    assert not [offer.ref for offer in await supply(chosen).offers() if offer.ref.endswith("/")]
+
+
 async def test_models_that_the_settings_name_are_offered_with_what_is_said_of_them() -> None:
     chosen = settings(
         model={"name": "fast", "fallback": ("openai/gpt-6-sol",)},

@@ -56,6 +56,29 @@ async def test_the_server_knows_best(tmp_path: Path) -> None:
         assert len(server.asked) == asked
 
 
+async def test_a_server_that_was_away_is_asked_again(tmp_path: Path) -> None:
+    """It may have been started with another window."""
+    async with serve_json({"/v1/models": MODELS}) as server:
+        models = supply(tmp_path, server)
+        client = models.make("vllm/qwen")
+        await models.windows.ask(client)
+        await models.windows.learn(client, ProviderError("context_overflow", "too long", window=2048))
+        models.windows.doubt(client)
+        assert models.windows.may_tell(client)
+        server.routes["/v1/models"] = {"object": "list", "data": [{"id": "qwen", "max_model_len": 64_000}]}
+        assert await models.windows.ask(client)
+        assert window(client) == (64_000, "endpoint")
+        assert not models.windows.may_tell(client)
+
+
+async def test_a_server_elsewhere_is_not_doubted(tmp_path: Path) -> None:
+    models = supply(tmp_path)
+    client = models.make("openai/gpt-6-sol")
+    models.windows._known[client].settled = True
+    models.windows.doubt(client)
+    assert not models.windows.may_tell(client)
+
+
 async def test_a_window_of_the_settings_stays_whatever_a_server_nearby_says(tmp_path: Path) -> None:
     """It is asked all the same: whether it has tools, no setting knows."""
     listed = {"object": "list", "data": [{**MODELS["data"][0], "supports_tools": False}]}

@@ -83,7 +83,7 @@ async def test_without_a_screen_the_usable_ones_are_shown() -> None:
 
 
 def test_one_line_for_a_list_to_pick_from() -> None:
-    assert summary(BIG) == "1.05M window · $1.25 in, $10 out · images, reasoning"
+    assert summary(BIG) == "1.05M window · images, reasoning · $1.25 in, $10 out"
     assert summary(LOCKED) == "200K window · price ? · needs B_KEY"
     guessed = ModelOffer("c/new", "not needed", window=32_000, assumed=True)
     assert summary(guessed) == "32K window (assumed) · price ?"

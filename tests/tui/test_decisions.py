@@ -213,7 +213,9 @@ BEGUN = (TurnStarted("u"),)
             ),
             "Running make test · 57 s",
         ),
-        ((*BEGUN, PromptProgress()), "Waiting for the server, which works on other requests… 59 s"),
+        ((*BEGUN, PromptProgress()), "Waiting: the server works on earlier requests… 59 s"),
+        ((*BEGUN, PromptProgress(slots=1)), "The server's one slot serves an earlier request… 59 s"),
+        ((*BEGUN, PromptProgress(slots=4)), "All 4 slots of the server serve earlier requests… 59 s"),
         (
             (*BEGUN, PromptProgress(512, 9_000)),
             "The model reads the prompt: 512 of 9,000 tokens… 59 s",

@@ -42,14 +42,14 @@ class RequestGateway(Struct):
             yield Failed(trouble)
             return
         if self.guard is not None:
-            self.guard.check(request, info.ref)
+            self.guard.check(request, info)
         stream = client.stream(with_room_for_answer(request, budget, info))
         try:
             async for event in stream:
                 if isinstance(event, Failed):
                     self._learn(event.error, request, info)
                 elif isinstance(event, Finished) and self.guard is not None:
-                    self.guard.answered(request, info.ref)
+                    self.guard.answered(request, info)
                 yield event
         finally:
             close = getattr(stream, "aclose", None)

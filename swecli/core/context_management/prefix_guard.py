@@ -1,7 +1,7 @@
 """The invariant of a conversation's requests: each begins with the one before, and only something was appended.
 
 The newest models sign their reasoning over everything before it, and every provider's cache is a prefix. A change of
-what was sent needs a cause that the user can see: another model, or an event that rewrote the conversation (a
+what was sent needs a cause that the user can see: another model or window, or an event that rewrote the conversation (a
 compaction, a clearing, an edit, a rewind, and the undo of each), all of which count as a rewrite of the ledger.
 Anything else is a defect.
 """
@@ -13,12 +13,13 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from swecli.core.context_management.cache import first_difference
-from swecli.core.llm.types import ModelRequest
+from swecli.core.llm.types import ModelInfo, ModelRequest
 
 
 class _Answered(Struct, frozen=True):
     request: ModelRequest
     model: str
+    window: int | None
     rewrites: int
 
 
@@ -31,17 +32,17 @@ class PrefixGuard:
         self._report = report
         self._newest: _Answered | None = None
 
-    def check(self, request: ModelRequest, model: str) -> None:
+    def check(self, request: ModelRequest, info: ModelInfo) -> None:
         """Report a change without a cause. Compares what is the same object in no time."""
-        newest = self._newest
-        if newest is None or (newest.model, newest.rewrites) != (model, self._rewrites()):
+        newest, now = self._newest, (info.ref, info.window, self._rewrites())
+        if newest is None or (newest.model, newest.window, newest.rewrites) != now:
             return
         change = unexplained(newest.request, request)
         if change:
             self._report(change)
 
-    def answered(self, request: ModelRequest, model: str) -> None:
-        self._newest = _Answered(request, model, self._rewrites())
+    def answered(self, request: ModelRequest, info: ModelInfo) -> None:
+        self._newest = _Answered(request, info.ref, info.window, self._rewrites())
 
 
 def unexplained(before: ModelRequest, now: ModelRequest) -> str:

@@ -22,6 +22,7 @@ from swecli.core.llm.types import (
     WEB_SEARCH,
     Failed,
     Finished,
+    HasSlots,
     ModelClient,
     ModelInfo,
     PromptRead,
@@ -699,6 +700,8 @@ class Asking:
             if isinstance(result, Message):
                 return AnswerCompleted(result, answer.complete(result))
             error = result.error
+            if error.kind in ("network", "truncated"):
+                self._services.windows.doubt(client)
             if answer.visible or has_content(result.message):
                 answer.cut("error", error.kind, result.message, error.message)
                 return AnswerInterrupted(error, Fragment(answer.usage, answer.written))
@@ -750,17 +753,20 @@ class Asking:
         return True
 
     async def _stream(self, client: ModelClient, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
-        queued = asyncio.create_task(self._report_queue()) if client.info.tells_progress else None
+        queued = asyncio.create_task(self._report_queue(client)) if client.info.tells_progress else None
         try:
             return await self._fed(client, prepared, answer, queued)
         finally:
             if queued is not None:
                 queued.cancel()
 
-    async def _report_queue(self) -> None:
-        """Such a server tells its progress as soon as it begins; until then it works on other requests."""
+    async def _report_queue(self, client: ModelClient) -> None:
+        """Such a server tells its progress as soon as it begins; until then it works on earlier requests, unless it
+        says that it has a free slot."""
         await self._services.sleep(QUEUED_SECONDS)
-        self._recorder.emit(PromptProgress())
+        busy, slots = (await client.busy_slots() if isinstance(client, HasSlots) else None) or (0, 0)
+        if busy == slots:
+            self._recorder.emit(PromptProgress(slots=slots))
 
     async def _fed(
         self, client: ModelClient, prepared: PreparedRequest, answer: Answer, queued: asyncio.Task[None] | None

@@ -287,6 +287,7 @@ class ModelChoice:
             self._asking = asyncio.create_task(self._asked(client))
 
     async def _asked(self, client: ModelClient) -> None:
+        before = client.info
         try:
             news = await self._services.windows.ask(client)
         except Exception as error:  # noqa: BLE001 - a defect in the background is reported and ends nothing
@@ -297,6 +298,10 @@ class ModelChoice:
         if news:
             self.announce(self._recorder.state.effort, switched=False)
             self.measure()
+        now = client.info
+        if before.window_source == "endpoint" == now.window_source and before.window != now.window:
+            text = f"{before.ref} now has a context window of {now.window or 0:,} tokens, not {before.window or 0:,}."
+            self._recorder.emit(Notice(text, "info", "model"))
         await self._compactions.count_in_doubt(client)
 
     @property

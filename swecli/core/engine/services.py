@@ -50,6 +50,10 @@ class WindowKnowledge(Protocol):
         """Ask the model's server, if that may yield anything. True if more is known than before."""
         ...
 
+    def doubt(self, client: ModelClient) -> None:
+        """The server was away: it may be back with another model or window, so asking it may yield something."""
+        ...
+
     def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
         """Use a window that the server of ``origin`` reported in an earlier run until it is asked again, unless a
         better one is known."""
@@ -68,6 +72,9 @@ class NoWindowKnowledge:
 
     async def ask(self, client: ModelClient) -> bool:
         return False
+
+    def doubt(self, client: ModelClient) -> None:
+        pass
 
     def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
         """Ignore the window."""

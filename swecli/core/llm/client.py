@@ -230,6 +230,19 @@ class HttpModelClient:
         tokens = len(as_list(as_object(reply.value).get("tokens")))
         return tokens if len(text) / MOST_IN_TOKEN <= tokens <= LEAST_IN_TOKEN * len(text) else None
 
+    async def busy_slots(self) -> tuple[int, int] | None:
+        """How many of the server's slots work on requests, and how many it has; None if it does not tell."""
+        config = self._config
+        if not config.info.tells_slots:
+            return None
+        fetcher = Fetcher(config.base_url.removesuffix("/v1"), config.headers)
+        try:
+            slots = as_list((await fetcher.get("/slots")).value)
+        finally:
+            await fetcher.close()
+        busy = [as_object(slot).get("is_processing") is True for slot in slots]
+        return (sum(busy), len(busy)) if busy else None
+
     def wire_request(self, request: ModelRequest) -> WireRequest:
         wire = self._build(self._acceptable(request), self._config.target, self._translations)
         return adjust(wire, self._adjustments) if self._adjustments else wire

@@ -61,6 +61,8 @@ class EndpointModel(Struct, frozen=True):
     """The server's owner field for its models, which names the program on local servers."""
     chats: bool | None = None
     """Whether it answers messages."""
+    slots: bool | None = None
+    """Whether it tells at ``/slots`` which of its slots work on requests."""
 
 
 def is_known_program(model: EndpointModel) -> bool:
@@ -154,7 +156,8 @@ def read_props(value: object, where: str) -> EndpointModel | None:
     name = as_text(props.get("model_alias")) or as_text(props.get("model_path")).rpartition("/")[2]
     vision = as_object(props.get("modalities")).get("vision")
     tools = as_object(props.get("chat_template_caps")).get("supports_tools")
-    return EndpointModel(name, window, images=_flag(vision), tools=_flag(tools), where=where)
+    slots = _flag(props.get("endpoint_slots"))
+    return EndpointModel(name, window, images=_flag(vision), tools=_flag(tools), where=where, slots=slots)
 
 
 def _flag(value: object) -> bool | None:

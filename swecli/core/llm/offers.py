@@ -172,7 +172,7 @@ def _listed(catalog: Catalog, accounts: Iterable[Account], now: datetime, named:
         models = catalog.of_provider(provider.name) if account.own_host and not provider.local else ()
         known = {model.id: model for model in models}
         usual = [provider.default_model] if provider.default_model and account.own_host else []
-        own = [name for host, _, name in (ref.partition("/") for ref in named) if host == provider.name]
+        own = [name for host, _, name in (ref.partition("/") for ref in named) if name and host == provider.name]
         names = dict.fromkeys([*own, *usual, *known])
         for name in names:
             yield _offer(account, name, known.get(name), now)

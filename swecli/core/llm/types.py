@@ -316,6 +316,8 @@ class ModelInfo(Struct, frozen=True, eq=False):
     """Set by the user; None = by the window."""
     tells_progress: bool = False
     """Whether its server can tell how much of a prompt it has read."""
+    tells_slots: bool = False
+    """Whether its server can tell which of its slots work on requests."""
     cache_seconds: float = SHORTEST_CACHE
     """How long the provider keeps an unused prompt in its cache, at least."""
 
@@ -348,6 +350,13 @@ class CountsAtServer(Protocol):
     """A client whose server may have a tokenizer."""
 
     async def count_tokens(self, text: str) -> int | None: ...
+
+
+@runtime_checkable
+class HasSlots(Protocol):
+    """A client whose server may tell which of its slots work on requests."""
+
+    async def busy_slots(self) -> tuple[int, int] | None: ...
 
 
 class ModelClient(Protocol):

@@ -256,6 +256,7 @@ def model_info(
         None if listed is None else () if listed.reasoning is False else listed.efforts or None,
         warms=asked is not None and is_known_program(asked),
         tells_progress=asked is not None and asked.where == "/props",
+        tells_slots=asked is not None and asked.slots is True,
     )
 
 

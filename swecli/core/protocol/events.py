@@ -679,11 +679,13 @@ class RetryScheduled(Tagged, frozen=True, tag="retry_scheduled"):
 
 class PromptProgress(Tagged, frozen=True, tag="prompt_progress"):
     """The model's server has read so many tokens of the prompt, those in its cache included. ``total`` is 0 while the
-    server works on other requests."""
+    server works on earlier requests."""
 
     type: ClassVar[Literal["prompt_progress"]] = "prompt_progress"
     read: int = 0
     total: int = 0
+    slots: int = 0
+    """How many requests the server works on at once, all of them earlier ones; 0 if it does not say."""
 
 
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):

@@ -180,6 +180,7 @@ class SlowWindows:
     def __init__(self) -> None:
         self.answer = asyncio.Event()
         self.asked = 0
+        self.doubted = 0
 
     def may_tell(self, client: ModelClient) -> bool:
         return True
@@ -190,6 +191,9 @@ class SlowWindows:
         assert isinstance(client, ScriptedModel)
         client._info = replace(client.info, window=50_000, window_source="endpoint")
         return True
+
+    def doubt(self, client: ModelClient) -> None:
+        self.doubted += 1
 
     def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
         assert isinstance(client, ScriptedModel)
@@ -206,6 +210,29 @@ class LearningWindows(SlowWindows):
         assert isinstance(client, ScriptedModel)
         client._info = replace(client.info, window=9_000, window_source="learned")
         return "The window is smaller."
+
+
+async def test_a_server_that_was_away_is_doubted(tmp_path: Path) -> None:
+    windows = SlowWindows()
+    windows.answer.set()
+    script = '[[step]]\nfault = { kind = "network" }\n[[step]]\ntext = "Back."\n'
+    async with bench(script, tmp_path, windows=windows) as b:
+        await b.say("hi")
+    assert windows.doubted == 1
+
+
+async def test_a_server_that_is_back_with_another_window_is_named(tmp_path: Path) -> None:
+    """The prompt may change with the window, which then is no defect."""
+    windows = SlowWindows()
+    windows.answer.set()
+    script = 'window = 2048\n[[step]]\ntext = "One."\n[[step]]\ntext = "Two."\n'
+    async with bench(script, tmp_path, windows=windows) as b:
+        b.model._info = replace(b.model.info, window=2_048, window_source="endpoint")
+        await b.say("hi")
+        await b.say("hi again")
+        texts = [notice.text for notice in b.bodies(Notice)]
+        assert [text for text in texts if "50,000" in text and "2,048" in text]
+        assert not b.bodies(CacheBreak)
 
 
 async def test_a_compaction_after_an_overflow_is_measured_by_the_stated_window(tmp_path: Path) -> None:

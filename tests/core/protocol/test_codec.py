@@ -117,6 +117,7 @@ STORED = Path(__file__).parents[2] / "data" / "stored-protocol.tsv"
 
 
 LATER = {
+    "prompt_progress": {"slots"},
     "item_checkpointed": {"begins"},
     "item_completed": {"title"},
     "compaction_completed": {"anchors", "anchors_kept", "anchors_written", "undo", "rewritten", "thoughts"},

@@ -165,7 +165,7 @@ class Summarizer:
     ) -> Summary:
         """Make a limited number of calls; every answer is validated."""
         if max_tokens < FEWEST_TOKENS:
-            return Summary("", (f"{NOT_ASKED}: the window has room for {max_tokens} tokens of it",))
+            return Summary("", (f"{NOT_ASKED}: it could have only {max_tokens} tokens",))
         characters = int(effective * BOUNDED_SHARE * CHARACTERS_PER_TOKEN)
         whole = suffix_request(request, focus, max_tokens)
         if self._other is None and not await self._gateway.too_long(whole, self._client.info, likely=True):
