@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from swecli.core.context_management.rule_files import RuleFile
 
 _TOLD = lazy_pattern(r'<(?:instructions|quoted) path="([^"]+)"')
+_FRAME = lazy_pattern(r'<(instructions|quoted) path="([^"]+)"[^>]*>\n.*?\n</\1>', re.DOTALL)
 MOST_NAMED = 30
 """Rules that a message names."""
 _Stamp = tuple[int, int] | None
@@ -62,7 +64,10 @@ class InstructionNews(Companion):
         self._paths: set[str] = set()
         self._folders: set[Path] = set()
         self._nested: dict[str, InstructionFile | None] = {}
-        """Instruction files of nested folders known to the model, by name; None if an earlier run added them."""
+        """Instruction files of nested folders known to the model, by name; None if an earlier run added them and they
+        are not read again."""
+        self._earlier: set[str] = set()
+        """Names of those that an earlier run added and nobody has compared with the disk yet."""
         self._nested_stamps: dict[Path, _Stamp] = {}
         self._rules = {rule.name: rule for rule in files.loaded.rules}
         """Rules by name, those of nested folders included once these were checked."""
@@ -74,7 +79,8 @@ class InstructionNews(Companion):
         if not self._files.watch:
             return
         self._rewrites = self._recorder.ledger.rewrites
-        self._nested.update((name, None) for name in self._visible() - self._present.keys())
+        self._earlier = self._visible() - self._present.keys()
+        self._nested.update(dict.fromkeys(self._earlier))
 
     async def before_request(self) -> None:
         """Report changes to the model and the user."""
@@ -84,6 +90,8 @@ class InstructionNews(Companion):
         if self._rewrites != ledger.rewrites:
             self._tell_again()
         await self._look_for_changes()
+        if self._earlier:
+            await self._compare_with_earlier()
         if self._nested:
             await self._look_again_below()
         if len(ledger.files.touches) != len(self._paths):
@@ -121,7 +129,7 @@ class InstructionNews(Companion):
         sources = sources_of(loaded, MemoryText(), ()) if earlier is None else earlier.sources
         known = {part.name: part for part in sources if part.source in INSTRUCTION_SOURCES}
         digests = {(part.digest, part.source == QUOTED) for part in known.values()}
-        own = {change.after for change in self._recorder.ledger.changes if self._is_models(change.item)}
+        own = self._models_digests()
         told = self._notes.topics(INSTRUCTIONS)
         for name in dict.fromkeys((*self._present, *known, *(topic.removeprefix(INSTRUCTIONS) for topic in told))):
             file, topic = self._present.get(name), INSTRUCTIONS + name
@@ -226,11 +234,34 @@ class InstructionNews(Companion):
                 self._announce((), (name,))
                 self._nested[name] = None
                 continue
-            own = {change.after for change in self._recorder.ledger.changes if self._is_models(change.item)}
+            own = self._models_digests()
             text = read_front_matter(head.text).body if file.scope else head.text
             self._nested[name] = changed = replace(file, text=text, digest=head.digest, whole=head.whole)
             if head.digest != file.digest and head.digest not in own:
                 self._announce((changed,), ())
+
+    async def _compare_with_earlier(self) -> None:
+        """Repeat files of nested folders that changed since an earlier run told of them."""
+        names, self._earlier = self._earlier, set()
+        told, own = self._frames(), self._models_digests()
+        folders = dict.fromkeys((self._files.root / name).parent for name in sorted(names))
+        read = await asyncio.to_thread(self._read_below, [*folders], ())
+        present = {file.name: file for found in read for file in found.files if file.name in names}
+        self._nested.update(present)
+        self._nested_stamps.update((file.path, _stamp(file.path)) for file in present.values())
+        changed = [
+            file
+            for name, file in present.items()
+            if name in told and file.digest not in own and told[name] not in self._told((file,))
+        ]
+        gone = [name for name in sorted(told.keys() & names) if not (self._files.root / name).exists()]
+        if changed or gone:
+            self._announce(changed, gone)
+
+    def _models_digests(self) -> set[str]:
+        """Digests of the contents that the model itself wrote, as far as the conversation has its calls."""
+        changes = self._recorder.ledger.changes
+        return {change.after for change in changes if change.after and self._is_models(change.item)}
 
     def _read_below(self, folders: Sequence[Path], known: Sequence[str]) -> list[Instructions]:
         seen, found = list(known), list[Instructions]()
@@ -272,15 +303,21 @@ class InstructionNews(Companion):
             self._tell_nested([file])
 
     def _visible(self) -> set[str]:
-        ledger, found = self._recorder.ledger, set[str]()
-        for one in ledger.view:
-            entry = ledger.entries.get(one.id)
+        return {name for text in self._told_texts() for name in _TOLD.findall(text)}
+
+    def _frames(self) -> dict[str, str]:
+        """The newest text of each file in the conversation, in its frame, by name."""
+        return {match[2]: match[0] for text in self._told_texts() for match in _FRAME.finditer(text)}
+
+    def _told_texts(self) -> Iterator[str]:
+        """The notes and summaries in the conversation, in order."""
+        ledger = self._recorder.ledger
+        for shown in ledger.view:
+            entry = ledger.entries.get(shown.id)
             if entry is None:
-                found.update(_TOLD.findall(one.text))
-            elif entry.kind == "note" and one.kind == "live":
-                texts = (part.text for part in entry.parts if isinstance(part, TextPart))
-                found.update(name for text in texts for name in _TOLD.findall(text))
-        return found
+                yield shown.text
+            elif entry.kind == "note" and shown.kind == "live":
+                yield from (part.text for part in entry.parts if isinstance(part, TextPart))
 
 
 def _replaced(names: str, text: str) -> str:

@@ -82,6 +82,29 @@ async def test_a_nested_file_is_told_once_when_a_file_below_is_read(work: Path) 
         assert sum("No semicolons" in message.text for message in one.session.view.messages) == 1
 
 
+async def test_a_nested_file_that_changed_between_two_runs_is_told_again(work: Path) -> None:
+    for folder in ("api", "web", "lib"):
+        (work / folder).mkdir()
+        (work / folder / "AGENTS.md").write_text(f"Rules of {folder}.")
+        (work / folder / "x.py").write_text("x = 1\n")
+    reads = "".join(step("read_file", f'path = "{folder}/x.py"') for folder in ("api", "web", "lib"))
+    options: dict[str, Any] = {"tools": TOOLS, "policy": AUTO}
+    async with bench(reads + DONE, work, instruction_files=watched(work), **options) as one:
+        await one.say("Look")
+        facts = list(one.facts)
+    (work / "api" / "AGENTS.md").write_text("Other rules.")
+    (work / "lib" / "AGENTS.md").unlink()
+    async with bench(DONE * 2, work, instruction_files=watched(work), history=facts, **options) as one:
+        await one.say("Go on")
+        (told,) = [message.text for message in one.session.view.messages if "Other rules." in message.text]
+        assert "api/AGENTS.md changed on disk" in told
+        assert "lib/AGENTS.md was removed" in told
+        assert "Rules of web" not in told
+        (work / "web" / "AGENTS.md").write_text("Newer rules.")
+        await one.say("Go on")
+        assert said(one, "Newer rules.")()
+
+
 async def test_a_rule_is_told_when_a_file_that_it_is_for_is_read(work: Path) -> None:
     for name, text in {
         ".cursor/rules/python.mdc": "---\nglobs: '*.{py,pyi}'\n---\nNo semicolons.",
