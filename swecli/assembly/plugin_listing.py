@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from swecli.assembly.plugins import servers_of_plugin
 from swecli.assembly.powers import powers_of_file
 from swecli.core.extensions.sources import Reader, Source
 from swecli.core.hooks.reading import hooks_of_plugin
@@ -43,16 +42,11 @@ def brought(plugin: Plugin) -> Iterator[str]:
         yield f"hook at {hook.event}{about}{only}: {verb}{hook.deed}"
         if hook.variables:
             yield f"  gets your {', '.join(hook.variables)}"
-    servers, trouble = servers_of_plugin(plugin)
-    for server in servers:
-        verb = "connects to" if server.transport != "stdio" else "starts"
-        yield f"MCP server {server.name}: {verb} {server.line}"
-        yield from (f"  {clause}" for clause in server.given)
     others = [wiring.of_plugin(plugin) for wiring in wirings()]
     for other in others:
         yield from other.lines
     more = (problem for other in others for problem in other.problems)
-    for problem in (*plugin.problems, *problems, *trouble, *more):
+    for problem in (*plugin.problems, *problems, *more):
         yield f"not used: {problem.replace(f'{plugin.root}/', '')}"
     if plugin.unused:
         yield f"without effect in swecli: {', '.join(plugin.unused)}"
@@ -64,7 +58,6 @@ def summary(plugin: Plugin) -> str:
     counted: Sequence[tuple[int, str]] = (
         *((kinds.count(kind), kind[:-1]) for kind in ("skills", "commands", "agents")),
         (len(hooks_of_plugin(plugin)[0]), "hook"),
-        (len(servers_of_plugin(plugin)[0]), "MCP server"),
         *((other.count, other.noun) for other in (wiring.of_plugin(plugin) for wiring in wirings())),
     )
     return ", ".join(plural(count, word) for count, word in counted if count) or "nothing that swecli uses"

@@ -84,7 +84,7 @@ def _of_settings(folder: Path, environment: Mapping[str, str], of_hooks: str) ->
     for item in startup.hooks.pending:
         event = item.key.partition(".")[2]
         yield Power(_file_of(item.origin, folder), f"runs a program at {event} for {item.value}{of_hooks}")
-    from swecli.assembly.mcp import definitions_of
+    from swecli.core.mcp.configured import definitions_of
 
     for server in definitions_of(startup, folder)[0]:
         if server.scope == "project":

@@ -20,11 +20,11 @@ from swecli.assembly.policy import approved_file_saver, build_policy, grants_of,
 from swecli.assembly.sandbox import build_sandbox
 from swecli.assembly.startup import Startup
 from swecli.assembly.tools import agent_profiles, own_tools, spare_tools, unusable
-from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths
+from swecli.core.config.paths import Paths
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.engine.feature import Feature
-from swecli.core.engine.services import Extension, ModelFactory, Services, Workspace
+from swecli.core.engine.services import ModelFactory, Services, Workspace
 from swecli.core.engine.settings import Settings as LiveSettings
 from swecli.core.ports import BlobStore
 from swecli.core.tools.registry import ToolRegistry
@@ -75,7 +75,7 @@ def build_services(
         unusable(options, startup),
     )
     texts = prompt_texts(options, instructions, files, features)
-    extensions = (*build_extensions(options, startup), *(one for feature in features for one in feature.extensions))
+    extensions = tuple(one for feature in features for one in feature.extensions)
     grants = grants_of(startup, options.cwd)
     monitor = token_monitor(options, startup)
     values = adjustable(options, startup)
@@ -116,25 +116,3 @@ def build_services(
         extension_files=files,
         extensions=extensions,
     )
-
-
-def has_servers(options: LaunchOptions, startup: Startup) -> bool:
-    """Whether MCP servers are configured."""
-    return (
-        bool(options.servers)
-        or bool(startup.loaded.settings.mcp)
-        or (startup.paths.config / OWN_SERVERS).exists()
-        or (startup.trust.trusts and (options.cwd / PROJECT_SERVERS).exists())
-        or any("MCP servers" in plugin.programs for plugin in startup.plugins)
-    )
-
-
-def build_extensions(options: LaunchOptions, startup: Startup) -> tuple[Extension, ...]:
-    """Extensions that add tools to the session. Imports nothing if none is configured."""
-    looks_only = options.look_only or options.compact_dry_run or options.dry_run
-    if looks_only or not has_servers(options, startup):
-        return ()
-    from swecli.assembly.mcp import build_servers
-
-    servers = build_servers(options, startup)
-    return (servers,) if servers is not None else ()

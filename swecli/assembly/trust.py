@@ -184,7 +184,7 @@ class WorkspaceTrust:
         configured = startup.loaded.settings.mcp or os.path.lexists(os.path.join(self._folder, PROJECT_SERVERS))
         if not configured or not startup.trust.trusts or self._options.safe_mode:
             return []
-        from swecli.assembly.mcp import undecided
+        from swecli.core.mcp.configured import undecided
 
         found: list[TrustItem] = []
         for one in undecided(startup, self._folder):
@@ -222,7 +222,7 @@ class WorkspaceTrust:
         servers = [(item.server, item.digest) for item in items if item.server]
         if not servers:
             return ""
-        from swecli.assembly.mcp import decisions_of
+        from swecli.core.mcp.configured import decisions_of
 
         decisions = decisions_of(user_paths(os.environ), self._folder)
         told = [decisions.change(name, definition=fingerprint, verdict=verdict) for name, fingerprint in servers]

@@ -114,15 +114,11 @@ def _print(options: LaunchOptions, render: Callable[[Session], str]) -> int:
 
 def _report_left_out(options: LaunchOptions) -> None:
     """Report the MCP servers of a run, which looking does not start."""
-    from swecli.assembly.services import has_servers
+    from swecli.assembly.services import launch_of
     from swecli.assembly.startup import startup_of
+    from swecli.features.mcp.wiring import started_servers
 
-    startup = startup_of(options, dict(os.environ))
-    if not has_servers(options, startup):
-        return
-    from swecli.assembly.mcp import started_servers
-
-    if names := started_servers(options, startup):
+    if names := started_servers(launch_of(options, startup_of(options, dict(os.environ)))):
         complain(f"warning: MCP servers are not started here; missing are the tools of {', '.join(names)}")
 
 

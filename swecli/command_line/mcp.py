@@ -44,7 +44,7 @@ def list_servers(arguments: Sequence[str]) -> int:
     parser = _parser("list", "List the servers available in this folder without starting them.")
     parser.add_argument("--json", action="store_true", help="one JSON line per server")
     chosen = parser.parse_args(arguments)
-    from swecli.assembly.mcp import decisions_of, definitions_of
+    from swecli.core.mcp.configured import decisions_of, definitions_of
 
     folder = working_directory(chosen.cwd)
     startup = _startup(folder)
@@ -266,7 +266,7 @@ def approve(arguments: Sequence[str]) -> int:
     parser = _parser("approve", "Approve a project server and its current tools.")
     parser.add_argument("name")
     chosen = parser.parse_args(arguments)
-    from swecli.assembly.mcp import decisions_of
+    from swecli.core.mcp.configured import decisions_of
 
     folder = working_directory(chosen.cwd)
     startup = _startup(folder)
@@ -280,7 +280,7 @@ def approve(arguments: Sequence[str]) -> int:
 
 
 def _named(startup: Startup, folder: Path, name: str) -> ServerDefinition:
-    from swecli.assembly.mcp import definitions_of
+    from swecli.core.mcp.configured import definitions_of
 
     found, problems = definitions_of(startup, folder)
     for problem in problems:
@@ -296,21 +296,22 @@ def test(arguments: Sequence[str]) -> int:
     parser = _parser("test", "Start a server, show what it offers, and stop it.")
     parser.add_argument("name")
     chosen = parser.parse_args(arguments)
-    from swecli.assembly.mcp import setup_of
+    from swecli.assembly.services import launch_of
     from swecli.core.mcp.servers import McpServers
+    from swecli.features.mcp.wiring import setup_of
 
     folder = working_directory(chosen.cwd)
     startup = _startup(folder)
     definition = replace(_named(startup, folder, chosen.name), enabled=True)
     options = LaunchOptions(cwd=folder, store=False, approve_all=True)
-    servers = McpServers(setup_of(options, startup, (definition,)))
+    servers = McpServers(setup_of(launch_of(options, startup), (definition,)))
     import asyncio
 
     return asyncio.run(_tried(servers, definition.name))
 
 
 async def _tried(servers: McpServers, name: str) -> int:
-    from swecli.assembly.mcp import Alone
+    from swecli.features.mcp.alone import Alone
 
     host = Alone()
     servers.start(host)

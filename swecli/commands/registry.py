@@ -12,9 +12,9 @@ from swecli.commands.base import SlashCommand, listed, other_names
 from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL, WIRE
 from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
-from swecli.commands.mcp import MCP, prompt_commands
 from swecli.commands.mode import MODE
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
+from swecli.commands.prompts import prompt_commands
 from swecli.commands.rewind import FORK, RENAME, REWIND
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
 from swecli.commands.session import (
@@ -189,7 +189,6 @@ _OWN: tuple[SlashCommand, ...] = (
     MODE,
     PLAN,
     PERMISSIONS,
-    MCP,
     TODOS,
     JOBS,
     THEME,

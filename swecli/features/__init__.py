@@ -21,6 +21,7 @@ FEATURES = (
     "sentinel",
     "spending",
     "hooks",
+    "mcp",
     "language_servers",
     "telemetry",
     "init",
@@ -62,8 +63,8 @@ class Wiring(Struct, frozen=True):
     """The feature in one run."""
     commands: Callable[[], Sequence[SlashCommand]] = _no_commands
     """Its slash commands, for every run."""
-    before: str = "playbook"
-    """The command that follows these in lists."""
+    before: str = "todos"
+    """The command that follows these in lists, none of a feature."""
     of_plugin: Callable[[Plugin], Brought] = _nothing
     writes: Sequence[str] = ()
     """Files in a project's ``.swecli`` that it writes by itself, also while a command runs."""

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from swecli.assembly.plugin_listing import brought
-from swecli.assembly.plugins import servers_of_plugin
 from swecli.core.extensions.plugins import Plugin, read_plugin
 from swecli.core.hooks.reading import hooks_of_plugin
+from swecli.core.mcp.configured import servers_of_plugin
 from swecli.features.language_servers.wiring import languages_of_plugin
 from tests.core.plugins.support import make_plugin
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.mcp import build_servers, decisions_of, definitions_of
+from swecli.assembly.services import launch_of
 from swecli.assembly.startup import startup_of
 from swecli.command_line.interactive import asked
 from swecli.core.config.trust import read_trust
+from swecli.core.mcp.configured import decisions_of, definitions_of
+from swecli.features.mcp.wiring import build_servers
 from swecli.launch import LaunchOptions
 
 HOOK = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo \u001b[31mred"}]}]}}
@@ -60,7 +62,7 @@ def test_what_is_put_off_waits_and_is_asked_again(options: LaunchOptions) -> Non
     first, _ = ask(options, "y\n\n")
     assert verdict(first) == (None, False)
     assert first.servers_later == {"time"}
-    servers = build_servers(first, startup_of(first, dict(os.environ)))
+    servers = build_servers(launch_of(first, startup_of(first, dict(os.environ))))
     assert servers is not None
     assert servers._setup.later == {"time"}
     assert "these 2 things" in ask(options, "")[1]

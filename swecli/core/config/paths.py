@@ -18,6 +18,10 @@ PASTES = "pastes"
 PROJECT_FOLDER = ".swecli"
 
 
+PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "SWECLI_PROJECT_DIR")
+"""Variables that name the project's folder to hooks and servers."""
+
+
 class Paths(Struct, frozen=True):
     """Directories of the user, absolute. With ``SWECLI_HOME`` all of them are inside it."""
 

@@ -150,7 +150,6 @@ def matcher_problem(matcher: str) -> str:
     return ""
 
 
-PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "SWECLI_PROJECT_DIR")
 _PROJECT = lazy_pattern(r"\$(?:\{(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)(?::?[-?][^}]*)?\}"
                       r"|(?:CLAUDE_PROJECT_DIR|SWECLI_PROJECT_DIR|PWD)\b)")  # fmt: skip
 _INTO = frozenset((">", ">>", ">|", "&>", "&>>"))

@@ -16,8 +16,9 @@ from typing import IO, TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.config.paths import PROJECT_VARIABLES
 from swecli.core.hooks.answer import Answer, Ran, read_answer
-from swecli.core.hooks.hook import PROJECT_VARIABLES, Hook, HookEvent, changed_script
+from swecli.core.hooks.hook import Hook, HookEvent, changed_script
 from swecli.core.hooks.translation import COMPACT
 from swecli.core.protocol.hook_words import short_command
 from swecli.core.workspace.command_output import CommandOutput, OutputPipe

@@ -56,4 +56,4 @@ def _commands() -> Sequence[SlashCommand]:
     return (HOOKS,)
 
 
-WIRING = Wiring(_build, _commands, before="mcp")
+WIRING = Wiring(_build, _commands)

@@ -143,4 +143,4 @@ def _screens() -> Mapping[str, Callable[[Any, str], object]]:
     return {"playbook": open_playbook}
 
 
-WIRING = Wiring(_build, _commands, before="todos", writes=(FILE,), screens=_screens)
+WIRING = Wiring(_build, _commands, writes=(FILE,), screens=_screens)

@@ -8,7 +8,7 @@ import pytest
 
 from swecli.block_text import block_lines
 from swecli.commands.base import run_command
-from swecli.commands.mcp import MCP, prompt_commands
+from swecli.commands.prompts import prompt_commands
 from swecli.commands.registry import COMMANDS, CommandCall, parse
 from swecli.core.mcp.servers import OWN_WORDS, Decisions
 from swecli.core.mcp.tools import given
@@ -16,6 +16,7 @@ from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock
 from swecli.core.protocol.commands import Compact, Submit
 from swecli.core.protocol.events import ItemStarted, Notice, TurnEnded
+from swecli.features.mcp.command import MCP
 from tests.core.engine.support import Bench, bench, until
 from tests.core.mcp.support import TEXT, call, served, unkind
 from tests.support.frames import unframed

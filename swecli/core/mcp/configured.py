@@ -1,0 +1,98 @@
+"""The MCP servers of a folder: those of the settings, of files and of plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from swecli.core.config.load import Loaded
+from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths
+from swecli.core.config.trust import TrustReading
+from swecli.core.extensions.plugins import Plugin, parts
+from swecli.core.hooks.reading import is_placeholder
+from swecli.core.mcp.definitions import (
+    DefinitionError,
+    ServerDefinition,
+    bound,
+    merged,
+    of_settings,
+    plugin_servers,
+    read_file,
+)
+from swecli.core.mcp.servers import STORE, Decisions
+
+
+class Read(Protocol):
+    """What a start, or a run, has read."""
+
+    @property
+    def paths(self) -> Paths: ...
+
+    @property
+    def loaded(self) -> Loaded: ...
+
+    @property
+    def trust(self) -> TrustReading: ...
+
+    @property
+    def plugins(self) -> Sequence[Plugin]: ...
+
+
+def definitions_of(read: Read, cwd: Path) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """All active servers of a folder, the user's own first, and sentences about ignored definitions."""
+    problems: list[str] = []
+    named: list[ServerDefinition] = []
+    for name, settings in read.loaded.settings.mcp.items():
+        origins = [origin for key, origin in read.loaded.origins.items() if key[:2] == ("mcp", name)]
+        foreign = any(origin.layer in ("project", "local") for origin in origins)
+        origin = str(origins[0]) if origins else "settings"
+        try:
+            named.append(of_settings(name, settings, origin, "project" if foreign else "user"))
+        except DefinitionError as error:
+            problems.append(f"{origin}: ignored MCP server {name!r}: {error}.")
+    own, own_problems = read_file(read.paths.config / OWN_SERVERS, "user")
+    project: tuple[ServerDefinition, ...] = ()
+    file = cwd / PROJECT_SERVERS
+    if read.trust.trusts and file.is_symlink():
+        problems.append(f"{file} ignored: it is a link.")
+    elif read.trust.trusts:
+        held = partial(is_placeholder, cwd=cwd, paths=read.paths)
+        project, project_problems = read_file(file, "project", held=held)
+        problems += project_problems
+    plugins: list[ServerDefinition] = []
+    for plugin in read.plugins:
+        servers, server_problems = servers_of_plugin(plugin)
+        plugins += servers
+        problems += server_problems
+    found, told = merged(named, own, project, plugins)
+    return tuple(bound(one, cwd) for one in found), (*problems, *own_problems, *told)
+
+
+def servers_of_plugin(plugin: Plugin) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """Its MCP servers, and sentences about those that are ignored."""
+    if "MCP servers" not in plugin.programs:
+        return (), ()
+    found, problems = parts(plugin, "mcpServers", ".mcp.json", "its servers are ignored")
+    servers: dict[str, ServerDefinition] = {}
+    for document, _, table in found:
+        more, trouble = plugin_servers(
+            plugin.name, plugin.root, plugin.data or plugin.root, table, f"plugin {plugin.name}: {document.path.name}"
+        )
+        problems += trouble
+        for one in more:
+            servers.setdefault(one.name, one)
+    return tuple(servers.values()), tuple(problems)
+
+
+def undecided(read: Read, cwd: Path) -> tuple[ServerDefinition, ...]:
+    """Servers that the project decides about, without a decision of the user on their present definition."""
+    decisions = decisions_of(read.paths, cwd)
+    found, _ = definitions_of(read, cwd)
+    off = {one.name for one in found if not one.enabled or decisions.of(one.name).get("off")}
+    return tuple(one for one in found if one.asks and one.name not in off and decisions.verdict(one) is None)
+
+
+def decisions_of(paths: Paths, cwd: Path) -> Decisions:
+    return Decisions(paths.workspace_data(cwd) / STORE)

@@ -1,0 +1,1 @@
+"""Tools of MCP servers, and their prompts and resources."""
