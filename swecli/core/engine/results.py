@@ -196,10 +196,25 @@ SAMPLE = 32_768
 
 
 class _Measure(Struct, frozen=True):
-    """``room`` is the result's limit in tokens; ``factor`` converts the counter's tokens into the model's."""
+    """``room`` is the result's limit in tokens; ``factor`` converts the counter's tokens into the model's; ``added`` is
+    the tokens of the conversation since the newest request."""
 
     room: int
     factor: float
+    added: int = 0
+
+
+class _Simulated(Struct, frozen=True):
+    """The space that a compaction would make, before the further results of an answer; its moment in the ledger."""
+
+    room: int
+    added: int
+    moment: tuple[int, int]
+
+
+GROWTH = 0.5, 1.5
+"""Least and most tokens that one more token in the conversation takes from the space after a compaction: sizes are
+estimates."""
 
 
 class Results:
@@ -212,6 +227,7 @@ class Results:
         self._connection = connection
         self._turn = asyncio.Lock()
         self._reported = False
+        self._simulated: _Simulated | None = None
 
     @property
     def reads_documents(self) -> bool:
@@ -236,7 +252,7 @@ class Results:
             facts = self._facts(kind, outcome, measure)
             reason = too_large(facts, self._rules)
             if not reason and measure is not None and does_not_fit(facts, room):
-                room = self._room_with_compaction(item, measure)
+                room = self._room_with_compaction(item, measure, facts)
                 reason = does_not_fit(facts, room)
             if reason and (kind == "stored" or self._services.blobs is None or not self._belongs(item)):
                 outcome = self.bounded(kind, outcome, room)
@@ -300,7 +316,7 @@ class Results:
             return self.bounded(kind, outcome, room)
         excerpt = _fitting(usual_excerpt(ref.size, failed=outcome.is_error), excerpt_bytes(room))
         shown = await asyncio.to_thread(_reference, ref, text, excerpt, outcome, reason)
-        if kind == "output" and len(shown) >= len(text):
+        if len(shown) >= len(text):
             return outcome
         tokens = self._tokens(text, measure.factor if measure else 1.0)
         self._recorder.emit(ItemsOffloaded((Offloaded(item, ref.id, tokens, reason),)))
@@ -357,21 +373,35 @@ class Results:
         )
         own = self._services.context.limits.components.of_result(budget.effective)
         room = room if own is None else min(room, own)
-        return _Measure(room, monitor.ratio(info) * scale)
+        return _Measure(room, monitor.ratio(info) * scale, math.ceil((answer + results) * scale))
 
-    def _room_with_compaction(self, item: str, measure: _Measure) -> int:
-        """Space for this result if the conversation is compacted before the next request."""
+    def _room_with_compaction(self, item: str, measure: _Measure, facts: ResultFacts) -> int:
+        """Space for this result if the conversation is compacted before the next request.
+
+        An answer may have hundreds of calls, and simulating a compaction takes time in proportion to the conversation:
+        it is simulated again only if what is left of the space found before does not decide.
+        """
         budget, client = self._recorder.state.budget, self._connection.client
         services, ledger = self._services, self._recorder.ledger
         if budget is None or client is None or not services.settings.now.compaction.auto:
             return measure.room
-        job = Job("auto", "room", ModelRequest((), (), ()), client, session_facts(self._recorder.state))
-        room = Compaction(services.context, ledger, job, services.settings.now.compaction).room_for_results()
-        room -= RESERVED * sum(1 for opened in ledger.open.values() if opened.kind == "tool" and opened.id != item)
+        reserved = RESERVED * sum(1 for opened in ledger.open.values() if opened.kind == "tool" and opened.id != item)
         most = int((ADMITTED if budget.window > SMALL else ADMITTED_SMALL) * budget.window)
         if (own := services.context.limits.components.of_result(budget.effective)) is not None:
             most = min(most, own)
-        return max(measure.room, min(room, most))
+        moment = (len(ledger.responses), ledger.rewrites)
+        known = self._simulated
+        if known is not None and known.moment == moment:
+            added = max(0, measure.added - known.added)
+            best, worst = (
+                max(measure.room, min(known.room - math.ceil(each * added) - reserved, most)) for each in GROWTH
+            )
+            if does_not_fit(facts, best) or not does_not_fit(facts, worst):
+                return worst
+        job = Job("auto", "room", ModelRequest((), (), ()), client, session_facts(self._recorder.state))
+        room = Compaction(services.context, ledger, job, services.settings.now.compaction).room_for_results()
+        self._simulated = _Simulated(room, measure.added, moment)
+        return max(measure.room, min(room - reserved, most))
 
     def _report_once(self, error: BlobError) -> None:
         if not self._reported:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from swecli.core.context_management.compaction.transaction import Compaction
 from swecli.core.engine.results import ADMITTED
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import BlobError, BlobRef
@@ -173,6 +174,27 @@ async def test_a_result_larger_than_its_share_is_stored_rather_than_clearing_all
     ) as b:
         assert (await b.say("Read them.")).outcome == "done"
         assert any("do not fit" in item.reason for body in b.bodies(ItemsOffloaded) for item in body.items)
+
+
+async def test_an_answer_with_many_calls_simulates_few_compactions_and_keeps_short_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulated: list[int] = []
+    simulate = Compaction.room_for_results
+
+    def counted(compaction: Compaction) -> int:
+        simulated.append(simulate(compaction))
+        return simulated[-1]
+
+    monkeypatch.setattr(Compaction, "room_for_results", counted)
+    texts = {f"t{number}": f"short {number}" for number in range(100)}
+    calls = ", ".join(call("page", name) for name in texts)
+    script = f'window = 12000\nmax_output = 1000\n[[step]]\ncall = [{calls}]\n[[step]]\ntext = "done"'
+    async with bench(script, tmp_path, tools=tools(texts), blobs=blobs()) as b:
+        await b.say("go")
+        assert [part.text for part in results(b)] == list(texts.values())
+        assert refs(b) == []
+    assert 0 < len(simulated) < 10
 
 
 async def test_what_was_read_back_is_never_stored_again(tmp_path: Path) -> None:
