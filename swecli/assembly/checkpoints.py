@@ -70,7 +70,7 @@ def open_checkpoints(options: LaunchOptions, startup: Startup, session: str) -> 
 def inherit_changes(options: LaunchOptions, startup: Startup, parent: str, child: str) -> None:
     """Let a fork undo its parent session's changes of files."""
     path = startup.paths.state / "checkpoints" / workspace_key(options.cwd) / FILE
-    if not path.exists() or not startup.loaded.settings.checkpoints.enabled:
+    if not os.path.exists(path) or not startup.loaded.settings.checkpoints.enabled:
         return
     with closing(_open(path)) as rows, suppress(sqlite3.Error), rows.write() as connection:
         inherit(connection, parent, child)
@@ -83,7 +83,7 @@ def move_changes(paths: Paths, old: Path, new: Path, sessions: Sequence[str]) ->
         sqlite3.Error: one of the stores fails; nothing was moved.
     """
     source, target = (paths.state / "checkpoints" / workspace_key(folder) / FILE for folder in (old, new))
-    if not source.exists():
+    if not os.path.exists(source):
         return
     folders = (str(old), os.path.realpath(old))
     with closing(_open(source)) as before, closing(_open(target)) as after:
@@ -100,7 +100,7 @@ def settle_files(options: LaunchOptions, startup: Startup) -> tuple[str, ...]:
     off is taken back, whatever this session stores. The record is opened only if there is one. Returns sentences for
     the user."""
     path = startup.paths.state / "checkpoints" / workspace_key(options.cwd) / FILE
-    if options.look_only or options.compact_dry_run or not path.exists():
+    if options.look_only or options.compact_dry_run or not os.path.exists(path):
         return ()
     is_cut_off = False
     with suppress(sqlite3.Error, OSError), closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:

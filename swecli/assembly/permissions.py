@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -79,7 +80,7 @@ def _command(body: object) -> tuple[str, str] | None:
 def _rows(paths: Paths, workspace: Path, query: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
     """Read-only query; empty if there is no readable store."""
     file = paths.workspace_data(workspace) / DATABASE
-    if not file.is_file():
+    if not os.path.isfile(file):
         return []
     try:
         with closing(read_only(file)) as connection:

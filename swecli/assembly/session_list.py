@@ -157,7 +157,9 @@ class SessionList:
 
     def search(self, words: str) -> Mapping[str, str]:
         """Sessions of all folders with the words in their content: an excerpt for each, by id."""
-        return {one.session: one.text for path in self._databases() if path.exists() for one in searched(path, words)}
+        return {
+            one.session: one.text for path in self._databases() if os.path.exists(path) for one in searched(path, words)
+        }
 
     def preview(self, session: StoredSession) -> Sequence[DisplayBlock]:
         found = self._database_of(session)
@@ -178,7 +180,7 @@ class SessionList:
 
     def _database_of(self, session: StoredSession) -> Path:
         path = self._data / "workspaces" / workspace_key(Path(session.folder)) / DATABASE
-        return path if path.exists() else self._own
+        return path if os.path.exists(path) else self._own
 
     def _databases(self) -> list[Path]:
         """This folder's database, then those of others, the most recently changed first."""
@@ -235,7 +237,7 @@ class SessionList:
 def databases(data: Path) -> list[Path]:
     """The databases of all folders below the data directory."""
     try:
-        return [path for folder in (data / "workspaces").iterdir() if (path := folder / DATABASE).is_file()]
+        return [path for folder in (data / "workspaces").iterdir() if os.path.isfile(path := folder / DATABASE)]
     except OSError:
         return []
 
@@ -321,7 +323,7 @@ def remove(paths: Paths, database: Path, sessions: Sequence[SessionInfo], *, vac
         store.delete(ids)
     troubles = list(opened.problems)
     with suppress(sqlite3.Error, OSError):
-        if database.with_name(INDEX).exists():
+        if os.path.exists(database.with_name(INDEX)):
             with closing(SearchIndex(database.with_name(INDEX))) as index:
                 index.forget(ids)
     changes = paths.state / "checkpoints" / database.parent.name / CHECKPOINTS
@@ -364,7 +366,7 @@ def tidy_up(paths: Paths, folder: Path, settings: SessionSettings, until: float)
     """Update the folder's search index, and delete expired sessions, until ``until`` (monotonic seconds). Failures are
     retried another time."""
     database = paths.workspace_data(folder) / DATABASE
-    if not database.is_file():
+    if not os.path.isfile(database):
         return
     refresh(database, lambda: time.monotonic() > until)
     rules = Retention(settings.delete_after_days, settings.max_total_bytes, settings.protect_days)
@@ -378,7 +380,7 @@ def tidy_up(paths: Paths, folder: Path, settings: SessionSettings, until: float)
 
 
 def _forget_changes(path: Path, ids: Sequence[str]) -> list[str]:
-    if not path.is_file():
+    if not os.path.isfile(path):
         return []
     try:
         with closing(sqlite3.connect(path, timeout=2, isolation_level=None)) as connection:
@@ -420,7 +422,7 @@ def move_sessions(paths: Paths, old: Path, new: Path, *, dry: bool = False) -> M
     source, target = (paths.workspace_data(folder) / DATABASE for folder in (old, new))
     if source == target:
         raise SessionError(f"{old} and {new} are the same folder. Nothing was moved.")
-    if not source.exists():
+    if not os.path.exists(source):
         known = sorted({one.cwd for path in databases(paths.data) for one in folder_of(path, 1).sessions})
         gone = [cwd for cwd in known if not os.path.isdir(cwd)]
         hint = f" Missing folders with sessions: {', '.join(gone[:10])}." if gone else ""

@@ -296,7 +296,7 @@ def _looked_at(options: LaunchOptions, directory: Path) -> Stored:
     history: Sequence[Event] = ()
     snapshot: Snapshot | None = None
     model = ""
-    if (options.resume or options.continue_newest) and not (directory / DATABASE).exists():
+    if (options.resume or options.continue_newest) and not os.path.exists(directory / DATABASE):
         raise no_sessions(options.cwd)
     if options.resume or options.continue_newest:
         with closing(SessionStore(open_database(directory / DATABASE))) as store:

@@ -113,7 +113,7 @@ class WorkspaceTrust:
     def _settle(self) -> None:
         """Remove what a killed command left: it must neither count nor be asked about."""
         state = user_paths(os.environ).state
-        if not (state / "sandbox").is_dir():
+        if not os.path.isdir(state / "sandbox"):
             return
         from swecli.core.config.paths import workspace_key
         from swecli.core.sandbox.bubblewrap import placeholders_folder

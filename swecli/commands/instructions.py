@@ -48,7 +48,7 @@ def with_note(text: str, note: str) -> str:
 def instructions_file(folder: Path) -> Path:
     """The folder's instruction file: the first of the usual names, or a new one."""
     return next(
-        (folder / name for name in INSTRUCTION_NAMES if (folder / name).is_file()), folder / INSTRUCTION_NAMES[0]
+        (folder / name for name in INSTRUCTION_NAMES if os.path.isfile(folder / name)), folder / INSTRUCTION_NAMES[0]
     )
 
 

@@ -19,7 +19,7 @@ def make_private(folder: Path) -> None:
     Raises:
         OSError: it can't be made, or something else is there.
     """
-    if folder.is_dir():
+    if os.path.isdir(folder):
         return
     if folder.parent != folder:
         make_private(folder.parent)

@@ -144,7 +144,7 @@ class ContextRetriever:
 
 def _folder(name: str | os.PathLike[str]) -> Path | None:
     path = Path(os.path.realpath(name))
-    return path if path.is_dir() else None
+    return path if os.path.isdir(path) else None
 
 
 async def _grep(pattern: str, root: Path) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _existing(names: Sequence[str], root: Path) -> dict[str, str]:
     for name in names:
         try:
             path = (root / Path(name).expanduser()).resolve()
-            if not path.is_relative_to(root) or not path.is_file() or not is_indexed(path.name):
+            if not path.is_relative_to(root) or not os.path.isfile(path) or not is_indexed(path.name):
                 continue
             data, _ = read_bytes(path, _MAX_BYTES)
             text = text_of(data) or ""

@@ -347,7 +347,7 @@ def load(
     elif trusted:
         files.extend(without_links(project_files, notices))
     else:
-        ignored = [str(path) for _, path in project_files if path.is_file()]
+        ignored = [str(path) for _, path in project_files if os.path.isfile(path)]
         if ignored:
             notices.append(f"{' and '.join(ignored)} ignored: this workspace is not trusted (--trust for one run).")
     consent = Consent(accepted)

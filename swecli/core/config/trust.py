@@ -240,7 +240,7 @@ def loosens(key: Sequence[str], value: object, before: object = None) -> bool:
 
 def is_led_away(path: Path) -> bool:
     """Whether a file or folder, or the folder that it is in, is a link."""
-    return path.is_symlink() or path.parent.is_symlink()
+    return os.path.islink(path) or os.path.islink(path.parent)
 
 
 def without_links(
@@ -364,7 +364,7 @@ def _entries(folder: Path, wanted: tuple[str, ...] | None) -> dict[str, bool]:
             for name in wanted:
                 path = folder / name
                 if os.path.lexists(path):
-                    found[name] = path.is_dir() and not path.is_symlink()
+                    found[name] = os.path.isdir(path) and not os.path.islink(path)
             return found
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -454,7 +454,7 @@ class GrantStore:
             gone.extend(each for each in grants if name in (each.id, each.rule))
             return [each for each in grants if each not in gone]
 
-        if self._path.exists():
+        if os.path.exists(self._path):
             self._change(without)
         return tuple(gone)
 

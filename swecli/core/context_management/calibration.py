@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date
@@ -557,7 +558,7 @@ class LearnedRatios:
 
     def _put_aside_if_broken(self) -> Path | None:
         """Rename a file of another format so that nothing is lost; returns the new path."""
-        if not self._path.exists() or self._data() is not None:
+        if not os.path.exists(self._path) or self._data() is not None:
             return None
         return put_aside(self._path)
 

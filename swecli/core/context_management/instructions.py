@@ -335,12 +335,12 @@ class _Reader:
                 if not whole:
                     break
         if within is not None:
-            if self._with_rules and any((directory / folder).is_dir() for folder in RULE_FOLDERS):
+            if self._with_rules and any(os.path.isdir(directory / folder) for folder in RULE_FOLDERS):
                 self._read_rules(directory, within, unreadable)
             path = directory / LOCAL_INSTRUCTIONS
             if (head := self._head(path, within, unreadable)) is not None:
                 self._add(path, head, within, ())
-            if (directory / AIDER_SETTINGS).is_file():
+            if os.path.isfile(directory / AIDER_SETTINGS):
                 self._read_aider(directory / AIDER_SETTINGS, within, unreadable)
         for reason, paths in unreadable.items():
             named = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more beside it"
@@ -362,7 +362,7 @@ class _Reader:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            if path.name not in RULE_FOLDERS or not path.is_dir():
+            if path.name not in RULE_FOLDERS or not os.path.isdir(path):
                 unreadable.setdefault(error.strerror or str(error), []).append(path)
             return None
         return head if head.text.strip() else None
@@ -510,7 +510,7 @@ class _Reader:
                 elif head.text.strip():
                     self._imported += 1
                     self._add(target, head, within, chain)
-        if trouble and (target.suffix in _PROSE or target.is_file()):
+        if trouble and (target.suffix in _PROSE or os.path.isfile(target)):
             self.notices.append(f"{name} imports @{word}, which was not read: {trouble}.")
 
 
@@ -570,7 +570,7 @@ def imported_paths(text: str) -> list[str]:
 
 def project_root(cwd: Path) -> Path:
     """The nearest directory from ``cwd`` upwards that is a git work tree, else ``cwd``."""
-    return next((directory for directory in (cwd, *cwd.parents) if (directory / ".git").exists()), cwd)
+    return next((directory for directory in (cwd, *cwd.parents) if os.path.exists(directory / ".git")), cwd)
 
 
 def instruction_folders(cwd: Path) -> Sequence[Path]:

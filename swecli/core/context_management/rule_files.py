@@ -76,7 +76,7 @@ def rule_paths(directory: Path) -> Iterator[tuple[str, list[Path]]]:
     """The folders of rules in this directory, each with its files in order."""
     for folder in RULE_FOLDERS:
         place = directory / folder
-        if place.is_dir():
+        if os.path.isdir(place):
             found = (path for path in _walk(place, 0) if path.name.endswith(_SUFFIXES.get(folder, (".md",))))
             yield folder, list(islice(found, MOST_RULES + 1))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -254,7 +255,7 @@ class InstructionNews(Companion):
             for name, file in present.items()
             if name in told and file.digest not in own and told[name] not in self._told((file,))
         ]
-        gone = [name for name in sorted(told.keys() & names) if not (self._files.root / name).exists()]
+        gone = _missing(self._files.root, told.keys() & names)
         if changed or gone:
             self._announce(changed, gone)
 
@@ -337,3 +338,8 @@ def _stamp(path: Path) -> _Stamp:
     except OSError:
         return None
     return state.st_mtime_ns, state.st_size
+
+
+def _missing(root: Path, names: Iterable[str]) -> list[str]:
+    """The files that are no longer there."""
+    return [name for name in sorted(names) if not os.path.exists(root / name)]

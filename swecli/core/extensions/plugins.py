@@ -115,16 +115,18 @@ def read_plugin(root: Path, name: str = "", entry: Mapping[str, Any] | None = No
     for kind in EXTENSION_FOLDERS:
         for said in (manifest.get(kind), entry.get(kind)):
             folders += _named_folders(root, cast("Kind", kind), said, problems)
-        if (root / kind).is_dir():
+        if os.path.isdir(root / kind):
             folders.append(PluginFolder(cast("Kind", kind), root / kind, kind))
-    if (root / SKILL_FILE).is_file() and not any(folder.kind == "skills" for folder in folders):
+    if os.path.isfile(root / SKILL_FILE) and not any(folder.kind == "skills" for folder in folders):
         folders.append(PluginFolder("skills", root.parent, SKILL_FILE, root.name))
     return Plugin(
         name,
         root,
         tuple(dict.fromkeys(folders)),
-        tuple(what for what, key, file in _PROGRAMS if (root / file).is_file() or key in manifest or key in entry),
-        tuple(what for what, key, place in _WITHOUT_EFFECT if (place and (root / place).exists()) or key in manifest),
+        tuple(what for what, key, file in _PROGRAMS if os.path.isfile(root / file) or key in manifest or key in entry),
+        tuple(
+            what for what, key, place in _WITHOUT_EFFECT if (place and os.path.exists(root / place)) or key in manifest
+        ),
         tuple(problems),
         document,
         entry,
@@ -138,11 +140,11 @@ def _named_folders(root: Path, kind: Kind, said: object, problems: list[str]) ->
         place = inside(root, name)
         if place is None:
             problems.append(f"{root / MANIFEST}: {kind}: {str(name)[:80]!r} is not a place inside the plugin; ignored.")
-        elif kind == "skills" and (place / SKILL_FILE).is_file():
+        elif kind == "skills" and os.path.isfile(place / SKILL_FILE):
             yield PluginFolder(kind, place.parent, os.path.relpath(place, root), place.name)
-        elif place.is_dir() and place != root:
+        elif os.path.isdir(place) and place != root:
             yield PluginFolder(kind, place, os.path.relpath(place, root))
-        elif place.is_file():
+        elif os.path.isfile(place):
             yield PluginFolder(kind, place.parent, os.path.relpath(place, root), place.name)
 
 
@@ -178,7 +180,7 @@ def parts(plugin: Plugin, key: str, usual: str, ignored: str) -> tuple[list[Part
         for one in cast("list[object]", value) if isinstance(value, list) else [] if value is None else [value]:
             if isinstance(one, dict):
                 found.append(Part(document, (key,), cast("dict[str, Any]", one)))
-            elif (place := inside(plugin.root, one)) is not None and place.is_file():
+            elif (place := inside(plugin.root, one)) is not None and os.path.isfile(place):
                 files[place] = None
             else:
                 problems.append(f"{document.at(key)}: {key}: {str(one)[:80]!r} is no file of the plugin; {ignored}.")

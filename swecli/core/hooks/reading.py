@@ -79,7 +79,7 @@ def read_hooks(
 
 def is_placeholder(path: Path, cwd: Path, paths: Paths) -> bool:
     """Whether the sandbox of a running command put a folder in place of a file."""
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return False
     from swecli.core.sandbox.bubblewrap import stands_in  # only where a folder has the name of a file
 

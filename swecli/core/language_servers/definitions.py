@@ -260,7 +260,7 @@ def root_of(server: LanguageServer, path: Path, roots: Sequence[Path]) -> Path |
         return None
     inner = [folder for folder in path.parents if folder.is_relative_to(top)]
     for folder in reversed(inner):
-        if any((folder / mark).exists() for mark in server.roots):
+        if any(os.path.exists(folder / mark) for mark in server.roots):
             return folder
     return top
 

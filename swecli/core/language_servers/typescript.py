@@ -47,12 +47,12 @@ def tsserver_for(folder: Path, program: str, search_path: str) -> tuple[Path | N
     for start in (folder, real.parent):
         for parent in (start, *start.parents):
             for place in _PLACES:
-                if (found := parent / place / _TSSERVER).is_file():
+                if os.path.isfile(found := parent / place / _TSSERVER):
                     return found, True
     places = [entry for entry in search_path.split(os.pathsep) if entry.startswith("/")]
     tsc = shutil.which("tsc", path=os.pathsep.join(places))
     package = _package_of(tsc) if tsc is not None else None
-    if package is not None and (found := package / "lib" / _TSSERVER).is_file():
+    if package is not None and os.path.isfile(found := package / "lib" / _TSSERVER):
         return found, True
     return None, SERVER_PACKAGE not in real.parent.parts
 

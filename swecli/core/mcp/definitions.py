@@ -159,7 +159,7 @@ def read_file(
     part that is ignored. Empty without a file. ``held``: whether a folder only stands in for the file while a sandboxed
     command runs."""
     document = read_document(path, "toml" if path.suffix == ".toml" else "jsonc", "its servers are ignored")
-    if document is None or (document.content is None and path.is_dir() and held(path)):
+    if document is None or (document.content is None and os.path.isdir(path) and held(path)):
         return (), ()
     problems = list(document.problems)
     if document.content is None:
@@ -187,7 +187,7 @@ _PLUGIN_ROOT, _PLUGIN_DATA = "${CLAUDE_PLUGIN_ROOT}", "${CLAUDE_PLUGIN_DATA}"
 
 def _of_plugin(entry: Any, folder: Path) -> Any:
     """The entry, in a plugin's file with the path of the plugin for its variable."""
-    return _filled(entry, {_PLUGIN_ROOT: str(folder)}) if (folder / ".claude-plugin").is_dir() else entry
+    return _filled(entry, {_PLUGIN_ROOT: str(folder)}) if os.path.isdir(folder / ".claude-plugin") else entry
 
 
 def _filled(entry: Any, values: Mapping[str, str]) -> Any:

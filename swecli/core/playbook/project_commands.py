@@ -3,6 +3,7 @@ this project only if the project says so, or if it is run again."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -43,7 +44,7 @@ class ProjectCommands:
         if program in RUN_TARGETS:
             targets = [word for word in words[1:] if not word.startswith("-") and word not in _NOT_A_TARGET]
             return bool(targets) and any(_declares(text, targets[-1]) for text in self._texts)
-        return program.startswith("./") and (self._root / program).is_file()
+        return program.startswith("./") and os.path.isfile(self._root / program)
 
     @cached_property
     def _texts(self) -> tuple[str, ...]:
@@ -57,9 +58,9 @@ class ProjectCommands:
         return tuple(texts)
 
     def _paths(self) -> Iterator[Path]:
-        found = [path for name in _FILES if (path := self._root / name).is_file()]
+        found = [path for name in _FILES if os.path.isfile(path := self._root / name)]
         for pattern in _PATTERNS:
-            found += (path for path in sorted(self._root.glob(pattern)) if path.is_file())
+            found += (path for path in sorted(self._root.glob(pattern)) if os.path.isfile(path))
         yield from found[:_MOST_FILES]
 
 

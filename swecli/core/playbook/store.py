@@ -160,7 +160,7 @@ class PlaybookFile:
     def _write(self, playbook: Playbook) -> str:
         kept = [bullet for bullet in playbook.all() if bullet.status != "archived"]
         archived = [bullet for bullet in playbook.all() if bullet.status == "archived"]
-        there, old = self.path.exists(), self._archive.exists()
+        there, old = os.path.exists(self.path), os.path.exists(self._archive)
         told = self._put_aside()
         names = {bullet.id for bullet in kept}
         back = [bullet for bullet in read_file(self._archive).bullets if bullet.id in names] if old else []
@@ -209,7 +209,7 @@ def _state(path: Path) -> _State:
 def _replace(path: Path, text: str) -> None:
     """Write only a different text, so that a file of a repository is not touched needlessly."""
     with suppress(OSError, UnicodeDecodeError):
-        if not path.is_symlink() and path.read_text(encoding="utf-8") == text:
+        if not os.path.islink(path) and path.read_text(encoding="utf-8") == text:
             return
     write_whole(path, text)
 
@@ -230,9 +230,9 @@ def expired(expiry: Expiry, root: Path) -> str:
         path = root / name
         if os.path.isabs(name) or ".." in Path(name).parts:
             continue
-        if not path.exists():
+        if not os.path.exists(path):
             return f"{name} is gone"
-        if expiry.symbol and path.is_file():
+        if expiry.symbol and os.path.isfile(path):
             with suppress(OSError), path.open("rb") as file:
                 texts.append(file.read(MAX_SEARCHED).decode("utf-8", "replace"))
     if expiry.symbol and texts and not any(expiry.symbol in text for text in texts):

@@ -77,7 +77,7 @@ class PluginStore:
 
     def markets(self) -> dict[str, Market]:
         """All marketplaces by name; raises as ``records``."""
-        if not self._file.exists():
+        if not os.path.exists(self._file):
             return {}
         listed: dict[str, Any] = read_json(self._file, "marketplaces", dict)
         return {name: market for name, one in listed.items() if (market := _market(name, one)) is not None}

@@ -86,8 +86,8 @@ def is_there(root: Path, path: str) -> bool:
     if not is_indexed(path) or ".." in parts or len(parts) > _MAX_DEPTH:
         return False
     try:
-        links = any((root / Path(*parts[:end])).is_symlink() for end in range(1, len(parts) + 1))
-        return not links and (root / path).is_file()
+        links = any(os.path.islink(root / Path(*parts[:end])) for end in range(1, len(parts) + 1))
+        return not links and os.path.isfile(root / path)
     except (OSError, ValueError):
         return False
 

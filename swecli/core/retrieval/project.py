@@ -193,7 +193,7 @@ class ProjectIndex:
     def _may_be_ready(self) -> bool:
         from swecli.core.retrieval.indexing import is_small
 
-        return (self._place is not None and self._place.exists()) or is_small(self.root, READY_FILES)
+        return (self._place is not None and os.path.exists(self._place)) or is_small(self.root, READY_FILES)
 
     async def close(self, *, finish: bool = False) -> None:
         """Stop the process and all tasks. ``finish``: have another process, at low priority, finish the index that

@@ -97,7 +97,7 @@ class Placeholders:
 
     def sweep(self) -> bool:
         """Remove leftovers. False if a running command needs them."""
-        if not (self._folder / _RECORD).exists():
+        if not os.path.exists(self._folder / _RECORD):
             return True
         try:
             descriptor = os.open(self._folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

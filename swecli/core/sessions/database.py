@@ -375,12 +375,12 @@ def _open_or_mend(opening: _Opening) -> Database:
     """Open the file; a damaged one is moved aside, and its readable part goes into a new one."""
     path = opening.path
     try:
-        if path.exists() or not _abandoned(path):
+        if os.path.exists(path) or not _abandoned(path):
             return _open_shared(opening)
     except Damaged:
         pass
     with alone_in(path.parent):
-        if not path.exists() and (left := _abandoned(path)):
+        if not os.path.exists(path) and (left := _abandoned(path)):
             opening.problems.append(_complete(opening, left[-1]))
         try:
             return _open_shared(opening)  # repaired by another process meanwhile, or the disk failed only once
@@ -393,7 +393,7 @@ def _open_or_mend(opening: _Opening) -> Database:
 def _open_shared(opening: _Opening) -> Database:
     """Open the file with the best sharing method of its file system."""
     path = opening.path
-    if _size(path) == 0 and path.exists():
+    if _size(path) == 0 and os.path.exists(path):
         before = any(path.parent.glob(f"{path.name}.before-v*"))
         if before or _size(_beside(path, "-wal")) > 0:
             raise Damaged("it is empty but should contain data")
@@ -468,7 +468,7 @@ def _is_about_sharing(error: sqlite3.Error, path: Path) -> bool:
     if isinstance(error, _NoLog) or _extended(error) in _SHARING_FAILED:
         return True
     if code_of(error) in (sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_CANTOPEN):
-        return path.exists()
+        return os.path.exists(path)
     return code_of(error) == sqlite3.SQLITE_BUSY and not has_locks(path.parent)
 
 
@@ -758,14 +758,14 @@ _ADVICE = {
 def changed_at(path: Path) -> float:
     """Time of a database's last change, in Unix seconds; 0 if there is none."""
     try:
-        return max(os.path.getmtime(each) for each in (path, Path(f"{path}-wal")) if each.exists())
+        return max(os.path.getmtime(each) for each in (path, Path(f"{path}-wal")) if os.path.exists(each))
     except (OSError, ValueError):
         return 0.0
 
 
 def read_database(path: Path, read: Callable[[sqlite3.Connection], T], missing: T) -> T:
     """Read from a database that may be open elsewhere; ``missing`` if it can't be read."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         return missing
     try:
         with closing(read_only(path)) as connection:

@@ -73,7 +73,7 @@ def quarantined(path: Path) -> Sequence[Path]:
 
 def size_of(path: Path) -> int:
     """Bytes of a database with its side files; 0 if there is none."""
-    return sum(file.stat().st_size for suffix in SIDE_FILES if (file := Path(f"{path}{suffix}")).exists())
+    return sum(file.stat().st_size for suffix in SIDE_FILES if os.path.exists(file := Path(f"{path}{suffix}")))
 
 
 def shrink(path: Path) -> int:
@@ -94,7 +94,7 @@ def shrink_other(path: Path) -> int:
     Raises:
         sqlite3.Error: as for ``shrink``.
     """
-    if not path.is_file() or not has_locks(path.parent):
+    if not os.path.isfile(path) or not has_locks(path.parent):
         return 0
     before = size_of(path)
     with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:

@@ -332,7 +332,7 @@ def log_files(cwd: Path, session_id: str) -> list[Path]:
     """Existing files of a session's log, oldest first."""
     newest = log_path(cwd, session_id)
     older = [newest.with_name(f"{newest.name}.{number}") for number in range(KEPT, 0, -1)]
-    return [path for path in (*older, newest) if path.is_file() and not path.is_symlink()]
+    return [path for path in (*older, newest) if os.path.isfile(path) and not os.path.islink(path)]
 
 
 MAX_BYTES: Final = 5_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -542,7 +543,7 @@ class SessionStore:
 
     def _read_back(self, session_id: str) -> bool | None:
         path = self.database.path
-        return self.recovery.read_back(path, session_id) if path is not None and path.is_file() else None
+        return self.recovery.read_back(path, session_id) if path is not None and os.path.isfile(path) else None
 
     # --- leases ----------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,15 +72,15 @@ def resolve(word: str, cwd: Path) -> Mention | None:
     for name in _readings(word):
         path = _existing(name, cwd)
         if path is not None:
-            return Mention(name, path, is_folder=path.is_dir())
+            return Mention(name, path, is_folder=os.path.isdir(path))
         lines = _RANGE.fullmatch(name)
         path = _existing(lines[1], cwd) if lines is not None else None
         if lines is not None and path is not None:
             first, last = int(lines[2]), int(lines[3] or lines[2])
-            problem = "a folder has no lines" if path.is_dir() else ""
+            problem = "a folder has no lines" if os.path.isdir(path) else ""
             if not 1 <= first <= last:
                 problem = f"{lines[2]}-{lines[3] or lines[2]} is not a line range"
-            return Mention(name, path, path.is_dir(), first, last, problem)
+            return Mention(name, path, os.path.isdir(path), first, last, problem)
     for name in _readings(word):
         if _is_link(name, cwd):
             return Mention(name, cwd / name, problem="a link that leads nowhere")
@@ -112,13 +113,13 @@ def _existing(name: str, cwd: Path) -> Path | None:
     try:
         path = Path(name).expanduser()
         path = (path if path.is_absolute() else cwd / path).resolve()
-        return path if path.exists() else None
+        return path if os.path.exists(path) else None
     except (OSError, ValueError, RuntimeError):
         return None
 
 
 def _is_link(name: str, cwd: Path) -> bool:
     try:
-        return (cwd / Path(name).expanduser()).is_symlink()
+        return os.path.islink(cwd / Path(name).expanduser())
     except (OSError, ValueError, RuntimeError):
         return False

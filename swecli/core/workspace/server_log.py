@@ -51,7 +51,7 @@ class ServerLog:
             return
         try:
             make_private(self.path.parent)
-            if self._size == 0 and self.path.exists():
+            if self._size == 0 and os.path.exists(self.path):
                 self._size = self.path.stat().st_size
             data = text.encode("utf-8", "replace")
             if self._size + len(data) > LARGEST_LOG and self._size:

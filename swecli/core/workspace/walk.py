@@ -135,7 +135,7 @@ def _union(spec: GitIgnoreSpec) -> re.Pattern[str]:
 def ignore_root(start: Path, roots: Iterable[Path]) -> Path:
     """Where the ignore files for ``start`` begin: its repository, else its workspace directory."""
     for folder in (start, *start.parents):
-        if (folder / ".git").exists():
+        if os.path.exists(folder / ".git"):
             return folder
     return next((root for root in roots if start.is_relative_to(root)), start)
 
@@ -172,7 +172,7 @@ def left_out_by_ripgrep(directory: str) -> Callable[[str, bool], bool]:
     file. It uses git's only inside a repository."""
     start = Path(directory)
     root = ignore_root(start, ())
-    names = (".gitignore", ".ignore", ".rgignore") if (root / ".git").exists() else (".ignore", ".rgignore")
+    names = (".gitignore", ".ignore", ".rgignore") if os.path.exists(root / ".git") else (".ignore", ".rgignore")
     rules = IgnoreRules(root, names)
 
     def left_out(path: str, is_directory: bool) -> bool:

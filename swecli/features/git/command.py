@@ -169,7 +169,7 @@ class Git:
         return f":(literal){name}" if os.path.lexists(self._cwd / name) else name
 
     def is_folder(self, name: str) -> bool:
-        return (self._cwd / name).is_dir()
+        return os.path.isdir(self._cwd / name)
 
     @property
     def paths_note(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import Counter
@@ -46,7 +47,7 @@ class Scan:
             if entry.is_dir:
                 folders.add(entry.path)
             # Unprintable names are unfit for a document.
-            elif entry.path.isprintable() and entry.path != FILE_NAME and (root / entry.path).is_file():
+            elif entry.path.isprintable() and entry.path != FILE_NAME and os.path.isfile(root / entry.path):
                 files.append(entry.path)
         self.complete = self.complete and not self._is_late()
         self.files, self.directories = files, folders

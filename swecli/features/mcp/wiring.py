@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -58,8 +59,8 @@ def has_servers(launch: Launch) -> bool:
     return (
         bool(launch.options.servers)
         or bool(launch.loaded.settings.mcp)
-        or (launch.paths.config / OWN_SERVERS).exists()
-        or (launch.trust.trusts and (launch.options.cwd / PROJECT_SERVERS).exists())
+        or os.path.exists(launch.paths.config / OWN_SERVERS)
+        or (launch.trust.trusts and os.path.exists(launch.options.cwd / PROJECT_SERVERS))
         or any("MCP servers" in plugin.programs for plugin in launch.plugins)
     )
 

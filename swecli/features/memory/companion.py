@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -196,7 +197,7 @@ class SessionMemory(Companion):
         folder = self.options.notes
         assert folder is not None
         try:
-            there = await asyncio.to_thread((folder / NOTES).exists)
+            there = await asyncio.to_thread(os.path.exists, folder / NOTES)
             changed = await asyncio.to_thread(write_notes, folder, self._written, lines, self.options.title)
         except NotesError as error:
             self._keeps = False

@@ -7,6 +7,7 @@ the same time, and a manual edit always wins.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -209,12 +210,12 @@ def write_notes(folder: Path, before: Lines, now: Lines, title: str) -> bool:
     """
     path = folder / NOTES
     try:
-        if any(place.is_symlink() for place in (folder.parent, folder, path)):
+        if any(os.path.islink(place) for place in (folder.parent, folder, path)):
             raise NotesError(f"{path} passes a link, so no notes are written there.")
         with one_writer(folder / f".{NOTES}"):
             present = read_text(path, MAX_BYTES)
             lossy = present is not None and any("\ud800" <= char <= "\udfff" for char in present)
-            if lossy or (present is None and path.exists()):
+            if lossy or (present is None and os.path.exists(path)):
                 raise NotesError(f"{path} is not text of at most {MAX_BYTES:,} bytes, so no notes are written there.")
             if present is None and not any(now.values()):
                 return False
@@ -224,7 +225,7 @@ def write_notes(folder: Path, before: Lines, now: Lines, title: str) -> bool:
             if text == (present or ""):
                 return False
             write_whole(path, text)
-            if not (ignore := folder / ".gitignore").exists():
+            if not os.path.exists(ignore := folder / ".gitignore"):
                 write_whole(ignore, _NOT_SHARED)
     except OSError as error:
         raise NotesError(f"cannot write {path} ({error.strerror or error}); notes are off for now.") from error

@@ -139,7 +139,7 @@ def remembered(launch: Launch) -> MemoryText:
     from swecli.core.context_management.prompt import MemoryText
 
     places = _places(launch)
-    if not any(folder is not None and folder.is_dir() for folder in (places.project, places.user)):
+    if not any(folder is not None and os.path.isdir(folder) for folder in (places.project, places.user)):
         return MemoryText()
     from swecli.features.memory.section import memory_text
     from swecli.features.memory.session_notes import MAX_BYTES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -117,7 +118,7 @@ def _text(path: Path) -> str:
 
 def proven_bullets(launch: Launch) -> Proven:
     """The bullets in every request of the session, chosen once."""
-    if not any(path.exists() for path in _files(launch) if path is not None):
+    if not any(os.path.exists(path) for path in _files(launch) if path is not None):
         return Proven()
     from swecli.core.playbook.selection import proven
     from swecli.core.playbook.store import stale
