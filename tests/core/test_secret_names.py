@@ -25,7 +25,11 @@ etc/wireguard/home.conf .npmrc .yarnrc.yml .pypirc .m2/settings.xml .gradle/grad
 .netrc _netrc .pgpass .my.cnf wp-config.php wp-config.php.bak sites/default/settings.php app/etc/env.php
 local_settings.py .htpasswd tomcat-users.xml .vscode/sftp.json filezilla.xml .idea/dataSources.local.xml
 key.properties kaggle.json .sentryclirc ngrok.yml .bash_history .local/share/fish/fish_history .viminfo cookies.txt
-logins.json key4.db wallet.dat etc/shadow shadow-"""
+logins.json key4.db wallet.dat etc/shadow shadow- config/database.yml group_vars/prod/vault.yaml
+appsettings.Development.json appsettings.Local.json config/initializers/secret_token.rb instance/config.py
+app/config/parameters.yml mosquitto_passwd smbpasswd logins.csv dump.sql session.rdp confCons.xml putty.reg
+.age-key .snowflake/connections.toml jupyter_server_config.json .erlang.cookie users.acl grafana.db sssd.conf
+.Renviron .modal.toml talosconfig .ngrok.yml cloudflare.ini clouds.yaml admin-openrc.sh keystonerc_admin"""
 
 ORDINARY = """src/lib/secrets.py secret.go token.go tokenizer.json design-tokens.json tokens.json
 src/secrets/index.ts src/secrets/package.json internal/secrets/go.mod internal/token/token.go credentials_test.go
@@ -37,7 +41,9 @@ config/credentials.template.json id_rsa.pub deploy.pub sealed-secret.yaml settin
 config.json package.json package-lock.json pip.conf vite-env.d.ts environment.ts keymap.json keys.py turkey.json
 monkey.txt history.py auth.ts data_2.json v1.2.3 report-2024.csv Makefile main.tf users.csv notes.txt
 usual_tokens.txt special_tokens.json added-tokens.json pkg/__pycache__/secrets.cpython-311.pyc build/Secrets.class
-lib/credentials.o dist/token.js.map .vscode/settings.json .gitignore .flaskenv app.config.js"""
+lib/credentials.o dist/token.js.map .vscode/settings.json .gitignore .flaskenv app.config.js appsettings.json
+database.yml.example config/app.yml
+templates/database.yml docs/vault.md redis.conf nuget.config backup.sql web.config authorized_keys"""
 
 
 @pytest.mark.parametrize("name", SECRET.split())

@@ -10,6 +10,7 @@ WORD = "s3cr3t" + "Pw9"
 _JWT = ".".join(("eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiIxMjM0NTY3ODkwIn0", f"dozjgNryP4J3jVmN{BODY}"))
 _BASIC = base64.b64encode(f"alad:{WORD}".encode()).decode()
 
+PLAIN, ODD = "sword" + "fish", "hunt" + "er2"
 SHOWN: tuple[tuple[str, str], ...] = (
     (f"MY_API_TOKEN={BODY}", BODY),
     (f"CLIENT_SECRET={BODY}", BODY),
@@ -69,5 +70,19 @@ SHOWN: tuple[tuple[str, str], ...] = (
     (f"define('DB_PASSWORD', '{WORD}');", WORD),
     (f'<add key="ApiKey" value="{BODY}"/>', BODY),
     (f"Passwort: {WORD}", WORD),
+    (f"localhost:5432:mydb:me:{PLAIN}", PLAIN),
+    (f"*:*:*:postgres:{PLAIN}", PLAIN),
+    (f"db.example.org:16543:app:app:{BODY}", BODY),
+    (f"the password is {ODD}", ODD),
+    (f"My password for the staging box is {ODD}.", ODD),
+    (f"password for staging: {ODD}, then log in", ODD),
+    (f"Password for admin@example.org is `{PLAIN}`", PLAIN),
+    (f"das Passwort für den Server lautet {ODD}", ODD),
+    (f"the passphrase was set to {ODD}", ODD),
+    (f"the API key is {HEX}", HEX),
+    (f"the token for ci is {BODY}", BODY),
+    (f"requirepass {PLAIN}", PLAIN),
+    (f"  bindpw {PLAIN}", PLAIN),
+    (f'  psk="{PLAIN} at home"', PLAIN),
 )
 """A text, and the part of it that nothing may show."""

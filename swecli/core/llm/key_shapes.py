@@ -32,7 +32,8 @@ def secret_spans(text: str) -> list[Span]:
     lowered = text.lower()
     if len(lowered) != len(text):  # some letters have two in lower case
         lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
-    found = [*_blocks(text), *_shapes(text, lowered), *_named(text, lowered), *_in_places(text, lowered)]
+    found = [*_blocks(text), *_shapes(text, lowered), *_named(text, lowered), *_said(text, lowered)]
+    found += _in_places(text, lowered)
     return _merged(found)
 
 
@@ -323,7 +324,75 @@ _LOGIN = lazy_pattern(
 _LOGIN_PROGRAMS = ("sshpass", "mysql", "mariadb", "docker login", "podman login", "redis-cli", "mongo", "ldap")
 
 
+_SAID_BY = ("passw", "passphrase", "passcode", "token", "secret", "key")
+_SAID = lazy_pattern(
+    r"(?i)(?P<word>pass(?:word|wort|phrase|code)|token|secret|key)(?:s|[ \t]?\(s\))?"
+    r"(?P<whose>[ \t]+(?:for|of|on|to|in|at|from|f(?:ü|\\{1,3}u00fc)r|von)[ \t]+"
+    r"(?:[^\n:=.!?;\"'`\\]|\.(?=\w)|\\{1,3}u[0-9a-f]{4}){1,60}?)?"
+    r"(?P<sep>[ \t]+(?:is|was|ist|war|lautet|(?:is|was|has been)[ \t]+(?:now|set to|changed to))[ \t]*:?|[ \t]*:)"
+    r"[ \t]{1,4}(?P<open>\\{0,7}[\"'`“])?(?P<value>(?![$%{<*/~])[^\s\"'`“”\\]{4,200})(?P<close>\\{0,7}[\"'`”])?"
+)
+_METHOD = lazy_pattern(
+    r"(?i)(?:sha|md|base|utf|argon|bcrypt|scrypt|pbkdf|aes|rsa|hs|rs|es|x|v|step|rfc|http|oauth)-?\d.*"
+)
+_NO_CALL = frozenset("([|")
+_SYMBOLS = frozenset("!@#$%^&*+=?~")
+
+
+def _said(text: str, lowered: str) -> Iterator[Span]:
+    """What a sentence says is a password or a key."""
+    for word in _SAID_BY:
+        at = lowered.find(word)
+        while at >= 0:
+            before = text[at - 1] if at else " "
+            begins = not (before.isalnum() or before in "_.-") or text[max(0, at - 2) : at] in ("\\n", "\\r", "\\t")
+            match = _SAID.match(text, at) if begins else None
+            if match is not None and (span := _told(match)) is not None:
+                yield span
+            at = lowered.find(word, at + len(word))
+
+
+def _told(match: re.Match[str]) -> Span | None:
+    value = match["value"].rstrip(".,;:!?)]}…")
+    span = match.start("value"), match.start("value") + len(value)
+    if _IDENTIFIER.fullmatch(value) or _PLACE.match(value) or _METHOD.fullmatch(value):
+        return None
+    if not match["word"].lower().startswith("pass"):
+        assigned = match["whose"] is None and match["sep"].strip() == ":"  # as in program text
+        return span if _is_random(value) and not assigned and _NO_CALL.isdisjoint(value) else None
+    if match["open"] and match["close"] and match["word"].lower() != "passcode":
+        return span if match["whose"] or _is_odd(value) else None
+    return span if len(value) >= 6 and _is_odd(value) else None
+
+
+def _is_odd(value: str) -> bool:
+    """Whether a value is no word: letters with digits or other signs among them."""
+    letters = any(map(str.isalpha, value))
+    return letters and (any(map(str.isdigit, value)) or not _SYMBOLS.isdisjoint(value)) and _NO_CALL.isdisjoint(value)
+
+
+_PASSWORD_LINE = lazy_pattern(
+    r"(?:(?<![\w.:/-])|(?<=\\[nrt]))(?:[\w.-]{1,100}|\*):(?P<port>\d{4,5}|\*):[\w*.-]{1,64}:[\w*.@-]{1,64}"
+    r":(?P<value>[^\s\"'\\:]{3,200})(?=[\s\"']|\\{1,7}[nrt\"]|\Z)"
+)
+"""A line of ``.pgpass``."""
+_POSTGRES = lazy_pattern(r"543\d|6432|\*")
+_SETTING = lazy_pattern(
+    r"(?:(?<=[\n\"])|(?<=\\[nrt])|(?<![\s\S]))[ \t]{0,20}"
+    r"(?:requirepass|masterauth|bindpw|rootpw|(?:wpa_)?psk[ \t]{0,4}=)[ \t]{0,8}"
+    r"(?:\\{0,7}\"(?P<quoted>[^\n\"\\]{4,200})|(?P<value>(?![$%{<*])[^\s\"'\\]{4,200}))"
+)
+"""Passwords of servers in settings whose names do not say so."""
+_SETTINGS_OF = ("requirepass", "masterauth", "bindpw", "rootpw", "psk")
+
+
 def _in_places(text: str, lowered: str) -> Iterator[Span]:
+    if ":" in text:
+        for match in _PASSWORD_LINE.finditer(text):
+            if _POSTGRES.fullmatch(match["port"]) or _is_random(match["value"]):
+                yield match.span("value")
+    if any(name in lowered for name in _SETTINGS_OF):
+        yield from (match.span(match.lastgroup or "value") for match in _SETTING.finditer(text))
     if "://" in text:
         for match in _ADDRESS.finditer(text):
             if not _IDENTIFIER.fullmatch(match[2]) and not _PLACE.match(match[2]) and match[2].lower() != "pass":

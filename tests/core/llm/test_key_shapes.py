@@ -58,6 +58,19 @@ def test_keys_that_arrive_in_pieces_are_masked(text: str, key: str) -> None:
         *("sha256:9f86d081884c7d659a2feaa0c55ad0159f86d081", "commit 9f86d081884c7d659a2feaa0c55ad015", "v1.2.3-rc1"),
         *(
             '"integrity": "sha512-abcDEF123abcDEF123abcDEF123=="',
+            "the password is required",
+            "the password is stored in the keyring",
+            "password is base64-encoded",
+            "the password is 8 characters long",
+            "a password is required|no",
+            "password for the user: see the wiki",
+            "the token is valid for 1 hour",
+            'the key is "name"',
+            "the five largest keys in a sorted dict: d.keys()[-5:]",
+            "key: Ed25519PrivateKey",
+            "main.py:1010:foo:bar:baz",
+            "root:x:1000:1000:Root:/root:/bin/bash",
+            "2001:0db8:85a3:1234:abcd",
             "session.add(user)",
             "auth: required",
             "pass_fds=(1,)",
@@ -80,7 +93,20 @@ def test_the_texts_of_this_project_have_next_to_nothing_to_mask() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["token=", "api_key: abc\n", "eyJ", "mysql ", "a://b:", "-----BEGIN ", "s. ", "x", "{"]
+    "piece",
+    [
+        "token=",
+        "api_key: abc\n",
+        "eyJ",
+        "mysql ",
+        "a://b:",
+        "-----BEGIN ",
+        "s. ",
+        "x",
+        "{",
+        "a:5432:",
+        "password for a ",
+    ],
 )
 def test_masking_is_linear(piece: str) -> None:
     def cost(size: int) -> float:
