@@ -758,6 +758,7 @@ class ModelSupply:
             cache_ttl=self._lifetime,
             profile=None if (profile := settings.models.profile.get(name, "auto")) == "auto" else profile,
             warm=_may_warm(settings, name),
+            prewarm=settings.models.warm == "hosted",
         )
         provider = name.partition("/")[0]
         custom = self.accounts.custom

@@ -22,6 +22,7 @@ from swecli.core.config.paths import user_paths
 from swecli.core.context_management.instructions import MAX_BYTES, nested_instructions, project_root, read_head
 from swecli.core.engine.state import Spending, Tally
 from swecli.core.llm.catalog import SEARCH_PRICES
+from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.blocks import DisplayBlock, MarkdownBlock, TableBlock, TerminalBlock, TextBlock, TodoBlock
 from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.commands import CarryOut, SetMode, Submit
@@ -106,6 +107,10 @@ def _context_words(budget: Budget) -> str:
     return f"{budget.shown} of {number(budget.effective)} tokens{reserved}"
 
 
+def _warming(model: ModelInfo | None) -> str:
+    return "" if model is None else WARMS if model.warms else PREWARMS if model.prewarms else ""
+
+
 def status_text(view: SessionView, new_instructions: Sequence[str] = (), more: Sequence[tuple[str, str]] = ()) -> str:
     """``more`` are the rows of the session's companions."""
     model, budget = view.model, view.budget
@@ -128,7 +133,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = (), more: S
             ("Model", f"{model.ref}{facts}" if model else "none; choose one with /model provider/name"),
             ("Next model", f"{view.planned_model}, from the next compaction on" if view.planned_model else ""),
             ("Address", model.address if model else ""),
-            ("Warm-up", WARMS if model is not None and model.warms else ""),
+            ("Warm-up", _warming(model)),
             ("Sandbox", sandbox_text(view.sandbox)),
             (
                 "Mode",
@@ -149,6 +154,7 @@ def status_text(view: SessionView, new_instructions: Sequence[str] = (), more: S
 
 
 WARMS = "the server evaluates the prompt while you read and type (models.warm)"
+PREWARMS = "the provider fills its cache after a resume, compaction or switch, at a price (models.warm)"
 TURNS = 20
 """Newest turns to list."""
 

@@ -1,4 +1,5 @@
-"""Writes a copy of a GGUF model with its first layers only: as quick as its tokenizer is real.
+"""Writes a copy of a GGUF model with its first layers only: as quick as its tokenizer is real, and without the limit
+of its training on the window, to which llama.cpp would cut a larger one.
 
 python cut_layers.py MODEL.gguf SHORT.gguf LAYERS
 """
@@ -9,15 +10,18 @@ import sys
 
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
+LARGEST_WINDOW = 32_768
+
 
 def main(model: str, short: str, layers: int) -> None:
     reader = GGUFReader(model)
     architecture = reader.fields["general.architecture"].contents()
     writer = GGUFWriter(short, architecture)
+    changed = {f"{architecture}.block_count": layers, f"{architecture}.context_length": LARGEST_WINDOW}
     for name, field in reader.fields.items():
         if name.startswith("GGUF.") or name == "general.architecture":
             continue
-        value = layers if name == f"{architecture}.block_count" else field.contents()
+        value = changed.get(name, field.contents())
         kinds = [*field.types, None]
         writer.add_key_value(name, value, kinds[0], kinds[1] if kinds[0] == GGUFValueType.ARRAY else None)
     for tensor in reader.tensors:

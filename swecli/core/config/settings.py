@@ -350,8 +350,9 @@ class ModelsSettings(Section):
     profile: dict[Model, Literal["auto", "full", "lean", "minimal"]] = {}
     """Size of the system prompt and the tools of single models; auto: lean up to a window of 16,384 tokens, minimal up
     to 4,096."""
-    warm: Literal["auto", "off"] = "auto"
-    """Evaluating the prompt while you read and type; auto: on servers of this machine, and those with a price of 0."""
+    warm: Literal["auto", "hosted", "off"] = "auto"
+    """Evaluating the prompt while you read and type; auto: on servers of this machine, and those with a price of 0;
+    hosted: at a price also by providers with a call for it (OpenAI, from gpt-5.6 on)."""
     capabilities: dict[Model, CapabilitySettings] = {}
     """What single models can do; overrides swecli's table."""
 

@@ -1,9 +1,10 @@
-"""Warming: a server on this machine evaluates the beginning of the next request while the user reads and types."""
+"""Warming: the model's server evaluates the beginning of the next request while the user reads and types."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from decimal import Decimal
 
 from msgspec.structs import replace
 
@@ -11,8 +12,9 @@ from swecli.core.context_management.projection import project
 from swecli.core.engine.companion import Companion, EndReason
 from swecli.core.engine.core import Core
 from swecli.core.engine.model_call import gateway_of
-from swecli.core.llm.types import Finished, ModelClient, ModelRequest, StreamNotice
+from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, StreamNotice
 from swecli.core.protocol.events import (
+    Body,
     CompactionCompleted,
     CompactionRedone,
     CompactionStarted,
@@ -25,17 +27,19 @@ from swecli.core.protocol.events import (
     Notice,
     RewindUndone,
     Rewound,
+    SideAnswered,
     ToolsChanged,
     TurnEnded,
     TurnStarted,
 )
-from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.protocol.messages import Message, TextPart, Usage
 
 _CHANGES = (
     *(CompactionCompleted, CompactionUndone, CompactionRedone, ContextEdited, ContextRestored, ItemsOffloaded),
     *(ModelChanged, RewindUndone, Rewound, ToolsChanged),
 )
 """Events after which the server has to evaluate the conversation anew."""
+OFF = 'models.warm = "auto" leaves it out.'
 _IN_PLACE = Message("user", (TextPart("."),), "warming")
 """Stands where the next message will be: many chat templates refuse a conversation that ends with an answer."""
 
@@ -43,16 +47,24 @@ _IN_PLACE = Message("user", (TextPart("."),), "warming")
 class Warming(Companion):
     """Sends a request with the smallest answer at the session's beginning and whenever the conversation has changed,
     and aborts it as soon as something else is to be sent. The server keeps what it has evaluated. Only for models whose
-    requests cost nothing, and only with a user: a run without one sends its message at once."""
+    requests cost nothing, and only with a user: a run without one sends its message at once.
+
+    Where the user chose it, a hosted provider fills its cache without an answer. That is billed, so it is done only for
+    a conversation that may no longer be in the cache, is not aborted, and its price is reported. An empty conversation
+    has no end yet that the provider could keep.
+    """
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._task: asyncio.Task[None] | None = None
         self._in_turn = False
         self._changed = False
+        self._filling: asyncio.Task[None] | None = None
 
     def start(self, *, resumed: bool) -> None:
         self._begin()
+        if resumed:
+            self._fill()
 
     def watch(self, event: Event) -> None:
         match event.body:
@@ -66,6 +78,8 @@ class Warming(Companion):
                 if self._changed:
                     self._begin()
             case body if isinstance(body, _CHANGES):
+                if _loses_cache(body):
+                    self._fill()
                 self._changed = True
                 if not self._in_turn:
                     self._begin()
@@ -74,6 +88,9 @@ class Warming(Companion):
 
     async def close(self, reason: EndReason) -> None:
         self._stop()
+        if self._filling is not None:
+            self._filling.cancel()
+            await asyncio.gather(self._filling, return_exceptions=True)
 
     def _begin(self) -> None:
         self._stop()
@@ -109,3 +126,45 @@ class Warming(Companion):
         if usage is not None:
             self._core.services.context.monitor.observe(request, usage, client.info)
             self._core.compactions.measure(client)
+
+    def _fill(self) -> None:
+        """Let a hosted provider fill its cache, between turns only: the next request of a turn does so itself."""
+        if not (self._in_turn or self._core.services.context.unattended or self._is_filling):
+            self._filling = asyncio.create_task(self._filled())
+
+    @property
+    def _is_filling(self) -> bool:
+        return self._filling is not None and not self._filling.done()
+
+    async def _filled(self) -> None:
+        core = self._core
+        await core.services.tools.settled()
+        client, recorder, services = core.connection.client, core.recorder, core.services
+        messages = project(recorder.ledger)
+        if client is None or not client.info.prewarms or not messages or self._in_turn:
+            return
+        request = services.context.aside(messages, client.info, recorder.session)
+        request = replace(request, prewarm=True, effort=recorder.state.effort)
+        async with aclosing(gateway_of(services, recorder).send(client, request, likely=True)) as events:
+            async for event in events:
+                if isinstance(event, Finished):
+                    usage = event.message.response.usage if event.message.response is not None else None
+                    cost = services.price(client.info.ref, usage) if usage is not None else None
+                    recorder.emit(SideAnswered("prewarm", client.info.ref, usage, cost))
+                    recorder.emit(Notice(_told(client.info.ref, usage, cost), "info", "model"))
+                elif isinstance(event, Failed):
+                    text = f"{client.info.ref} did not fill its cache ahead of your message: {event.error.message}"
+                    recorder.tell_once(Notice(text, "info", "model", OFF, about=f"prewarm: {client.info.ref}"))
+
+
+def _loses_cache(body: Body) -> bool:
+    """Whether the next request finds less of itself in the provider's cache than the newest one."""
+    if isinstance(body, ModelChanged):
+        return body.switched
+    return isinstance(body, CompactionCompleted | CompactionUndone | CompactionRedone | ContextEdited | ContextRestored)
+
+
+def _told(model: str, usage: Usage | None, cost: str | None) -> str:
+    tokens = f"{usage.input_total:,} tokens" if usage is not None and usage.input_total else "the prompt"
+    price = f"about ${Decimal(cost):.4f}" if cost is not None else "price unknown"
+    return f"{model} prepared {tokens} in its cache ahead of your message ({price}; models.warm)."

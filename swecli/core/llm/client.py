@@ -83,6 +83,7 @@ MOST_IN_TOKEN, LEAST_IN_TOKEN = 40, 4
 """Characters in a token, and tokens of a character, that a tokenizer can have."""
 REFUSES_TOOLS = "The model does not support tools"
 DROPS_TOOLS = "The server left the tools out of the prompt"
+NO_PREWARM = "the server fills no cache ahead of a message"
 CHANGED = "The server refused a request like one before it; swecli repeats it as it now sends that one."
 _OF_FORM = ("bad_request", "not_found", "server", "unknown")
 _MAX_CHANGES = 6
@@ -314,6 +315,9 @@ class HttpModelClient:
         calls: TextCallStream | None = None
         for change_number in range(_MAX_CHANGES + 1):
             wire, change = self.wire_request(request), ""
+            if request.prewarm and not as_object(wire.body.get("prompt_cache_options")).get("prewarm"):
+                yield Failed(ProviderError("bad_request", NO_PREWARM))  # the request would be answered
+                return
             reads_calls = self._config.target.dialect.tool_calls == "auto" or self._tools_as_text
             async with aclosing(self._attempt(wire, request)) as events:
                 async for event in events:

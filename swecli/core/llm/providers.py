@@ -114,6 +114,8 @@ class Overrides(Struct, frozen=True):
     """Size of prompt and tools; None = by the window."""
     warm: bool | None = None
     """Whether the prompt may be evaluated ahead of time; None = on this machine only."""
+    prewarm: bool = False
+    """Whether a hosted provider may fill its cache ahead of time, at a price."""
     refused: Callable[[str], Collection[str]] = lambda _: ()
     """Fields that a server refused in earlier sessions, by its ``refusal_place``."""
     shows_thoughts: bool = True
@@ -178,6 +180,7 @@ def resolve(
         usual_output=usual_output,
         capabilities=find_capabilities(protocol, origin.host, model, provider.name, chosen.capabilities, refused),
     )
+    info = replace(info, prewarms=chosen.prewarm and info.capabilities.prompt_cache_options)
     ttl = chosen.cache_ttl(info) if info.capabilities.cache_ttl else ""
     if info.capabilities.cache_ttl:
         info = replace(info, cache_seconds=SECONDS.get(ttl or info.capabilities.cache_ttl[0], SHORTEST_CACHE))

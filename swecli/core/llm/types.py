@@ -164,6 +164,9 @@ class ModelRequest(Struct, frozen=True):
     summarise: str | None = None
     """Ask the provider for its summary of the conversation in place of an answer, by these instructions. Only for
     models with ``server_compaction``, by Anthropic's protocol."""
+    prewarm: bool = False
+    """Only fill the provider's cache, without an answer. Only for models with ``prewarms``; a server that refuses it is
+    not asked for an answer."""
 
 
 # --- stream events: ``part`` is the index of the part within the assistant message -----------------------
@@ -312,6 +315,8 @@ class ModelInfo(Struct, frozen=True, eq=False):
     warms: bool = False
     """Whether requests ahead of time cost nothing and help: a known server program on this machine keeps what it has
     evaluated."""
+    prewarms: bool = False
+    """Whether the user wants its provider to fill the cache ahead of a message, at a price."""
     profile: Profile | None = None
     """Set by the user; None = by the window."""
     tells_progress: bool = False

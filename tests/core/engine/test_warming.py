@@ -13,8 +13,8 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent
-from swecli.core.protocol.commands import Rewind, Submit
-from swecli.core.protocol.events import SideAnswered, StepEnded, TurnEnded
+from swecli.core.protocol.commands import Rewind, SetModel, Submit
+from swecli.core.protocol.events import Notice, SideAnswered, StepEnded, TurnEnded
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, Usage
 from tests.core.engine.support import bench, until
 
@@ -25,15 +25,15 @@ class Server:
     """A scripted model whose server keeps what it has evaluated. ``ahead`` are the requests for its cache; it answers
     them once ``ready`` is set."""
 
-    def __init__(self, *, warms: bool = True) -> None:
+    def __init__(self, *, warms: bool = True, prewarms: bool = False) -> None:
         self.scripted = ScriptedModel(parse_script(SCRIPT))
-        self.info: ModelInfo = replace(self.scripted.info, warms=warms)
+        self.info: ModelInfo = replace(self.scripted.info, warms=warms, prewarms=prewarms)
         self.ahead: list[ModelRequest] = []
         self.aborted = 0
         self.ready = asyncio.Event()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        if request.max_output_tokens != 1:
+        if request.max_output_tokens != 1 and not request.prewarm:
             async for event in self.scripted.stream(request):
                 yield event
             return
@@ -118,3 +118,31 @@ async def test_the_end_of_a_session_leaves_no_request_behind(tmp_path: Path) -> 
     async with warm_bench(server, tmp_path):
         await until(lambda: len(server.ahead) == 1, "the beginning")
     assert server.aborted == 1
+
+
+async def test_a_hosted_provider_fills_its_cache_for_a_conversation_and_the_price_is_told(tmp_path: Path) -> None:
+    """Never for an empty one, which it could not keep, nor after an answer, with which the cache is full."""
+    server = Server(warms=False, prewarms=True)
+    server.ready.set()
+    async with warm_bench(server, tmp_path, price=lambda _model, _usage: "0.0125") as b:
+        await b.say("first")
+        await b.say("second")
+        assert server.ahead == []
+        b.send(SetModel("fake/other"))
+        await until(lambda: bool(b.bodies(SideAnswered)), "the filled cache")
+        [filled] = [body for body in b.bodies(SideAnswered) if body.purpose == "prewarm"]
+        assert filled.cost == "0.0125"
+        assert any("5,000 tokens" in notice.text and "$0.0125" in notice.text for notice in b.bodies(Notice))
+        await b.say("third")
+        [ahead] = server.ahead
+        real = server.scripted.requests[-1]
+        assert real.messages[: len(ahead.messages)] == ahead.messages
+
+
+async def test_a_hosted_provider_is_asked_only_by_choice(tmp_path: Path) -> None:
+    server = Server(warms=False)
+    async with warm_bench(server, tmp_path) as b:
+        await b.say("first")
+        b.send(SetModel("fake/other"))
+        await b.say("second")
+        assert server.ahead == []

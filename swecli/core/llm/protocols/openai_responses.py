@@ -96,6 +96,7 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
     options = _cache_options(request, target)
     if options:
         body["prompt_cache_options"] = options
+    if options and not request.prewarm:  # without it the request would be answered, and the answer billed
         optional += ["prompt_cache_options", *(f"prompt_cache_options.{name}" for name in options)]
     alone = (known or Translations()).of(request.messages, target, _alone)
     body["input"] = _input(request, target, alone, found, changes)
@@ -127,7 +128,9 @@ def _cache_options(request: ModelRequest, target: Target) -> JsonObject:
     if target.cache_ttl in can.cache_ttl[1:]:
         options["ttl"] = target.cache_ttl
     newest = newest_answer(request.messages, target) if can.diagnosis and request.tools else None
-    if newest is not None:
+    if request.prewarm:
+        options["prewarm"] = True
+    elif newest is not None:
         options["comparison_response_id"] = newest
     return options
 
