@@ -32,10 +32,7 @@ from swecli.core.protocol.events import (
     ModelChanged,
     Notice,
     PermissionRequested,
-    PermissionResolved,
     PlanChanged,
-    QuestionAnswered,
-    QuestionAsked,
     QueueChanged,
     RetryScheduled,
     RewindUndone,
@@ -43,7 +40,6 @@ from swecli.core.protocol.events import (
     SessionStarted,
     TodosChanged,
     TurnEnded,
-    TurnStarted,
     Unknown,
     grounds,
 )
@@ -71,32 +67,18 @@ _MARKS = {"pending": "to do", "in_progress": "in progress", "completed": "done"}
 class Silence:
     """Tells how long the model of the main agent has been silent, while nothing else is waited for."""
 
-    def __init__(self, patience: Sequence[float]) -> None:
-        """``patience`` are seconds of silence to tell; from the last one on, it is told as often as that."""
+    def __init__(self, patience: Sequence[float], turns: Turns) -> None:
+        """``patience`` are seconds of silence to tell; from the last one on, it is told as often as that. ``turns``
+        have taken all events."""
         self._patience = patience
+        self._turns = turns
         self._clock = SteadyClock()
         self._since, self._told = self._clock(), 0
         """The newest event, and how often silence was told since then."""
-        self._busy = False
-        self._waits_for: set[str] = set()
-        """Running calls and commands, and open requests."""
 
-    def take(self, event: Event) -> None:
+    def broken(self) -> None:
+        """There was an event."""
         self._since, self._told = self._clock(), 0
-        match event.body:
-            case TurnStarted() | TurnEnded() as turn if event.agent == MAIN:
-                self._busy = isinstance(turn, TurnStarted)
-                self._waits_for.clear()
-            case ItemCheckpointed(item=name, running=True):
-                self._waits_for.add(name)
-            case PermissionRequested(request=name) | QuestionAsked(request=name):
-                self._waits_for.add(name)
-            case ItemCompleted(item=name):
-                self._waits_for.discard(name)
-            case PermissionResolved(request=name) | QuestionAnswered(request=name):
-                self._waits_for.discard(name)
-            case _:
-                pass
 
     async def watch(self, tell: Callable[[float], None]) -> None:
         """Call ``tell`` with the seconds; runs until it is cancelled."""
@@ -108,7 +90,9 @@ class Silence:
                 await asyncio.sleep(min(left, self._patience[0], TICK))  # an event meanwhile begins the silence anew
                 continue
             self._told += 1
-            if self._busy and not self._waits_for:
+            turns = self._turns
+            waits = turns.requests or any(item.running for item in turns.items.values())
+            if turns.turn_open and not waits:
                 tell(limit)
 
 

@@ -329,7 +329,7 @@ class HeadlessRun:
         self._stopping = False
         self._closed_output = False
         self._wake = asyncio.Event()
-        self._silence = Silence(PATIENCE)
+        self._silence = Silence(PATIENCE, self._outcome)
         self._command: asyncio.Future[outcome.Shown | None] | None = None
         self._asks_model = False
         """Whether the command asks the model by itself, which no interrupt of the session ends."""
@@ -515,7 +515,7 @@ class HeadlessRun:
         if event.seq < self._session.view.started_seq:
             return
         self._outcome.apply(event)
-        self._silence.take(event)
+        self._silence.broken()
         if not self._closed_output:
             self._printer.event(event)
         if isinstance(event.body, PermissionRequested | QuestionAsked):

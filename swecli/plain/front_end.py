@@ -25,16 +25,14 @@ from swecli.core.protocol.events import (
     MAIN,
     Event,
     PermissionRequested,
-    PermissionResolved,
     Question,
-    QuestionAnswered,
     QuestionAsked,
     SessionStarted,
     TurnEnded,
-    TurnStarted,
     hunk_texts,
     rule_words,
 )
+from swecli.core.protocol.turns import Request, Turns
 from swecli.event_lines import EventLines, Silence
 from swecli.figures import duration
 from swecli.stopping import Stop
@@ -285,13 +283,14 @@ class LinearFrontEnd:
         self._first = first_prompt
         self._source = source
         self._target = target
-        self._silence = Silence(patience)
+        self._patience = patience
         self._output = EventLines(self._write)
         self._by_hand = False
         self._works: Callable[[], bool] = lambda: False
         """Whether work goes on in the open session."""
-        self._requests: list[PermissionRequested | QuestionAsked] = []
-        """Open requests, oldest first. Only the first is on the screen: a line answers what was asked last."""
+        self._turns = Turns()
+        """Of the open session. Only its oldest request is on the screen: a line answers what was asked last."""
+        self._silence = Silence(patience, self._turns)
         self._unshown: dict[str, Event] = {}
         """Events of requests that are not on the screen yet, by request."""
         self._task: asyncio.Task[None] | None = None
@@ -308,7 +307,6 @@ class LinearFrontEnd:
         """Answers to the first parts of the question on the screen."""
         self._choice: Choice | None = None
         self._asked_at = 0.0
-        self._busy = False
         self._armed = False
         self._again = False
         self._first_sent = False
@@ -337,10 +335,10 @@ class LinearFrontEnd:
         self._session, self._by_hand = session, lines.by_hand
         self._works = lambda: session.view.busy
         first = self._first
-        self._requests.clear()
+        self._turns = Turns()
+        self._silence = Silence(self._patience, self._turns)
         self._unshown.clear()
         self._choice = None
-        self._busy = False
         if self._stop.code is None:
             self._left.clear()
         events = asyncio.create_task(self._events(session))
@@ -400,31 +398,21 @@ class LinearFrontEnd:
         self._present()
 
     def _note(self, event: Event) -> None:
-        body = event.body
         self._changed.set()
-        self._silence.take(event)
-        match body:
-            case TurnStarted() | TurnEnded() if event.agent != MAIN:
-                pass
-            case TurnStarted():
-                self._busy = True
-            case TurnEnded():
-                self._busy = False
-                self._requests = [
-                    entry for entry in self._requests if not entry.item
-                ]  # requests outside the turn stay open
-            case PermissionRequested() | QuestionAsked():
-                self._requests.append(body)
-                self._unshown[body.request] = event
-                self._withdraw()
-            case PermissionResolved() | QuestionAnswered():
-                self._requests = [entry for entry in self._requests if entry.request != body.request]
-            case _:
-                pass
+        self._turns.apply(event)
+        self._silence.broken()
+        if isinstance(event.body, PermissionRequested | QuestionAsked):
+            self._unshown[event.body.request] = event
+            self._withdraw()
+
+    @property
+    def _request(self) -> Request | None:
+        """The oldest open request."""
+        return next(iter(self._turns.requests.values()), None)
 
     def _present(self) -> None:
         """Write the oldest open request, unless it is on the screen already."""
-        request = self._requests[0] if self._requests else None
+        request = self._request
         event = None if request is None else self._unshown.pop(request.request, None)
         if request is None or event is None:
             return
@@ -441,20 +429,20 @@ class LinearFrontEnd:
             await self._begun()
         while True:
             if not lines.by_hand:  # piped lines wait for their turn
-                await self._until(lambda: not self._busy or bool(self._requests))
+                await self._until(lambda: not self._turns.turn_open or bool(self._turns.requests))
             lines.want()
             line = await lines.queue.get()
             lines.taken()
             if line.text is None:
                 self._withdraw()
-                while not lines.by_hand and (self._busy or self._requests):
-                    if self._requests:
-                        self._dismiss()
-                    await self._until(lambda: not self._busy or bool(self._requests))
+                while not lines.by_hand and (self._turns.turn_open or self._turns.requests):
+                    if (request := self._request) is not None:
+                        self._dismiss(request)
+                    await self._until(lambda: not self._turns.turn_open or bool(self._turns.requests))
                 return
             self._armed = False
-            if self._requests:
-                self._answer(line, lines.by_hand)
+            if (request := self._request) is not None:
+                self._answer(request, line, lines.by_hand)
             elif self._choice is not None and self._decided(self._choice, line, lines.by_hand):
                 if not lines.by_hand:
                     await self._begun()
@@ -472,18 +460,20 @@ class LinearFrontEnd:
         task = self._task
         if task is not None:
             task.add_done_callback(lambda _: self._changed.set())
-            await self._until(lambda: task.done() or bool(self._requests))
+            await self._until(lambda: task.done() or bool(self._turns.requests))
 
     async def _begun(self) -> None:
         """Wait until a sent message begins its turn, or ends without one, before the next line is read."""
         if not self._session.view.busy:  # a command that may still begin a turn or another session
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._until(lambda: self._busy), 0.5)
+                await asyncio.wait_for(self._until(lambda: self._turns.turn_open), 0.5)
             return
         worked = asyncio.create_task(self._session.worked())
         worked.add_done_callback(lambda _: self._changed.set())
         try:
-            await self._until(lambda: self._busy or bool(self._requests) or not self._session.view.busy)
+            await self._until(
+                lambda: self._turns.turn_open or bool(self._turns.requests) or not self._session.view.busy
+            )
         finally:
             worked.cancel()
 
@@ -494,15 +484,15 @@ class LinearFrontEnd:
 
     # --- answers ---
 
-    def _answer(self, line: Line, by_hand: bool) -> None:
-        request, text = self._requests[0], line.text or ""
+    def _answer(self, request: Request, line: Line, by_hand: bool) -> None:
+        text = line.text or ""
         if by_hand and line.at - self._asked_at < GRACE:
             self._output.say([EARLY])
             return
         try:
             if isinstance(request, PermissionRequested):
                 self._session.send(reply(request, text))
-                self._requests.pop(0)
+                self._turns.answered(request.request)
                 self._present()
             else:
                 self._answers.append(answer(request.questions[len(self._answers)], text))
@@ -516,13 +506,13 @@ class LinearFrontEnd:
             at = len(self._answers)
             self._output.say(question_lines(request.questions[at], at + 1, len(request.questions)))
         else:
-            self._requests.pop(0)
+            self._turns.answered(request.request)
             self._session.send(Answer(request.request, tuple(self._answers)))
             self._present()
 
-    def _dismiss(self) -> None:
-        """At the end of the input, reject all open questions."""
-        request = self._requests.pop(0)
+    def _dismiss(self, request: Request) -> None:
+        """At the end of the input, reject an open question."""
+        self._turns.answered(request.request)
         if isinstance(request, PermissionRequested):
             self._session.send(reply(request, "n The input has ended; no answer is possible."))
         else:
@@ -611,7 +601,7 @@ class LinearFrontEnd:
         """Whether a line has to wait, and let it. ``rest``: it cannot run during a turn; ``sends``: it sends a message.
         Piped lines are read only between turns."""
         first = not self._waiting
-        busy = self._busy or (self._by_hand and self._works())
+        busy = self._turns.turn_open or (self._by_hand and self._works())
         if not (rest and busy if first else rest or sends):
             return False
         self._waiting.append(text)
@@ -624,9 +614,9 @@ class LinearFrontEnd:
     async def _run_waiting(self) -> None:
         """Run the waiting lines in order. A new session goes on with those that are left."""
         while self._waiting and not self._left.is_set():
-            await self._until(lambda: not (self._busy or self._requests or self._choice is not None))
+            await self._until(lambda: not (self._turns.turn_open or self._turns.requests or self._choice is not None))
             await self._session.worked()
-            if self._waiting and not (self._busy or self._requests or self._choice is not None):
+            if self._waiting and not (self._turns.turn_open or self._turns.requests or self._choice is not None):
                 line, task = self._waiting.pop(0), self._task
                 self._output.say([f"Now: {line.strip()}"])
                 await self._do(line, waited=True)
@@ -650,7 +640,7 @@ class LinearFrontEnd:
         """Send a message."""
         self._output.typed(text)
         await self._tell_mentions(text)
-        self._session.send(Steer(text) if self._busy else Submit(text))
+        self._session.send(Steer(text) if self._turns.turn_open else Submit(text))
 
     def _ask_note(self, text: str, note: str) -> None:
         """Ask where a line that begins with ``#`` belongs."""
@@ -772,7 +762,7 @@ class LinearFrontEnd:
     def _interrupted(self) -> None:
         """Ctrl+C: interrupt the session's work or a side question, or decline the choice; twice without any of them
         leaves."""
-        if self._busy or self._works():
+        if self._turns.turn_open or self._works():
             self._drop_waiting()
             self._session.send(Interrupt(skip=True))
         elif waiting := [task for task in self._beside if not task.done()]:

@@ -362,8 +362,8 @@ class ByHand(LinearFrontEnd):
 
     async def type(self, text: str) -> None:
         line = Line(text, self._asked_at + 2 * GRACE)
-        if self._requests:
-            self._answer(line, by_hand=True)
+        if (request := self._request) is not None:
+            self._answer(request, line, by_hand=True)
         elif self._choice is None or not self._decided(self._choice, line, by_hand=True):
             await self._do(text)
 
