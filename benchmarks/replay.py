@@ -28,7 +28,8 @@ from swecli.core.engine.session import Session
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent, SystemBlock
 from swecli.core.permissions.types import Decision, Effects
 from swecli.core.protocol.commands import Steer, Submit
-from swecli.core.protocol.events import CompactionCompleted, Event, StepStarted, TurnEnded, ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
+from swecli.core.protocol.events import CompactionCompleted, Event, StepStarted, TurnEnded
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.protocol.messages import Part as MessagePart
 from swecli.core.tools.base import ToolContext, ToolOutcome

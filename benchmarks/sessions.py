@@ -14,6 +14,7 @@ from pathlib import Path
 
 from swecli.assembly.storage import DATABASE
 from swecli.core.config.paths import user_paths
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.events import (
     Body,
     CompactionCompleted,
@@ -27,7 +28,6 @@ from swecli.core.protocol.events import (
     StepEnded,
     TurnEnded,
     TurnStarted,
-    ViewEntry,
 )
 from swecli.core.protocol.messages import Origin, Stop, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.sessions.database import open_database, read_only

@@ -41,10 +41,10 @@ from swecli.core.protocol.events import (
     TodosChanged,
     TurnEnded,
     Unknown,
-    grounds,
 )
 from swecli.core.protocol.hook_words import hook_line, running_words
 from swecli.core.protocol.messages import ToolCallPart, usage_words
+from swecli.core.protocol.request_events import grounds
 from swecli.core.protocol.turns import Item, Turns
 from swecli.core.workspace.text_file import shown_path
 from swecli.figures import duration, plural, tokens

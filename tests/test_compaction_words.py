@@ -2,7 +2,8 @@
 
 from msgspec.structs import replace
 
-from swecli.core.protocol.events import CompactionCompleted, CompactionStarted, ContextSuggested, ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
+from swecli.core.protocol.events import CompactionCompleted, CompactionStarted, ContextSuggested
 from swecli.event_lines import completed_line, started_words, suggested_line
 
 

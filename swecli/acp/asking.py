@@ -21,7 +21,8 @@ from acp.schema import (
 from swecli.acp.updates import ToolContent, block_content, tool_text
 from swecli.acp.words import clean, one_line, tool_kind, tool_title
 from swecli.core.protocol.commands import Answer, CarryOut, Command, ReplyPermission, SetMode
-from swecli.core.protocol.events import FOR_SESSION, PermissionRequested, Question, QuestionAsked, grounds, rule_words
+from swecli.core.protocol.events import PermissionRequested, QuestionAsked
+from swecli.core.protocol.request_events import FOR_SESSION, Question, grounds, rule_words
 
 ONCE, ALWAYS, FOLDER, EDITS = "once", "always", "project", "accept-edits"
 REJECT, NEVER = "reject", "reject_always"

@@ -25,7 +25,7 @@ from swecli.core.context_management.past import difference
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command, Compact, RedoCompaction, UndoCompaction
-from swecli.core.protocol.events import ContextChange
+from swecli.core.protocol.context_events import ContextChange
 from swecli.core.protocol.messages import Usage
 from swecli.core.protocol.provider_reports import dropped_words
 from swecli.core.tools.read_result import NOTHING_RECALLED

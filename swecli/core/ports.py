@@ -8,8 +8,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from swecli.core.protocol.events import ModelView, Question
+from swecli.core.protocol.context_events import ModelView
 from swecli.core.protocol.messages import Message
+from swecli.core.protocol.request_events import Question
 
 
 class BlobRef(Struct, frozen=True):

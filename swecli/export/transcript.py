@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.events import (
     MAIN,
     AgentEnded,
@@ -35,7 +36,6 @@ from swecli.core.protocol.events import (
     TodosChanged,
     TurnEnded,
     TurnStarted,
-    ViewEntry,
     tag_of,
 )
 from swecli.core.protocol.hook_words import hook_line

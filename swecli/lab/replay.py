@@ -58,13 +58,13 @@ from swecli.core.protocol.events import (
     ModelResponded,
     Notice,
     PromptPrefix,
-    Question,
     SessionStarted,
     StepStarted,
     SystemPromptSent,
     Unknown,
 )
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, ToolCallPart, Usage
+from swecli.core.protocol.request_events import Question
 from swecli.core.tools.registry import ToolRegistry
 from swecli.lab.prefix_cache import Charge, PrefixCache, provider_tokens
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from swecli.block_text import block_lines
 from swecli.core.protocol.commands import Answer, Interrupt, ReplyPermission, SetMode, Submit
 from swecli.core.protocol.events import (
-    FOR_SESSION,
     MAIN,
     Event,
     FileChanged,
@@ -21,9 +20,8 @@ from swecli.core.protocol.events import (
     QuestionAsked,
     StepStarted,
     TurnEnded,
-    grounds,
-    rule_words,
 )
+from swecli.core.protocol.request_events import FOR_SESSION, grounds, rule_words
 from swecli.core.protocol.turns import Item, Request, Turns
 from swecli.mcp_server.tools import Report, state_of
 from swecli.output import safe

@@ -21,17 +21,8 @@ from swecli.commands.screens import QUIT_WORDS
 from swecli.core.config.paths import user_paths
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import Answer, Command, Interrupt, ReplyPermission, RunShell, Steer, Submit
-from swecli.core.protocol.events import (
-    MAIN,
-    Event,
-    PermissionRequested,
-    Question,
-    QuestionAsked,
-    SessionStarted,
-    TurnEnded,
-    hunk_texts,
-    rule_words,
-)
+from swecli.core.protocol.events import MAIN, Event, PermissionRequested, QuestionAsked, SessionStarted, TurnEnded
+from swecli.core.protocol.request_events import Question, hunk_texts, rule_words
 from swecli.core.protocol.turns import Request, Turns
 from swecli.event_lines import EventLines, Silence
 from swecli.figures import duration

@@ -21,7 +21,7 @@ from swecli.core.protocol.commands import (
     UndoCompaction,
     UndoRewind,
 )
-from swecli.core.protocol.events import ContextChange
+from swecli.core.protocol.context_events import ContextChange
 from tests.commands.support import CommandSession
 
 COSTLY = Effect(20_000, 14_040, 15_000, "0.05", "0.01", thoughts=12)

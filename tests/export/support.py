@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock, Todo
 from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.context_events import Offloaded
 from swecli.core.protocol.events import (
     Body,
     CompactionCompleted,
@@ -18,7 +19,6 @@ from swecli.core.protocol.events import (
     ItemStarted,
     ModelResponded,
     Notice,
-    Offloaded,
     PermissionRequested,
     PermissionResolved,
     QueueChanged,

@@ -21,6 +21,7 @@ from swecli.core.engine.state import SessionState
 from swecli.core.llm.secrets import Masker
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.codec import decode_body, encode_body
+from swecli.core.protocol.context_events import SentSection, ViewEntry
 from swecli.core.protocol.events import (
     Body,
     CompactionCompleted,
@@ -31,7 +32,6 @@ from swecli.core.protocol.events import (
     ModelChanged,
     PlanChanged,
     ScratchpadChanged,
-    SentSection,
     SessionStarted,
     SystemPromptSent,
     TodosChanged,
@@ -39,7 +39,6 @@ from swecli.core.protocol.events import (
     ToolsChanged,
     Unknown,
     UntrustedContent,
-    ViewEntry,
     tag_of,
 )
 from swecli.core.protocol.messages import Message, TextPart

@@ -32,7 +32,6 @@ from swecli.core.protocol.events import (
     ModelResponded,
     Notice,
     PermissionRequested,
-    Question,
     QuestionAsked,
     RetryScheduled,
     SessionStarted,
@@ -41,6 +40,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import Origin, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
+from swecli.core.protocol.request_events import Question
 from swecli.exit_codes import ExitCode
 from swecli.headless.run import (
     HeadlessRun,

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from swecli.commands.base import Offer
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import Compact, ReplyPermission, UndoCompaction
-from swecli.core.protocol.events import Hunk, Option, PermissionRequested, Question
+from swecli.core.protocol.events import PermissionRequested
+from swecli.core.protocol.request_events import Hunk, Option, Question
 from swecli.plain.front_end import (
     NotUnderstood,
     accepted,

@@ -22,15 +22,14 @@ from swecli.core.protocol.events import (
     ItemCompleted,
     ItemDelta,
     ItemStarted,
-    Option,
     PermissionRequested,
     PermissionResolved,
-    Question,
     QuestionAsked,
     TurnEnded,
     TurnStarted,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.request_events import Option, Question
 from swecli.core.workspace.jobs import JobInfo
 from swecli.event_lines import MAX_EARLIER_LINES
 from swecli.plain.front_end import GRACE, Line, LinearFrontEnd

@@ -23,6 +23,7 @@ from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import Failed, Finished, ModelInfo, ModelRequest, ProviderError, StreamEvent
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionRedone,
@@ -30,7 +31,6 @@ from swecli.core.protocol.events import (
     FileChanged,
     FileRead,
     Rewound,
-    ViewEntry,
 )
 from swecli.core.protocol.messages import Message, Origin, Part, Response, Stop, TextPart, ToolCallPart
 from tests.core.context_management.test_projection import check_valid

@@ -21,7 +21,8 @@ from swecli.core.context_management.restoring import restoration, view_of
 from swecli.core.llm.types import ModelInfo
 from swecli.core.ports import Snapshot, SnapshotMeasure
 from swecli.core.protocol.codec import decode_messages, encode_messages
-from swecli.core.protocol.events import ContextChange, ContextEdited, Unknown
+from swecli.core.protocol.context_events import ContextChange
+from swecli.core.protocol.events import ContextEdited, Unknown
 from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.sessions.database import open_in_memory
 from swecli.core.sessions.snapshots import SnapshotStore

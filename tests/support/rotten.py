@@ -6,17 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 
-from swecli.core.protocol.events import (
-    Body,
-    CompactionCompleted,
-    Event,
-    FileChanged,
-    FileRead,
-    RotKind,
-    TurnEnded,
-    TurnStarted,
-    ViewEntry,
-)
+from swecli.core.protocol.context_events import RotKind, ViewEntry
+from swecli.core.protocol.events import Body, CompactionCompleted, Event, FileChanged, FileRead, TurnEnded, TurnStarted
 from tests.support.said import Said
 
 ERROR = "exit status 1 after {n}.31 s\nE   AssertionError: assert 3 == {what}\nFAILED tests/test_{name}.py::test_it\n"

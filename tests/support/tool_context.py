@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from swecli.core.protocol.blocks import Todo
-from swecli.core.protocol.events import Question
+from swecli.core.protocol.request_events import Question
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, Params, Preview, ToolContext, ToolOutcome
 from swecli.core.tools.registry import ToolRegistry, builtin_tools

@@ -10,14 +10,13 @@ from swecli.core.protocol.events import (
     ItemCheckpointed,
     ItemCompleted,
     ItemStarted,
-    Option,
     PermissionRequested,
-    Question,
     QuestionAsked,
     TodosChanged,
     TurnEnded,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.request_events import Option, Question
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import Running
 

@@ -25,7 +25,6 @@ from swecli.core.protocol.events import (
     PermissionRequested,
     PermissionResolved,
     PromptProgress,
-    Question,
     QuestionAnswered,
     QuestionAsked,
     QueueChanged,
@@ -37,6 +36,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart
+from swecli.core.protocol.request_events import Question
 from swecli.tui import connect, keymap, session_state, status_bar
 from swecli.tui.input_controller import NotSent, Say, Shell, interpret
 from swecli.tui.keymap import KeyContext

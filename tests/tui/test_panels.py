@@ -21,7 +21,8 @@ from swecli.commands.models import LOGIN
 from swecli.commands.session import USAGE
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.blocks import TextBlock
-from swecli.core.protocol.events import Body, Option, PermissionRequested, Question, QuestionAsked
+from swecli.core.protocol.events import Body, PermissionRequested, QuestionAsked
+from swecli.core.protocol.request_events import Option, Question
 from swecli.tui.dock.panel import DockPanel, KeyLine
 from swecli.tui.screens.list_screen import ListPage
 from tests.support.fake_session import WAIT_FOR_INTERRUPT

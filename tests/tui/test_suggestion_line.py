@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swecli.core.protocol.events import ContextChange, ContextSuggested
+from swecli.core.protocol.context_events import ContextChange
+from swecli.core.protocol.events import ContextSuggested
 from swecli.tui.context_line import suggestion_words
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.golden import check

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from swecli.core.config.key_actions import ACTIONS, normal, problem
-from swecli.core.protocol.events import Mode, RotKind
+from swecli.core.protocol.context_events import RotKind
+from swecli.core.protocol.events import Mode
 from swecli.core.secret_names import check_pattern
 from swecli.core.validation import Checked, check, fields_of
 from swecli.lazy_pattern import lazy_pattern

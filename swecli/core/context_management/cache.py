@@ -16,8 +16,8 @@ from swecli.core.context_management.prompt import digest_of
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.types import SHORTEST_CACHE, ModelRequest
 from swecli.core.protocol.budget import ASSISTANT, CALLS, REASONING, RESULTS, SYSTEM, USER, tools_of
+from swecli.core.protocol.context_events import BY_HAND, PromptPart, ViewEntry
 from swecli.core.protocol.events import (
-    BY_HAND,
     CacheBreak,
     CompactionCompleted,
     CompactionRedone,
@@ -26,14 +26,12 @@ from swecli.core.protocol.events import (
     Event,
     ModelChanged,
     ModelResponded,
-    PromptPart,
     PromptPrefix,
     RewindUndone,
     Rewound,
     SessionStarted,
     StepEnded,
     StepStarted,
-    ViewEntry,
 )
 from swecli.core.protocol.messages import (
     DroppedThoughts,

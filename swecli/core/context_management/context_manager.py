@@ -48,7 +48,8 @@ from swecli.core.llm.types import (
     WebSearch,
 )
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.events import PromptPrefix, ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
+from swecli.core.protocol.events import PromptPrefix
 from swecli.core.protocol.messages import ImagePart, Message, ToolResultPart, Usage
 
 NEAR = 0.9

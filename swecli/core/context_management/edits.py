@@ -19,7 +19,7 @@ from swecli.core.context_management.projection import project, thoughts_changed
 from swecli.core.context_management.view_stack import View
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.events import BY_HAND, ContextChange, ViewEntry
+from swecli.core.protocol.context_events import BY_HAND, ContextChange, ViewEntry
 
 SPOKEN = frozenset(("text", "call"))
 """Kinds of entries of an answer that follow from its reasoning."""

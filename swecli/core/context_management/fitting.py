@@ -26,7 +26,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.context_management.view_stack import View
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.figures import plural
 
 FILLED = 0.90

@@ -17,7 +17,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import REPORT, unmarked
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import ASSISTANT, ATTACHED, CALLS, NOTES, REASONING, RESULTS, SUMMARIES, USER, Budget
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import Message, Part, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from swecli.figures import plural
 

@@ -20,8 +20,8 @@ from swecli.core.context_management.thoughts import Chain, Thoughts, chains, dea
 from swecli.core.context_management.view_stack import View, Views, ViewStack
 from swecli.core.protocol.blocks import TerminalBlock
 from swecli.core.protocol.budget import TAIL
+from swecli.core.protocol.context_events import BY_HAND, ModelView, ViewEntry
 from swecli.core.protocol.events import (
-    BY_HAND,
     Body,
     CompactionCompleted,
     CompactionRedone,
@@ -38,13 +38,11 @@ from swecli.core.protocol.events import (
     ItemStarted,
     ItemStatus,
     ModelResponded,
-    ModelView,
     PromptPrefix,
     RewindUndone,
     Rewound,
     SessionStarted,
     StepStarted,
-    ViewEntry,
 )
 from swecli.core.protocol.messages import (
     Message,

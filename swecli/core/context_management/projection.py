@@ -29,7 +29,7 @@ from swecli.core.context_management.note_topics import form_of
 from swecli.core.context_management.prompts import without_notes
 from swecli.core.context_management.thoughts import sent_thoughts
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import (
     DocumentPart,
     ImagePart,

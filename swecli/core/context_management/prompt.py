@@ -24,7 +24,7 @@ from swecli.core.protocol.budget import (
     USER_INSTRUCTIONS,
     Budget,
 )
-from swecli.core.protocol.events import PromptPart
+from swecli.core.protocol.context_events import PromptPart
 from swecli.core.protocol.messages import Message
 
 BASE = "base"

@@ -16,7 +16,7 @@ from swecli.core.context_management.compaction.clearing import target_of
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
 from swecli.core.context_management.statements import closeness, statements
 from swecli.core.ports import BlobError, BlobStore, TranscriptHit
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import (
     DocumentPart,
     ImagePart,

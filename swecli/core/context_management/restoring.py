@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger, is_what_it_says, with_entries, without_added
 from swecli.core.context_management.projection import is_nothing, project, sent_parts
 from swecli.core.ports import Snapshot
-from swecli.core.protocol.events import MAIN, ContextEdited, ContextRestored, Event, ModelView, ViewEntry
+from swecli.core.protocol.context_events import ModelView, ViewEntry
+from swecli.core.protocol.events import MAIN, ContextEdited, ContextRestored, Event
 from swecli.core.protocol.messages import Message, Part, ToolCallPart, ToolResultPart
 
 

@@ -20,7 +20,8 @@ from swecli.core.context_management.ledger import RESULT, Entry, ItemRecord, Led
 from swecli.core.context_management.read_set import Touch
 from swecli.core.context_management.work_log import error_lines
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command, Rewind
-from swecli.core.protocol.events import BY_HAND, ContextChange, ContextSuggested, RotKind
+from swecli.core.protocol.context_events import BY_HAND, ContextChange, RotKind
+from swecli.core.protocol.events import ContextSuggested
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from swecli.lazy_pattern import lazy_pattern
 

@@ -23,7 +23,8 @@ from swecli.core.context_management.prompt import (
     prompt_of,
 )
 from swecli.core.protocol.budget import MEMORY, PROJECT_INSTRUCTIONS, SKILLS, USER_INSTRUCTIONS
-from swecli.core.protocol.events import PromptPart, SentSection, SystemPromptSent
+from swecli.core.protocol.context_events import PromptPart, SentSection
+from swecli.core.protocol.events import SystemPromptSent
 
 QUOTED: Final = "quoted instructions"
 """Component of a file that is information from an untrusted folder rather than an instruction."""

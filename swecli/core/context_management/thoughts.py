@@ -15,7 +15,8 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from swecli.core.protocol.events import PromptPrefix, ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
+from swecli.core.protocol.events import PromptPrefix
 from swecli.core.protocol.messages import Message, ReasoningPart
 
 INVALID = -1

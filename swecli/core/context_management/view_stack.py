@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from swecli.core.protocol.events import (
-    ViewEntry,
-)
+from swecli.core.protocol.context_events import ViewEntry
 
 View = tuple[ViewEntry, ...]
 

@@ -55,6 +55,7 @@ from swecli.core.llm.types import ModelClient, ModelInfo, ModelRequest
 from swecli.core.ports import Asker
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Compact
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
@@ -70,12 +71,10 @@ from swecli.core.protocol.events import (
     ItemStatus,
     Notice,
     NoticeLevel,
-    Option,
-    Question,
     SideAnswered,
-    ViewEntry,
 )
 from swecli.core.protocol.messages import Message, Usage
+from swecli.core.protocol.request_events import Option, Question
 from swecli.figures import plural
 
 FREE = "Free space without a model"

@@ -22,20 +22,16 @@ from swecli.core.permissions.types import Call as PermissionCall
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
-    EditedText,
-    Hunk,
     Mode,
     Notice,
     PermissionRequested,
     PermissionResolved,
-    Question,
     QuestionAnswered,
     QuestionAsked,
-    RefusedEdit,
     RuleApplied,
     SandboxChanged,
-    hunk_texts,
 )
+from swecli.core.protocol.request_events import EditedText, Hunk, Question, RefusedEdit, hunk_texts
 from swecli.core.tools.base import (
     Choice,
     Preview,

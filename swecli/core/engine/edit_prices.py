@@ -16,7 +16,7 @@ from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection, Services
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.events import ContextChange
+from swecli.core.protocol.context_events import ContextChange
 from swecli.figures import plural
 
 

@@ -39,7 +39,7 @@ from swecli.core.llm.secrets import Masker, key_values
 from swecli.core.llm.text import clean
 from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.protocol.budget import Budget, is_tools, tools_of
-from swecli.core.protocol.events import ContextChange, ViewEntry
+from swecli.core.protocol.context_events import ContextChange, ViewEntry
 from swecli.core.protocol.messages import Message
 from swecli.figures import plural
 from swecli.figures import tokens as short

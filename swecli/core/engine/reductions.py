@@ -33,6 +33,7 @@ from swecli.core.context_management.work_log import WorkLog
 from swecli.core.engine import state
 from swecli.core.engine.state import SessionState
 from swecli.core.protocol import blocks, budget, events, messages, provider_reports
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.events import (
     MAIN,
     Event,
@@ -44,7 +45,6 @@ from swecli.core.protocol.events import (
     ModelResponded,
     PromptPrefix,
     TurnStarted,
-    ViewEntry,
 )
 from swecli.core.protocol.messages import Part
 

@@ -24,8 +24,9 @@ from swecli.core.engine.work import enqueue
 from swecli.core.llm.json_values import parse_json
 from swecli.core.ports import Asker
 from swecli.core.protocol.commands import Steer
-from swecli.core.protocol.events import CompactionCompleted, Event, Notice, Option, Question
+from swecli.core.protocol.events import CompactionCompleted, Event, Notice
 from swecli.core.protocol.messages import ToolResultPart
+from swecli.core.protocol.request_events import Option, Question
 from swecli.core.tools.registry import ToolRegistry
 from swecli.lazy_pattern import lazy_pattern
 

@@ -26,7 +26,8 @@ from swecli.core.engine.services import Connection, Services
 from swecli.core.llm.types import ModelRequest
 from swecli.core.ports import BlobError, BlobRef, BlobStore
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.events import FileRead, ItemsOffloaded, Notice, Offloaded, ResultKind
+from swecli.core.protocol.context_events import Offloaded
+from swecli.core.protocol.events import FileRead, ItemsOffloaded, Notice, ResultKind
 from swecli.core.protocol.messages import DocumentPart, ImagePart, ToolResultPart, Usage
 from swecli.core.sessions.results import Excerpt, encodable, reference_text, usual_excerpt
 from swecli.core.tools.base import SeenFile, ToolOutcome

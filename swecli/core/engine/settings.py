@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from swecli.core.context_management.budget import BLOCK_ADVICE, COMPACT_ADVICE, Limits
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.permissions.types import Rule
-from swecli.core.protocol.events import RotKind
+from swecli.core.protocol.context_events import RotKind
 from swecli.core.tools.run_command import TIMEOUT
 from swecli.core.workspace.process_limit import PROCESSES
 

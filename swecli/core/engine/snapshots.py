@@ -19,6 +19,7 @@ from swecli.core.engine.state import SessionState
 from swecli.core.llm.types import ModelClient
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
 from swecli.core.protocol.budget import TAIL
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.events import (
     MAIN,
     Body,
@@ -36,7 +37,6 @@ from swecli.core.protocol.events import (
     StepStarted,
     TurnEnded,
     TurnOutcome,
-    ViewEntry,
 )
 from swecli.core.protocol.messages import Message, Origin, Part, Stop, ToolCallPart, ToolResultPart, Usage
 

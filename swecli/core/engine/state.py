@@ -14,6 +14,7 @@ from swecli.core.context_management.stored_prompt import with_texts
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.context_events import ContextChange
 from swecli.core.protocol.events import (
     CITED_SOURCES,
     MAIN,
@@ -23,7 +24,6 @@ from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionRedone,
     CompactionUndone,
-    ContextChange,
     ContextEdited,
     ContextEditPlanned,
     ContextMeasured,

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from swecli.core.ports import Asker
-from swecli.core.protocol.events import Option, Question
+from swecli.core.protocol.request_events import Option, Question
 
 if TYPE_CHECKING:
     import mcp_types

@@ -18,7 +18,7 @@ from swecli.core.mcp.definitions import ServerDefinition, bound
 from swecli.core.mcp.oauth import WAIT, Login
 from swecli.core.mcp.tools import READ_RESOURCE, McpTool, ResourceTool, described, fingerprint, prompt_of, tool_name
 from swecli.core.ports import Asker
-from swecli.core.protocol.events import Option, Question
+from swecli.core.protocol.request_events import Option, Question
 from swecli.core.tools.dynamic import DynamicTool
 from swecli.core.workspace.server_log import ServerLog
 

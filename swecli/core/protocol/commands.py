@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from swecli.core.protocol.events import ContextChange, EditedText, GrantSpan, Mode, PermissionChoice, RewindScope
+from swecli.core.protocol.context_events import ContextChange
+from swecli.core.protocol.events import Mode, RewindScope
 from swecli.core.protocol.messages import ImagePart, Tagged
+from swecli.core.protocol.request_events import EditedText, GrantSpan, PermissionChoice
 
 
 class Submit(Tagged, frozen=True, tag="submit"):

@@ -1,19 +1,35 @@
-"""Events: everything that happens in a session, as one closed union."""
+"""Events: everything that happens in a session, as one closed union. Those of the context and of requests to the user
+are defined in files of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct, structs
 
-from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, Todo
+from swecli.core.protocol.blocks import DisplayBlock, Todo
 from swecli.core.protocol.budget import Budget
+from swecli.core.protocol.context_events import (
+    CacheBreak,
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionRedone,
+    CompactionStarted,
+    CompactionUndone,
+    ContextEdited,
+    ContextEditPlanned,
+    ContextMeasured,
+    ContextRestored,
+    ContextSuggested,
+    ItemsOffloaded,
+    ModelPlanned,
+    PromptPrefix,
+    SystemPromptSent,
+)
 from swecli.core.protocol.messages import (
     ImagePart,
-    Message,
-    Opaque,
     Origin,
     Part,
     ProviderReport,
@@ -24,271 +40,15 @@ from swecli.core.protocol.messages import (
     Usage,
 )
 from swecli.core.protocol.modes import Mode
-
-
-class ContextMeasured(Tagged, frozen=True, tag="context_measured"):
-    """The one number that meter, gate, ``/context`` and JSON output share."""
-
-    type: ClassVar[Literal["context_measured"]] = "context_measured"
-    budget: Budget
-
-
-class CompactionStarted(Tagged, frozen=True, tag="compaction_started"):
-    type: ClassVar[Literal["compaction_started"]] = "compaction_started"
-    item: str
-    trigger: Literal["manual", "auto", "overflow", "model"]
-    strategy: str
-    tokens_before: int
-    effective: int = 0
-    """Effective window in tokens; 0 = unknown."""
-
-
-BY_HAND: Final = "by hand"
-"""``ViewEntry.rule`` of an item that the user edited by itself."""
-
-
-class ProviderSummary(Struct, frozen=True):
-    """A summary that the provider wrote and signed. ``opaque`` goes back to it as it came, at the beginning of the
-    conversation; thoughts behind the summarised part stay valid. ``stands_for`` identifies that part, in each form that
-    later thoughts may follow."""
-
-    opaque: Opaque
-    stands_for: tuple[int, ...] = ()
-    sealed: bool = False
-    """Whether only the provider can read it."""
-
-
-class ViewEntry(Struct, frozen=True):
-    """One entry of the model's view: a live ledger item, its stub, a summary of several items, or an empty placeholder
-    for an item that the user dropped."""
-
-    kind: Literal["live", "stub", "summary", "dropped"]
-    id: str
-    text: str = ""
-    """Replacement text of a stub or summary; for a dropped item, its text before the drop."""
-    sources: tuple[str, ...] = ()
-    """Ledger ids that a summary replaces."""
-    rule: str = ""
-    """The user's rule that removed the item, or ``BY_HAND``; otherwise empty."""
-    provider: ProviderSummary | None = None
-    """The original of a summary by the provider, of which ``text`` is what another model gets."""
-
-
-class CompactionCompleted(Tagged, frozen=True, tag="compaction_completed"):
-    """Commit of a compaction: ``view`` replaces the model's view in one step. ``strategies`` is ("clearing",) for a
-    batch that only cleared old results."""
-
-    type: ClassVar[Literal["compaction_completed"]] = "compaction_completed"
-    item: str
-    view: tuple[ViewEntry, ...]
-    tokens_before: int
-    tokens_after: int
-    messages_before: int
-    messages_after: int
-    strategies: tuple[str, ...]
-    summary: str = ""
-    usage: Usage | None = None
-    """Usage of the model calls that wrote the summary."""
-    cost: str | None = None
-    """US dollars of these calls as a decimal string; None = no calls or an unknown price."""
-    effective: int = 0
-    """Effective window in tokens; 0 = unknown."""
-    cleared: int = 0
-    """Results and arguments that became stubs."""
-    anchors: int = 0
-    """Facts worth keeping found in the replaced items, such as the user's demands and changed files."""
-    anchors_kept: int = 0
-    """Anchors that the new view still contains."""
-    anchors_written: int = 0
-    """Anchors that the model's own summary contains."""
-    undo: str = ""
-    """What an undo would bring back right after it, as a clause; empty: not known."""
-    rewritten: int = 0
-    """Tokens after it that the provider's cache can't have."""
-    thoughts: int = 0
-    """Thoughts of the model that are lost."""
-
-
-class CompactionFailed(Tagged, frozen=True, tag="compaction_failed"):
-    """A compaction that changed nothing."""
-
-    type: ClassVar[Literal["compaction_failed"]] = "compaction_failed"
-    item: str
-    reason: str
-
-
-class CompactionUndone(Tagged, frozen=True, tag="compaction_undone"):
-    type: ClassVar[Literal["compaction_undone"]] = "compaction_undone"
-    item: str
-    view: tuple[ViewEntry, ...] = ()
-    """The model's view, if the one before the compaction had no room; empty: exactly that one."""
-
-
-class CompactionRedone(Tagged, frozen=True, tag="compaction_redone"):
-    type: ClassVar[Literal["compaction_redone"]] = "compaction_redone"
-    item: str
-
-
-class Offloaded(Struct, frozen=True):
-    """One item moved out of the context; ``ref`` reads it back."""
-
-    item: str
-    ref: str
-    tokens: int
-    reason: str
-
-
-class ContextChange(Struct, frozen=True):
-    """One edit of a ledger entry by the user. ``pin`` protects it from any removal; ``drop`` removes it; ``offload``
-    replaces it with a line that has its id; ``restore`` puts the original text back in its place."""
-
-    action: Literal["pin", "unpin", "drop", "offload", "restore"]
-    id: str
-
-
-class ContextEdited(Tagged, frozen=True, tag="context_edited"):
-    """The user edited the model's view: each of ``entries`` replaces the entry with its id, or returns to its original
-    place if it was missing. Tokens measure the whole request."""
-
-    type: ClassVar[Literal["context_edited"]] = "context_edited"
-    changes: tuple[ContextChange, ...]
-    entries: tuple[ViewEntry, ...] = ()
-    pinned: tuple[str, ...] = ()
-    unpinned: tuple[str, ...] = ()
-    tokens_before: int = 0
-    tokens_after: int = 0
-
-
-class ContextEditPlanned(Tagged, frozen=True, tag="context_edit_planned"):
-    """Changes that wait for the next compaction, all of them; none once they were made."""
-
-    type: ClassVar[Literal["context_edit_planned"]] = "context_edit_planned"
-    changes: tuple[ContextChange, ...] = ()
-
-
-class ModelPlanned(Tagged, frozen=True, tag="model_planned"):
-    """The user's model (``provider/name``) from the next compaction on; empty if none waits."""
-
-    type: ClassVar[Literal["model_planned"]] = "model_planned"
-    model: str = ""
-
-
-RotKind = Literal["contradiction", "reverted", "failing", "reread", "stale", "summaries", "repeated"]
-"""Sign of a degrading conversation: contradicting demands; edits that were reverted; a command that keeps failing the
-same way; an unchanged file that was reread; old, unused results; a summary of a summary; a demand that the user
-had to repeat."""
-
-
-class ContextSuggested(Tagged, frozen=True, tag="context_suggested"):
-    """A suggested remedy for the conversation; swecli applies it only when the user accepts. ``cause`` identifies it
-    among suggestions of its kind; ``count`` is its severity (repetitions, or tokens of old results). ``reason`` and
-    ``action`` are clauses. Exactly one of the last three fields is set: context changes, the message to branch before
-    (with a handoff), or the summaries to replace with the original record."""
-
-    type: ClassVar[Literal["context_suggested"]] = "context_suggested"
-    kind: RotKind
-    cause: str
-    count: int
-    reason: str
-    action: str
-    tokens_before: int = 0
-    tokens_after: int = 0
-    """Size of the whole request after the remedy."""
-    changes: tuple[ContextChange, ...] = ()
-    branch: str = ""
-    summaries: tuple[str, ...] = ()
-
-    @property
-    def freed(self) -> int:
-        return max(0, self.tokens_before - self.tokens_after)
-
-
-class ItemsOffloaded(Tagged, frozen=True, tag="items_offloaded"):
-    type: ClassVar[Literal["items_offloaded"]] = "items_offloaded"
-    items: tuple[Offloaded, ...]
-
-
-class ModelView(Struct, frozen=True):
-    """The model's view and the user's edits of single items. ``names`` accompanies a list of messages: for each
-    message the ledger ids of its parts, or one id if the message is one item."""
-
-    entries: tuple[ViewEntry, ...]
-    names: tuple[tuple[str, ...], ...] = ()
-    pinned: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-
-
-class ContextRestored(Tagged, frozen=True, tag="context_restored"):
-    """The model's view was restored from a snapshot because some of its events are unreadable. With ``view``, that is
-    the current view and ``messages`` are its unreadable parts. Without it (snapshots of earlier versions),
-    ``messages`` replace everything up to event ``snapshot`` and the entries of ``later`` follow; ids of entries made
-    from them begin with ``item``."""
-
-    type: ClassVar[Literal["context_restored"]] = "context_restored"
-    item: str
-    messages: tuple[Message, ...]
-    later: tuple[ViewEntry, ...]
-    snapshot: int
-    view: ModelView | None = None
-
-
-class PromptPart(Struct, frozen=True):
-    """One part of the request prefix: a tool, or a block of the system prompt named by its component. ``digest``
-    hashes its text; ``source`` is the provider of the tool."""
-
-    name: str
-    digest: str
-    source: str = ""
-
-
-class PromptPrefix(Tagged, frozen=True, tag="prompt_prefix"):
-    """The newest request's prefix (everything before the conversation), in order. Emitted only when it changes, so that
-    a resumed session can detect further changes."""
-
-    type: ClassVar[Literal["prompt_prefix"]] = "prompt_prefix"
-    tools: tuple[PromptPart, ...] = ()
-    system: tuple[PromptPart, ...] = ()
-    effort: str | None = None
-
-
-class SentSection(Struct, frozen=True):
-    """A section of a system prompt. ``digest`` hashes its text; ``text`` is empty if an earlier event has it."""
-
-    name: str
-    digest: str
-    text: str = ""
-
-
-class SystemPromptSent(Tagged, frozen=True, tag="system_prompt_sent"):
-    """The system prompt of requests to a model (``provider/name``), in order, so that a resumed session can send the
-    same bytes. ``sources`` are the files behind it: their names, digests and components. ``window`` (tokens) and
-    ``tools`` (a digest) are what it was made for, ``folder`` is its working directory. ``trusted``: the folder's files
-    counted as instructions."""
-
-    type: ClassVar[Literal["system_prompt_sent"]] = "system_prompt_sent"
-    model: str
-    sections: tuple[SentSection, ...]
-    sources: tuple[PromptPart, ...] = ()
-    window: int = 0
-    tools: str = ""
-    folder: str = ""
-    trusted: bool = False
-
-
-class CacheBreak(Tagged, frozen=True, tag="cache_break"):
-    """The provider reprocessed ``tokens`` that its cache should have covered. ``cause`` is a clause, ``kind`` its
-    category.
-
-    ``component`` and ``part`` name the first change in the prompt: a component of the context, and within it a tool or
-    a conversation item. Both are empty if nothing changed. Earlier versions did not record these three fields."""
-
-    type: ClassVar[Literal["cache_break"]] = "cache_break"
-    cause: str
-    tokens: int
-    kind: str = ""
-    component: str = ""
-    part: str = ""
-
+from swecli.core.protocol.request_events import (
+    PermissionRequested,
+    PermissionResolved,
+    QuestionAnswered,
+    QuestionAsked,
+    RuleApplied,
+    RuleRevoked,
+    UntrustedContent,
+)
 
 ItemKind = Literal["user", "text", "reasoning", "tool", "opaque", "compaction", "attachment", "note"]
 """``opaque`` items are provider data kept for the next request and never shown. ``attachment`` items are files that the
@@ -372,163 +132,6 @@ class ItemCompleted(Tagged, frozen=True, tag="item_completed"):
     detail: str = ""
     duration: float | None = None
     title: str = ""
-
-
-class Hunk(Struct, frozen=True):
-    """One change that the user can accept or reject by itself. ``block`` is the index of its diff among the request's
-    blocks, from 0. Lines count from 1 in the whole file; for an empty side, ``start`` is the line where its text would
-    begin."""
-
-    block: int
-    old_start: int
-    old_lines: int
-    new_start: int
-    new_lines: int
-
-
-class EditedText(Struct, frozen=True):
-    """The user's replacement for the new text of diff ``block``: the same part of the file that the block shows."""
-
-    block: int
-    text: str
-
-
-def hunk_texts(block: DiffBlock, hunk: Hunk) -> tuple[list[str], list[str]]:
-    """The removed and the added lines of a hunk, from the texts of its block."""
-    old, new = (text.split("\n") if text else [] for text in (block.old, block.new))
-    i, j = hunk.old_start - block.first_line, hunk.new_start - block.first_line
-    return old[i : i + hunk.old_lines], new[j : j + hunk.new_lines]
-
-
-class RefusedEdit(Struct, frozen=True):
-    """The user's edited arguments, refused for ``reason``; the call is unchanged."""
-
-    arguments: Mapping[str, Any]
-    reason: str
-
-
-class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
-    """A call waits for approval. An approval covers exactly what is shown: ``binding`` is the SHA-256 of tool,
-    arguments, working directory and target, and is recomputed before execution."""
-
-    type: ClassVar[Literal["permission_requested"]] = "permission_requested"
-    request: str
-    item: str
-    tool: str
-    title: str
-    blocks: tuple[DisplayBlock, ...]
-    reason: str
-    binding: str
-    rule: str | None = None
-    """The rules that "always" would add, as shown and separated by commas; None if "always" is not offered."""
-    evidence: tuple[str, ...] = ()
-    hunks: tuple[Hunk, ...] = ()
-    """Changes of the blocks that can be accepted one by one."""
-    facts: tuple[str, ...] = ()
-    """Short phrases: where it runs, what it creates or overwrites, sizes."""
-    warnings: tuple[str, ...] = ()
-    """Facts to read before any answer, such as effects that cannot be undone."""
-    arguments: Mapping[str, Any] | None = None
-    """Arguments that a reply may replace; None if it can only choose hunks, approve or reject."""
-    refused: RefusedEdit | None = None
-    """The user's previous edit of the arguments, if it was refused."""
-    rules: tuple[str, ...] = ()
-    """The rules in ``rule``, one by one; empty if it is None, and in events of earlier versions (a single rule)."""
-    rule_note: str = ""
-    """A sentence: what else these rules would allow, or why no rule is offered."""
-    danger: str = ""
-    """A clause: what the call would destroy and whether that can be undone; empty for harmless calls."""
-    acceptable: bool = False
-    """Whether the call is a file change that accept-edits mode runs without approval."""
-
-    @property
-    def offered(self) -> tuple[str, ...]:
-        return self.rules or ((self.rule,) if self.rule is not None else ())
-
-
-PermissionChoice = Literal["once", "always", "reject", "edit"]
-"""``edit`` neither approves nor rejects: the changed call is decided again."""
-
-GrantSpan = Literal["turn", "session", "week", "project"]
-"""Lifetime of "always": this turn, this session, seven days, or until revoked. The last two apply to this workspace
-only."""
-
-
-class PermissionResolved(Tagged, frozen=True, tag="permission_resolved"):
-    type: ClassVar[Literal["permission_resolved"]] = "permission_resolved"
-    request: str
-    choice: PermissionChoice | Literal["cancelled"]
-    by: Literal["user", "headless", "engine"] = "user"
-    """``engine``: a new mode or rule settled the request; ``note`` names it."""
-    note: str = ""
-    """The user's note to the model."""
-    span: GrantSpan = "session"
-    """Lifetime of the choice "always"."""
-    arguments: Mapping[str, Any] | None = None
-    """The arguments, if the user replaced them."""
-    hunks: tuple[int, ...] | None = None
-    """The accepted hunks, if the user chose some."""
-    texts: tuple[EditedText, ...] = ()
-
-
-class RuleApplied(Tagged, frozen=True, tag="rule_applied"):
-    """A rule decided a call: it runs, asks, or is refused."""
-
-    type: ClassVar[Literal["rule_applied"]] = "rule_applied"
-    item: str
-    effect: Literal["allow", "ask", "deny"]
-    rule: str
-    scope: str
-    origin: str = ""
-
-
-class RuleRevoked(Tagged, frozen=True, tag="rule_revoked"):
-    """The user revoked a rule that "always" had added for this session or turn."""
-
-    type: ClassVar[Literal["rule_revoked"]] = "rule_revoked"
-    rule: str
-
-
-class Option(Struct, frozen=True):
-    label: str
-    description: str = ""
-
-
-class Question(Struct, frozen=True):
-    """One question from the model; without options it asks for free text. ``closed`` accepts only the options.
-    ``blank`` is the meaning of an empty line, such as "leaves it out"; if empty, an empty line is not an answer."""
-
-    text: str
-    options: tuple[Option, ...] = ()
-    multiple: bool = False
-    header: str = ""
-    closed: bool = False
-    blank: str = ""
-
-
-class UntrustedContent(Tagged, frozen=True, tag="untrusted_content"):
-    """The item brought untrusted text into the conversation, from a host or a file outside the workspace. Until the
-    user approves a call, calls that would send data out of the workspace without asking now ask."""
-
-    type: ClassVar[Literal["untrusted_content"]] = "untrusted_content"
-    item: str
-    origin: str
-
-
-class QuestionAsked(Tagged, frozen=True, tag="question_asked"):
-    type: ClassVar[Literal["question_asked"]] = "question_asked"
-    request: str
-    item: str
-    questions: tuple[Question, ...]
-
-
-class QuestionAnswered(Tagged, frozen=True, tag="question_answered"):
-    """One tuple of chosen labels or free text per question; ``answers`` is empty if the user dismissed them."""
-
-    type: ClassVar[Literal["question_answered"]] = "question_answered"
-    request: str
-    answers: tuple[tuple[str, ...], ...]
-    by: Literal["user", "headless", "engine"] = "user"
 
 
 TurnOutcome = Literal["done", "interrupted", "blocked", "limit", "error"]
@@ -1138,37 +741,6 @@ class Event(Struct, frozen=True):
 def begins_turn(event: Event) -> bool:
     """Whether the event begins a turn of the main agent."""
     return isinstance(event.body, TurnStarted) and event.agent == MAIN
-
-
-def grounds(request: PermissionRequested) -> tuple[str, ...]:
-    """Lines with the request's reason and evidence, without repetition. Empty for a file change that asks only because
-    it changes a file, if the facts or the diff (of a file that has this content already) say so."""
-    reason = request.reason
-    told = bool(request.facts) or any(isinstance(block, DiffBlock) for block in request.blocks)
-    if told and reason in {f"This would change {path}." for path in request.evidence}:
-        return ()
-    more = [line for line in request.evidence if line not in reason]
-    repeated = [line for line in more if _repeats(line, reason)]
-    if len(repeated) == 1:  # several lines name the parts of a command that the reason concerns
-        more.remove(repeated[0])
-    return tuple(line for line in (reason, *more) if line)
-
-
-FOR_SESSION = "Allowing it for the session"
-"""The answer that adds a rule, for clients that name their options themselves."""
-
-
-def rule_words(request: PermissionRequested, answer: str) -> str:
-    """What the offered rule covers, as a sentence about the ``answer`` that adds it; or why no rule is offered."""
-    note = request.rule_note
-    return f"{answer} {note[:1].lower()}{note[1:]}" if note and request.rule is not None else note
-
-
-def _repeats(line: str, reason: str) -> bool:
-    """Whether a line of the form "words of a command: why" gives only the reason again."""
-    places = (index for index in range(len(line)) if line.startswith(": ", index))
-    whys = [line[index + 2 :] for index in places]
-    return any(f": {why}." in reason or reason[1:].startswith(f"{why[1:]}, so it needs") for why in whys)
 
 
 ResultKind = Literal["page", "output", "stored"]

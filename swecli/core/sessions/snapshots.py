@@ -13,7 +13,7 @@ import msgspec
 
 from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
 from swecli.core.protocol.codec import CodecError, decode_messages, encode_messages, to_text
-from swecli.core.protocol.events import ModelView
+from swecli.core.protocol.context_events import ModelView
 from swecli.core.sessions.database import Database
 
 _FACTS = "SELECT count(*) FROM events e WHERE e.session_id = :session AND e.seq <= :seq"

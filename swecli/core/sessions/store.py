@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.core.protocol.codec import CodecError, decode_body, encode_body
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.events import (
     MAIN,
     Body,
@@ -31,7 +32,6 @@ from swecli.core.protocol.events import (
     StepEnded,
     TurnStarted,
     Unknown,
-    ViewEntry,
     tag_of,
 )
 from swecli.core.protocol.messages import Part

@@ -21,8 +21,9 @@ from swecli.core.permissions.rules import ReadRules
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import Asker, BlobStore, EditorFiles, TranscriptSearch
 from swecli.core.protocol.blocks import DisplayBlock, Todo
-from swecli.core.protocol.events import EditedText, Hunk, ResultKind
+from swecli.core.protocol.events import ResultKind
 from swecli.core.protocol.messages import DocumentPart, ImagePart
+from swecli.core.protocol.request_events import EditedText, Hunk
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.secret_names import SecretNames, secret_names
 from swecli.core.validation import Checked, changed, compact_schema

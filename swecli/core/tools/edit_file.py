@@ -19,7 +19,7 @@ from swecli.core.config.trust import instructs
 from swecli.core.permissions.types import Effects
 from swecli.core.ports import EditorError
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.core.protocol.events import Hunk
+from swecli.core.protocol.request_events import Hunk
 from swecli.core.tools.base import (
     ChangedFile,
     Choice,

@@ -13,7 +13,7 @@ from msgspec import Meta
 from swecli.core.llm.types import ToolSchema
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock, TodoStatus
-from swecli.core.protocol.events import Option, Question
+from swecli.core.protocol.request_events import Option, Question
 from swecli.core.tools.base import AgentTask, Params, Tool, ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.figures import plural
 

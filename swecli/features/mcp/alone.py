@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from swecli.core.engine.services import Mentionable, PromptTemplate
 from swecli.core.ports import Asker
-from swecli.core.protocol.events import NoticeLevel, Question
+from swecli.core.protocol.events import NoticeLevel
+from swecli.core.protocol.request_events import Question
 from swecli.core.tools.registry import ToolRegistry
 
 

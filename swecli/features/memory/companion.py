@@ -18,7 +18,8 @@ from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import Recorder
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.budget import MEMORY
-from swecli.core.protocol.events import MemoryLoaded, Notice, PromptPart
+from swecli.core.protocol.context_events import PromptPart
+from swecli.core.protocol.events import MemoryLoaded, Notice
 from swecli.features.memory.note_lines import notes_lines
 from swecli.features.memory.places import NOTES, MemoryFile, MemoryPlaces
 from swecli.features.memory.section import memory_section

@@ -9,7 +9,7 @@ from swecli.core.context_management.counter import CountsTokens, PieceEstimator
 from swecli.core.context_management.prompt import MemoryText
 from swecli.core.context_management.prompts import framed, read_prompt
 from swecli.core.protocol.budget import MEMORY
-from swecli.core.protocol.events import PromptPart
+from swecli.core.protocol.context_events import PromptPart
 from swecli.core.workspace.command_output import as_read
 from swecli.features.memory.places import NOTES, ROOT, MemoryFile
 from swecli.features.memory.session_notes import NotesDocument

@@ -10,7 +10,8 @@ from swecli.commands.base import CommandResult, Offer, SlashCommand, Word
 from swecli.commands.context import labelled, number
 from swecli.core.context_management.rot import STALE_TURNS, command_of, undo_of
 from swecli.core.protocol.blocks import TableBlock
-from swecli.core.protocol.events import ContextSuggested, RotKind
+from swecli.core.protocol.context_events import RotKind
+from swecli.core.protocol.events import ContextSuggested
 from swecli.event_lines import suggested_line
 from swecli.figures import dollars
 

@@ -21,7 +21,8 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Connection
 from swecli.core.engine.settings import Settings
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.events import ContextChange, ContextSuggested, RotKind, ViewEntry
+from swecli.core.protocol.context_events import ContextChange, RotKind, ViewEntry
+from swecli.core.protocol.events import ContextSuggested
 
 Keep = Callable[[Sequence[RotKind]], str]
 """Writes the silenced kinds of suggestions into the user's settings, for all sessions. Returns the file; raises

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
     from swecli.core.engine.core import Core
     from swecli.core.engine.feature import Feature
-    from swecli.core.protocol.events import RotKind
+    from swecli.core.protocol.context_events import RotKind
     from swecli.features.sentinel.companion import Keep, Sentinel
     from swecli.launch import Launch
 

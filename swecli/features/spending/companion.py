@@ -15,8 +15,9 @@ from swecli.core.engine.work import enqueue
 from swecli.core.ports import Asker
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Submit
-from swecli.core.protocol.events import Notice, Option, Question
+from swecli.core.protocol.events import Notice
 from swecli.core.protocol.messages import Usage
+from swecli.core.protocol.request_events import Option, Question
 from swecli.features.spending.limits import (
     Amount,
     Crossing,

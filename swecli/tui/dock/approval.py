@@ -15,7 +15,8 @@ from textual.widgets import Input, Static
 from swecli.core.permissions.types import SANDBOXED
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import EditedText, Hunk, PermissionChoice, PermissionRequested, hunk_texts
+from swecli.core.protocol.events import PermissionRequested
+from swecli.core.protocol.request_events import EditedText, Hunk, PermissionChoice, hunk_texts
 from swecli.lazy_pattern import lazy_pattern
 from swecli.safe_text import SafeText, safe_line
 from swecli.tui.dock import panel

@@ -25,7 +25,8 @@ from swecli.tui.compat import ShrinkingTextArea
 
 if TYPE_CHECKING:
     from swecli.core.protocol.commands import Command
-    from swecli.core.protocol.events import GrantSpan, PermissionRequested
+    from swecli.core.protocol.events import PermissionRequested
+    from swecli.core.protocol.request_events import GrantSpan
     from swecli.tui.line_input import LineInput
 
 
@@ -181,7 +182,7 @@ def brief_danger(danger: str, command: str) -> str:
 
 def reasons(request: PermissionRequested, *, folded: bool) -> str:
     """Why it asks, and the grounds; folded, only the reason. Omits what the danger line says."""
-    from swecli.core.protocol.events import grounds, rule_words  # not needed by the first frame
+    from swecli.core.protocol.request_events import grounds, rule_words  # not needed by the first frame
 
     lines = [str(sanitise(line)) for line in grounds(request)]
     if lines and request.danger:

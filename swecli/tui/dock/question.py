@@ -11,7 +11,8 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from swecli.core.protocol.commands import Answer
-from swecli.core.protocol.events import Question, QuestionAsked
+from swecli.core.protocol.events import QuestionAsked
+from swecli.core.protocol.request_events import Question
 from swecli.safe_text import safe_line, sanitise
 from swecli.tui.dock.choices import Choice, ChoiceList, step_of
 from swecli.tui.dock.panel import NARROW, DockPanel, Hint, KeyEffect, KeyLine, height, least_width

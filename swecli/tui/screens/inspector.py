@@ -14,7 +14,7 @@ from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.items import CONVERSATION, ContextItem, calls_with_results, foldable, in_one_row
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command
-from swecli.core.protocol.events import ContextChange
+from swecli.core.protocol.context_events import ContextChange
 from swecli.figures import dollars, plural
 from swecli.figures import tokens as short
 from swecli.lazy_pattern import lazy_pattern

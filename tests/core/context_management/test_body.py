@@ -9,7 +9,8 @@ import pytest
 from swecli.core.context_management.entry_bodies import LONG, Bodies, EntryBody, stubbed
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.recall import Recall
-from swecli.core.protocol.events import CompactionCompleted, CompactionRedone, CompactionUndone, ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
+from swecli.core.protocol.events import CompactionCompleted, CompactionRedone, CompactionUndone
 from swecli.core.protocol.messages import (
     ImagePart,
     Opaque,

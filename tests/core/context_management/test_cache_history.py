@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from swecli.core.context_management.cache import CachedRequest, CacheHistory, CacheMoney, miss_cost
+from swecli.core.protocol.context_events import PromptPart
 from swecli.core.protocol.events import (
     Body,
     CacheBreak,
@@ -12,7 +13,6 @@ from swecli.core.protocol.events import (
     ModelChanged,
     ModelResponded,
     Price,
-    PromptPart,
     PromptPrefix,
     Rewound,
     SessionStarted,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest, first_difference
 from swecli.core.context_management.prompt import message_breakpoints
 from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.lab.prefix_cache import Charge, Framed, PrefixCache
 

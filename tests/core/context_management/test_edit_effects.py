@@ -18,14 +18,8 @@ from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import PLAYBOOK, RETRIEVED, USER
-from swecli.core.protocol.events import (
-    ContextChange,
-    ContextEdited,
-    ItemCheckpointed,
-    ItemCompleted,
-    ItemStarted,
-    ModelResponded,
-)
+from swecli.core.protocol.context_events import ContextChange
+from swecli.core.protocol.events import ContextEdited, ItemCheckpointed, ItemCompleted, ItemStarted, ModelResponded
 from swecli.core.protocol.messages import ImagePart, Origin, TextPart, ToolCallPart, ToolResultPart, Usage
 from tests.support.said import Said
 

@@ -16,6 +16,7 @@ from swecli.core.context_management.ledger import (
     without_added,
 )
 from swecli.core.context_management.projection import project, repair
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.events import (
     Body,
     CompactionCompleted,
@@ -28,7 +29,6 @@ from swecli.core.protocol.events import (
     ModelResponded,
     Rewound,
     SessionStarted,
-    ViewEntry,
 )
 from swecli.core.protocol.messages import (
     Message,

@@ -11,15 +11,8 @@ from swecli.core.context_management.entry_bodies import EntryBody
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.rot import Rot, signals
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.events import (
-    ContextChange,
-    ContextEdited,
-    ItemCompleted,
-    ItemStarted,
-    TurnEnded,
-    TurnStarted,
-    ViewEntry,
-)
+from swecli.core.protocol.context_events import ContextChange, ViewEntry
+from swecli.core.protocol.events import ContextEdited, ItemCompleted, ItemStarted, TurnEnded, TurnStarted
 from swecli.core.protocol.messages import TextPart
 from tests.support.rotten import HEALTHY, ROTTEN, Talk, contradicting, failing, repeated, reread, stale
 

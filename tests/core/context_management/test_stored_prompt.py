@@ -23,7 +23,8 @@ from swecli.core.context_management.stored_prompt import (
     with_texts,
 )
 from swecli.core.protocol.budget import MEMORY, PROJECT_INSTRUCTIONS, USER_INSTRUCTIONS
-from swecli.core.protocol.events import PromptPart, SystemPromptSent
+from swecli.core.protocol.context_events import PromptPart
+from swecli.core.protocol.events import SystemPromptSent
 
 SECTIONS = (
     PromptSection(BASE, "You are swecli."),

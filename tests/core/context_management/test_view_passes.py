@@ -10,7 +10,8 @@ import pytest
 from swecli.core.context_management import ledger as ledger_module
 from swecli.core.context_management.cache import first_difference
 from swecli.core.context_management.ledger import GROWN, PASSED, Ledger, Passes
-from swecli.core.protocol.events import CompactionUndone, ContextEdited, ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
+from swecli.core.protocol.events import CompactionUndone, ContextEdited
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart
 from tests.support.rotten import HEALTHY, ROTTEN, Talk
 

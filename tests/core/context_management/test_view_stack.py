@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swecli.core.context_management.view_stack import View, ViewStack
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from tests.support.thorough import examples
 
 ENTRIES = st.builds(

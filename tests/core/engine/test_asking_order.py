@@ -5,14 +5,8 @@ from pathlib import Path
 
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.commands import Answer, CancelItem, Submit
-from swecli.core.protocol.events import (
-    ItemStarted,
-    Option,
-    PermissionRequested,
-    Question,
-    QuestionAsked,
-    TurnEnded,
-)
+from swecli.core.protocol.events import ItemStarted, PermissionRequested, QuestionAsked, TurnEnded
+from swecli.core.protocol.request_events import Option, Question
 from swecli.core.tools.base import Preview, ToolContext, ToolOutcome
 from tests.core.engine.support import Gates, Peek, Poke, Target, bench, call, until
 

@@ -32,11 +32,11 @@ from swecli.core.protocol.commands import (
     Submit,
     UndoCompaction,
 )
+from swecli.core.protocol.context_events import ContextChange
 from swecli.core.protocol.events import (
     CacheBreak,
     CompactionCompleted,
     CompactionUndone,
-    ContextChange,
     ContextEdited,
     Event,
     Rewound,

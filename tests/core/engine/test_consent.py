@@ -17,7 +17,6 @@ from swecli.core.permissions.types import Policy, Rule
 from swecli.core.protocol.blocks import DiffBlock
 from swecli.core.protocol.commands import ReplyPermission, SetMode, Submit
 from swecli.core.protocol.events import (
-    EditedText,
     ItemCheckpointed,
     ItemCompleted,
     Notice,
@@ -25,6 +24,7 @@ from swecli.core.protocol.events import (
     PermissionResolved,
     TurnEnded,
 )
+from swecli.core.protocol.request_events import EditedText
 from swecli.core.tools.edit_file import EditFile, WriteFile
 from swecli.core.tools.read_file import ReadFile
 from swecli.core.tools.run_command import RunCommand

@@ -23,12 +23,12 @@ from swecli.core.protocol.commands import (
     UndoCompaction,
     UndoRewind,
 )
+from swecli.core.protocol.context_events import ContextChange
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionFailed,
     CompactionStarted,
     CompactionUndone,
-    ContextChange,
     ContextEdited,
     ContextMeasured,
     Event,

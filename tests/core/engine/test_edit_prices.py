@@ -35,7 +35,8 @@ from swecli.core.protocol.commands import (
     UndoCompaction,
     UndoRewind,
 )
-from swecli.core.protocol.events import CompactionCompleted, ContextChange, ItemStarted, Notice, Rewound, StepStarted
+from swecli.core.protocol.context_events import ContextChange
+from swecli.core.protocol.events import CompactionCompleted, ItemStarted, Notice, Rewound, StepStarted
 from swecli.core.protocol.messages import Usage
 from swecli.event_lines import completed_line, rewind_lines
 from tests.core.engine.support import Bench, bench, until

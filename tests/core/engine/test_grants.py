@@ -8,13 +8,13 @@ from swecli.core.engine.state import SessionState
 from swecli.core.protocol.events import (
     Body,
     Event,
-    GrantSpan,
     PermissionRequested,
     PermissionResolved,
     RuleRevoked,
     TurnEnded,
     TurnStarted,
 )
+from swecli.core.protocol.request_events import GrantSpan
 
 RULE = "Bash(make *)"
 

@@ -10,14 +10,8 @@ import pytest
 
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, ReasoningDelta, StreamEvent, TextDelta
 from swecli.core.protocol.commands import ChangeContext, Compact, RunShell
-from swecli.core.protocol.events import (
-    CompactionCompleted,
-    ContextChange,
-    ContextEdited,
-    ContextMeasured,
-    ItemDelta,
-    ModelResponded,
-)
+from swecli.core.protocol.context_events import ContextChange
+from swecli.core.protocol.events import CompactionCompleted, ContextEdited, ContextMeasured, ItemDelta, ModelResponded
 from swecli.core.protocol.messages import Message, Origin, ReasoningPart, Response, Stop, TextPart, Usage
 from tests.core.engine.support import bench, call, until
 

@@ -26,10 +26,10 @@ from swecli.core.protocol.commands import (
     SetMode,
     UndoCompaction,
 )
+from swecli.core.protocol.context_events import ContextChange
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionUndone,
-    ContextChange,
     ContextEdited,
     ContextEditPlanned,
     Event,

@@ -10,7 +10,8 @@ import pytest
 from swecli.core.engine import reductions
 from swecli.core.engine.reductions import FIELDS, UNWRITTEN, Reductions, StaleState, decode_reductions, written
 from swecli.core.protocol.commands import ChangeContext, Rewind, UndoCompaction, UndoRewind
-from swecli.core.protocol.events import CompactionCompleted, ContextChange, ContextEdited, Event, Rewound
+from swecli.core.protocol.context_events import ContextChange
+from swecli.core.protocol.events import CompactionCompleted, ContextEdited, Event, Rewound
 from swecli.core.protocol.messages import Part
 from tests.core.engine.support import bench, until
 from tests.core.engine.test_compaction import BIG, fill_and_compact

@@ -8,11 +8,8 @@ import pytest
 
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import ChangeContext
-from swecli.core.protocol.events import (
-    ContextChange,
-    ContextEdited,
-    ItemStarted,
-)
+from swecli.core.protocol.context_events import ContextChange
+from swecli.core.protocol.events import ContextEdited, ItemStarted
 from swecli.core.tools.edit_file import EditFile, WriteFile
 from swecli.core.tools.read_file import ReadFile
 from swecli.core.tools.run_command import RunCommand

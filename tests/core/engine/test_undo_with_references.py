@@ -10,11 +10,11 @@ from swecli.core.protocol.commands import (
     RedoCompaction,
     UndoCompaction,
 )
+from swecli.core.protocol.context_events import ContextChange
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionRedone,
     CompactionUndone,
-    ContextChange,
     ContextEdited,
     Notice,
     StepStarted,

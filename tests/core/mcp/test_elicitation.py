@@ -9,7 +9,7 @@ import mcp_types
 import pytest
 
 from swecli.core.mcp.elicitation import elicit
-from swecli.core.protocol.events import Question
+from swecli.core.protocol.request_events import Question
 
 FORM = {
     "mail": {"type": "string", "title": "Mail", "format": "email"},

@@ -16,13 +16,13 @@ from swecli.core.protocol.events import (
     ItemCheckpointed,
     ItemCompleted,
     ItemStarted,
-    PermissionChoice,
     PermissionRequested,
     PermissionResolved,
     RestoredFile,
     TurnStarted,
 )
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.request_events import PermissionChoice
 
 CWD = "/proj/project"
 

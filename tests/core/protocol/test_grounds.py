@@ -5,7 +5,8 @@ from __future__ import annotations
 from swecli.core.permissions.decide import decide
 from swecli.core.permissions.types import Call, Effects, Policy
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock
-from swecli.core.protocol.events import PermissionRequested, grounds
+from swecli.core.protocol.events import PermissionRequested
+from swecli.core.protocol.request_events import grounds
 
 
 def shown(effects: Effects, facts: tuple[str, ...] = (), blocks: tuple[DisplayBlock, ...] = ()) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from swecli.core.protocol.events import CompactionCompleted, Notice, ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
+from swecli.core.protocol.events import CompactionCompleted, Notice
 from swecli.core.sessions.store import SharedViews
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DiffBlock
-from swecli.core.protocol.events import EditedText, hunk_texts
+from swecli.core.protocol.request_events import EditedText, hunk_texts
 from swecli.core.tools.base import Choice, Preview, ToolContext, ToolError
 from swecli.core.tools.edit_file import FileChange, OutdatedChoice, chosen, preview_of
 from swecli.core.validation import validated

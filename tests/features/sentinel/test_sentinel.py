@@ -13,16 +13,15 @@ from swecli.core.context_management.rot import Rot, command_of, undo_of
 from swecli.core.engine.settings import Adjustable, SentinelOptions
 from swecli.core.engine.state import SessionState
 from swecli.core.protocol.commands import ChangeContext, Rewind, SetMode, Submit, UndoCompaction, UndoRewind
+from swecli.core.protocol.context_events import ContextChange, RotKind
 from swecli.core.protocol.events import (
     CompactionCompleted,
     CompactionUndone,
-    ContextChange,
     ContextEdited,
     ContextSuggested,
     Event,
     RewindUndone,
     Rewound,
-    RotKind,
     TurnStarted,
 )
 from swecli.features.sentinel.command import SENTINEL

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.commands import ReplyPermission
-from swecli.core.protocol.events import EditedText, Hunk, PermissionRequested, RefusedEdit
+from swecli.core.protocol.events import PermissionRequested
+from swecli.core.protocol.request_events import EditedText, Hunk, RefusedEdit
 from swecli.safe_text import visible_part
 from tests.tui.golden import check
 from tests.tui.support import Running, running

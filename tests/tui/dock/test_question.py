@@ -6,7 +6,8 @@ import pytest
 from textual import events
 
 from swecli.core.protocol.commands import Answer
-from swecli.core.protocol.events import Option, Question, QuestionAsked
+from swecli.core.protocol.events import QuestionAsked
+from swecli.core.protocol.request_events import Option, Question
 from tests.support.fake_session import WAIT_FOR_INTERRUPT
 from tests.tui.support import Running, Session, running
 

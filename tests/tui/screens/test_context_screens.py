@@ -19,7 +19,8 @@ from swecli.core.engine.inspection import Inspection, Picture
 from swecli.core.llm.types import ModelRequest, ToolSchema
 from swecli.core.protocol.budget import TOOLS
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, RedoCompaction, UndoCompaction
-from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, ContextChange, ContextEdited, ViewEntry
+from swecli.core.protocol.context_events import ContextChange, ViewEntry
+from swecli.core.protocol.events import CompactionCompleted, CompactionUndone, ContextEdited
 from swecli.core.protocol.messages import Usage
 from swecli.themes.files import known
 from swecli.tui.preferences import Preferences

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swecli.core.protocol.blocks import DiffBlock, FileListBlock, TerminalBlock
+from swecli.core.protocol.context_events import Offloaded
 from swecli.core.protocol.events import (
     Body,
     CacheBreak,
@@ -20,10 +21,8 @@ from swecli.core.protocol.events import (
     ModeChanged,
     ModelChanged,
     Notice,
-    Offloaded,
     PermissionRequested,
     PermissionResolved,
-    Question,
     QuestionAnswered,
     QuestionAsked,
     RetryScheduled,
@@ -34,6 +33,7 @@ from swecli.core.protocol.events import (
     is_fact,
 )
 from swecli.core.protocol.messages import ImagePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.request_events import Question
 
 
 def stream(*bodies: Body | Unknown, agent: str = "main", first: int = 1) -> list[Event]:

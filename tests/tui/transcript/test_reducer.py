@@ -23,7 +23,6 @@ from swecli.core.protocol.events import (
     Notice,
     PermissionRequested,
     PermissionResolved,
-    Question,
     QuestionAnswered,
     QuestionAsked,
     QueueChanged,
@@ -35,6 +34,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.request_events import Question
 from swecli.tui.greeting import MODEL, NO_MODEL
 from swecli.tui.transcript.block_rows import render_block
 from swecli.tui.transcript.blocks import (

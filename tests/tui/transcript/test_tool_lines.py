@@ -22,10 +22,10 @@ from swecli.core.protocol.events import (
     ItemStarted,
     PermissionRequested,
     PermissionResolved,
-    Question,
     QuestionAsked,
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
+from swecli.core.protocol.request_events import Question
 from swecli.core.tools.base import Tool
 from swecli.core.tools.registry import builtin_tools
 from swecli.tool_words import TOOL_WORDS, words_for

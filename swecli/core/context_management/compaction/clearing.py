@@ -14,7 +14,7 @@ from swecli.core.config.settings import RetentionSettings
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
 from swecli.core.llm.foreign_calls import stored_arguments
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 
 LINE = 120

@@ -14,7 +14,7 @@ from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import Message, Role
 
 CHARACTERS_PER_TOKEN = 3.2

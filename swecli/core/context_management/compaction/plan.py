@@ -20,7 +20,7 @@ from swecli.core.context_management.edits import THOUGHT, led_by, thoughts_befor
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.projection import thoughts_changed
 from swecli.core.context_management.view_stack import View
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import Usage
 
 SUMMARY_SHARE = 0.10

@@ -13,7 +13,7 @@ from swecli.core.context_management.compaction.options import WORTHWHILE, Allowa
 from swecli.core.context_management.compaction.selection import current_request, message_starts
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 
 ACCEPTED_SHARE = 0.70
 """Largest share of its size that the conversation may keep. The fixed parts of every request (system prompt, tools,

@@ -21,7 +21,7 @@ from swecli.core.context_management.view_stack import View
 from swecli.core.llm.json_values import as_object, as_text
 from swecli.core.llm.protocols.base import SUMMARY
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest
-from swecli.core.protocol.events import ProviderSummary, ViewEntry
+from swecli.core.protocol.context_events import ProviderSummary, ViewEntry
 from swecli.core.protocol.messages import Message, Opaque, OpaquePart, Origin, Usage
 
 ROOM = 8_000

@@ -14,7 +14,7 @@ from swecli.core.context_management.compaction.options import (
     ImportanceStrategy,
 )
 from swecli.core.context_management.ledger import RESULT, Ledger, is_statement
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import TextPart
 
 LEAST_MESSAGES = 10

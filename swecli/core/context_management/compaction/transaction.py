@@ -58,7 +58,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.context_management.work_log import user_texts
 from swecli.core.llm.types import ModelClient, ModelRequest
 from swecli.core.protocol.budget import Budget
-from swecli.core.protocol.events import ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import Message, Usage
 from swecli.figures import plural
 

@@ -15,7 +15,8 @@ from swecli.core.context_management.counter import CharCounter
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.work_log import WorkLog
 from swecli.core.llm.types import ModelInfo
-from swecli.core.protocol.events import CompactionCompleted, FileChanged, RewindUndone, Rewound, ViewEntry
+from swecli.core.protocol.context_events import ViewEntry
+from swecli.core.protocol.events import CompactionCompleted, FileChanged, RewindUndone, Rewound
 from swecli.export.handoff import handoff_of
 from swecli.features.memory.note_lines import notes_lines
 from tests.support.said import Said

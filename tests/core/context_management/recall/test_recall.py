@@ -10,6 +10,7 @@ from swecli.core.context_management.compaction.selection import covered
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.recall import Recall, gone
 from swecli.core.ports import BlobError, BlobRef
+from swecli.core.protocol.context_events import Offloaded, ViewEntry
 from swecli.core.protocol.events import (
     Body,
     CompactionCompleted,
@@ -20,10 +21,8 @@ from swecli.core.protocol.events import (
     ItemsOffloaded,
     ItemStarted,
     ModelResponded,
-    Offloaded,
     RewindUndone,
     Rewound,
-    ViewEntry,
 )
 from swecli.core.protocol.messages import Origin, TextPart, ToolCallPart, ToolResultPart
 
