@@ -9,6 +9,7 @@ import os
 import stat
 import threading
 import time
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -248,7 +249,7 @@ _PLACE = lazy_pattern(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)\Z")
 def meant_path(path: str, cwd: Path) -> Path:
     """What is meant by a ``path`` that does not exist, below ``cwd``: quotes, white space and ``file://`` around it are
     left out; so is a leading @ or a line number after it, and backslashes become slashes, if that names something that
-    exists.
+    exists. Names that look the same in Unicode are the same: accents in one or two characters, any kind of space.
 
     Raises:
         ValueError, RuntimeError, OSError: it is not a usable path.
@@ -261,7 +262,29 @@ def meant_path(path: str, cwd: Path) -> Path:
     for other in (_PLACE.sub("", bare), bare.removeprefix("@"), bare.replace("\\", "/")):
         if other not in ("", bare) and os.path.lexists(found := cwd / Path(other).expanduser()):
             return found
-    return cwd / Path(bare).expanduser()
+    written = cwd / Path(bare).expanduser()
+    return written if os.path.lexists(written) else _looking_alike(written)
+
+
+def _looking_alike(path: Path) -> Path:
+    """The path with each missing name replaced by the only one that looks like it; unchanged without such names."""
+    found = Path(path.anchor)
+    for place, name in enumerate(path.parts[1:], 2):
+        if not os.path.lexists(found / name):
+            look = _look_of(name)
+            try:
+                same = [other for other in os.listdir(found) if other != name and _look_of(other) == look]
+            except OSError:
+                same = []
+            if len(same) != 1:
+                return found.joinpath(*path.parts[place - 1 :])
+            name = same[0]
+        found /= name
+    return found
+
+
+def _look_of(name: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", name).split())
 
 
 class Tool(ABC, Generic[P]):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from swecli.core.tools.base import ToolError
@@ -73,3 +75,27 @@ async def test_an_edit_puts_no_placeholder_in_place_of_text(bench: ToolBench) ->
     bench.file("a.py", b"# ... existing code ...\n")
     await bench.call("edit_file", path="a.py", old_string="# ...", new_string="x\n# ...")
     assert path.read_bytes() == b"x\n# ... existing code ...\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        (unicodedata.normalize("NFD", "café.txt"), unicodedata.normalize("NFC", "café.txt")),
+        (unicodedata.normalize("NFC", "é/é.txt"), unicodedata.normalize("NFD", "é/é.txt")),
+        ("Screenshot at 9.41\u202fAM.txt", "Screenshot at 9.41 AM.txt"),
+        ("a b.txt", "a\u00a0b.txt"),
+    ],
+)
+async def test_a_name_that_looks_the_same_is_the_same_file(bench: ToolBench, name: str, written: str) -> None:
+    path = bench.file(name, b"one\n")
+    assert "one" in (await bench.call("read_file", path=written)).text
+    await bench.call("edit_file", path=written, old_string="one", new_string="two")
+    assert path.read_bytes() == b"two\n"
+    assert [each for each in path.parent.iterdir() if each.suffix] == [path]
+
+
+async def test_of_two_names_that_look_the_same_none_is_guessed(bench: ToolBench) -> None:
+    bench.file("a\u202fb.txt", b"one\n")
+    bench.file("a\u2009b.txt", b"two\n")
+    with pytest.raises(ToolError, match="does not exist"):
+        await bench.call("read_file", path="a b.txt")
