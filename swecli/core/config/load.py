@@ -167,7 +167,11 @@ def typed_value(text: str, *, words: bool, many: bool, switch: bool = False) -> 
 
 
 def key_parts(text: str) -> tuple[str, ...]:
-    """The parts of a dotted key, some possibly in quotes; empty if it is invalid."""
+    """The parts of a dotted key, some possibly in quotes; empty if it is invalid. A model's name needs no quotes:
+    ``models.window.openai/gpt-5.5``."""
+    section, table, model = ([*text.strip().split(".", 2), "", ""])[:3]
+    if section == "models" and table and model and model[0] not in "\"'":
+        return section, table, model
     try:
         tree: Any = tomllib.loads(f"{text.strip()} = 0\n")
     except (tomllib.TOMLDecodeError, RecursionError):

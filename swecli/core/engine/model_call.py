@@ -503,7 +503,7 @@ def why_not_again(error: ProviderError) -> str:
 
 def duration(seconds: float) -> str:
     """Duration in the largest unit that fits, rounded up."""
-    for unit, size in (("h", 3600), ("min", 60)):
+    for unit, size in (("years", 365 * 86_400), ("days", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{-(-seconds // size):.0f} {unit}"
     return f"{-(-seconds // 1):.0f} s"
@@ -521,7 +521,8 @@ class Fragment(Struct, frozen=True):
 
 
 CUT_HINT = (
-    "Raise the window at the server (Ollama: num_ctx or OLLAMA_CONTEXT_LENGTH), or set models.window to what it has."
+    "Raise the window at the server (Ollama: num_ctx or OLLAMA_CONTEXT_LENGTH), or tell swecli what it has: "
+    "`swecli config set models.window.PROVIDER/NAME TOKENS`."
 )
 
 

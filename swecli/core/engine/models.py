@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from decimal import Decimal
 
 from swecli.core.context_management.budget import window_of
@@ -242,9 +243,9 @@ class ModelChoice:
         client = self._connection.client
         if client is not None and self._assumes(client.info):
             text = f"The server has not reported the context window of {info.ref}."
-            self._recorder.emit(
-                Notice(text, "warning", "model", f"Assuming {assumed:,} tokens; set models.window to change this.")
-            )
+            setting = shlex.quote(f"models.window.{info.ref}")
+            hint = f"Assuming {assumed:,} tokens; `swecli config set {setting} TOKENS` changes this."
+            self._recorder.emit(Notice(text, "warning", "model", hint))
 
     def _assumes(self, info: ModelInfo) -> bool:
         return window_of(info, self._services.context.limits).source == "assumed"

@@ -18,7 +18,7 @@ _STEP = 512
 
 SET_WINDOW = (
     "If its server has a smaller context window than swecli assumes, raise it there (Ollama: num_ctx or "
-    "OLLAMA_CONTEXT_LENGTH; LM Studio: Context Length), or set models.window."
+    "OLLAMA_CONTEXT_LENGTH; LM Studio: Context Length), or use `swecli config set models.window.PROVIDER/NAME TOKENS`."
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swecli.core.config.change import Described, describe, dotted, meaning
+from swecli.core.config.change import Described, describe, dotted, meaning, set_value
 from swecli.core.config.load import key_parts, load, toml_text, typed_value
 from swecli.core.config.paths import Paths
 
@@ -110,3 +110,12 @@ def test_values_survive_their_text(value: object) -> None:
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=6), min_size=1, max_size=3))
 def test_keys_survive_their_text(parts: list[str]) -> None:
     assert key_parts(dotted(tuple(parts))) == tuple(parts)
+
+
+@pytest.mark.parametrize("written", ["models.window.openai/gpt-5.5", 'models.window."openai/gpt-5.5"'])
+def test_the_name_of_a_model_needs_no_quotes(written: str, tmp_path: Path) -> None:
+    assert key_parts(written) == ("models", "window", "openai/gpt-5.5")
+    set_value(tmp_path / "config.toml", written, 64_000)
+    assert tomllib.loads((tmp_path / "config.toml").read_text("utf-8")) == {
+        "models": {"window": {"openai/gpt-5.5": 64_000}}
+    }

@@ -274,8 +274,8 @@ def test_the_server_may_say_whether(kind: ErrorKind, wish: bool | None, again: b
 
 
 def test_durations_are_readable() -> None:
-    assert [duration(seconds) for seconds in (0.2, 61, 120, 121, 7199, 7200, 86_400)] == [
-        "1 s", "61 s", "2 min", "3 min", "120 min", "2 h", "24 h"
+    assert [duration(seconds) for seconds in (0.2, 61, 120, 121, 7199, 7200, 86_400, 2e5, 1e9)] == [
+        "1 s", "61 s", "2 min", "3 min", "120 min", "2 h", "24 h", "3 days", "32 years"
     ]  # fmt: skip
 
 
