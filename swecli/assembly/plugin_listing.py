@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from swecli.assembly.powers import powers_of_file
 from swecli.core.extensions.sources import Reader, Source
-from swecli.core.hooks.reading import hooks_of_plugin
 from swecli.features import wirings
 from swecli.figures import plural
 
@@ -34,19 +33,11 @@ def brought(plugin: Plugin) -> Iterator[str]:
             name = ":".join((plugin.name, *file.stem))
             yield f"{kind[:-1]} {'/' if kind != 'agents' else ''}{name}"
             yield from (f"  {power}" for power in powers_of_file(file))
-    hooks, problems = hooks_of_plugin(plugin)
-    for hook in hooks:
-        about = f" for {hook.matcher}" if hook.matcher else ""
-        only = f", if {hook.condition}" if hook.condition else ""
-        verb = "runs " if hook.kind == "command" else ""
-        yield f"hook at {hook.event}{about}{only}: {verb}{hook.deed}"
-        if hook.variables:
-            yield f"  gets your {', '.join(hook.variables)}"
     others = [wiring.of_plugin(plugin) for wiring in wirings()]
     for other in others:
         yield from other.lines
     more = (problem for other in others for problem in other.problems)
-    for problem in (*plugin.problems, *problems, *more):
+    for problem in (*plugin.problems, *more):
         yield f"not used: {problem.replace(f'{plugin.root}/', '')}"
     if plugin.unused:
         yield f"without effect in swecli: {', '.join(plugin.unused)}"
@@ -57,7 +48,6 @@ def summary(plugin: Plugin) -> str:
     kinds = [file.origin.source.kind for file in texts_of_plugin(plugin)]
     counted: Sequence[tuple[int, str]] = (
         *((kinds.count(kind), kind[:-1]) for kind in ("skills", "commands", "agents")),
-        (len(hooks_of_plugin(plugin)[0]), "hook"),
         *((other.count, other.noun) for other in (wiring.of_plugin(plugin) for wiring in wirings())),
     )
     return ", ".join(plural(count, word) for count, word in counted if count) or "nothing that swecli uses"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,9 +14,6 @@ from swecli.core.permissions.types import Effects, Rule
 from swecli.core.protocol.messages import ToolCallPart
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, Choice, LastPlan, Params, ToolContext
-
-if TYPE_CHECKING:
-    from swecli.core.hooks.translation import ToolUse
 
 
 def short_line(text: str) -> str:
@@ -53,13 +50,6 @@ class PreparedCall(Struct, frozen=True):
     told: str = ""
     typed: bool = False
     outdated: Outdated | None = None
-
-    def use(self) -> ToolUse:
-        """The call in the form for hooks."""
-        from swecli.core.hooks.translation import ToolUse
-
-        given = self.params.given()
-        return ToolUse(self.part.call_id, self.tool.name, given, str(self.ctx.cwd), self.effects.writes, self.effects)
 
     def as_look(self) -> PreparedCall:
         """The call as one that only reads its files: it may tell the model what they contain."""

@@ -47,7 +47,7 @@ def read_hooks(
     settings = loaded.settings.hooks
     own = any(isinstance(value, tuple) and value != () for _, value in fields_of(settings))
     claude = [cwd / name for name in CLAUDE_FILES] if trust.trusts else []
-    claude = [path for path in claude if os.path.lexists(path) and not is_placeholder(path, cwd, paths)]
+    claude = [path for path in claude if os.path.lexists(path) and not _is_placeholder(path, cwd, paths)]
     users = Path(home) / ".claude" / "settings.json" if settings.user_claude and home else None
     plugins = [plugin for plugin in plugins if "hooks" in plugin.programs]
     if safe or not (own or claude or users or plugins):
@@ -77,7 +77,7 @@ def read_hooks(
     return HookReading(tuple(judged), tuple(pending), tuple(notices))
 
 
-def is_placeholder(path: Path, cwd: Path, paths: Paths) -> bool:
+def _is_placeholder(path: Path, cwd: Path, paths: Paths) -> bool:
     """Whether the sandbox of a running command put a folder in place of a file."""
     if not os.path.isdir(path):
         return False
@@ -173,7 +173,8 @@ def _judged(hook: Hook, cwd: Path, trust: TrustReading, *, vouched: bool) -> tup
 
 def _bound(hook: Hook, cwd: Path) -> Hook:
     """The hook with the present content of the files that its command names."""
-    from swecli.core.hooks.hook import plugin_files, workspace_scripts
+    from swecli.core.hooks.hook import plugin_files
+    from swecli.core.permissions.workspace_scripts import workspace_scripts
 
     if hook.kind != "command":
         return hook

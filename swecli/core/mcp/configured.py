@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from swecli.core.config.load import Loaded
-from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths
+from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths, workspace_key
 from swecli.core.config.trust import TrustReading
 from swecli.core.extensions.plugins import Plugin, parts
-from swecli.core.hooks.reading import is_placeholder
 from swecli.core.mcp.definitions import (
     DefinitionError,
     ServerDefinition,
@@ -22,6 +21,7 @@ from swecli.core.mcp.definitions import (
     read_file,
 )
 from swecli.core.mcp.servers import STORE, Decisions
+from swecli.core.sandbox.bubblewrap import stands_in
 
 
 class Read(Protocol):
@@ -58,7 +58,7 @@ def definitions_of(read: Read, cwd: Path) -> tuple[tuple[ServerDefinition, ...],
     if read.trust.trusts and file.is_symlink():
         problems.append(f"{file} ignored: it is a link.")
     elif read.trust.trusts:
-        held = partial(is_placeholder, cwd=cwd, paths=read.paths)
+        held = partial(stands_in, state=read.paths.state, key=workspace_key(cwd))
         project, project_problems = read_file(file, "project", held=held)
         problems += project_problems
     plugins: list[ServerDefinition] = []

@@ -410,7 +410,7 @@ def bound(definition: ServerDefinition, workspace: Path) -> ServerDefinition:
     that are scripts or executable. Other files, such as a database, may change. Reads files."""
     if definition.transport != "stdio":
         return definition
-    from swecli.core.hooks.hook import workspace_scripts
+    from swecli.core.permissions.workspace_scripts import workspace_scripts
 
     line = shlex.join(definition.words)
     found = workspace_scripts(f"cd {shlex.quote(definition.cwd)} && {line}" if definition.cwd else line, workspace)

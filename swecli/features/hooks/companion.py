@@ -245,7 +245,7 @@ class SessionHooks(CallCompanion):
             return call
         from swecli.core.hooks.translation import arguments_of
 
-        use = call.use()
+        use = _use_of(call)
         verdict = await self._fire_tool("PreToolUse", call.item, use)
         if verdict.stop:
             self._stopped = verdict.stop_reason or "a hook ended the turn"
@@ -271,7 +271,7 @@ class SessionHooks(CallCompanion):
         """Run PermissionRequest hooks. Returns those that reached no verdict."""
         if not self.listens("PermissionRequest"):
             return ""
-        verdict = await self._fire_tool("PermissionRequest", call.item, call.use(), reason)
+        verdict = await self._fire_tool("PermissionRequest", call.item, _use_of(call), reason)
         if verdict.stop:
             self._stopped = verdict.stop_reason or "a hook ended the turn"
         if verdict.stop or verdict.wish == "block":
@@ -286,7 +286,7 @@ class SessionHooks(CallCompanion):
         said, output = call.told, None
         if self.listens("PostToolUseFailure" if outcome.is_error else "PostToolUse") and self._is_models(call):
             more, output = await self._after_tool(
-                call.item, call.use(), outcome.text, failed=outcome.is_error, exit_status=outcome.exit_status
+                call.item, _use_of(call), outcome.text, failed=outcome.is_error, exit_status=outcome.exit_status
             )
             said = "\n".join(filter(None, (said, more)))
         if output is not None:
@@ -488,6 +488,14 @@ class SessionHooks(CallCompanion):
         cover = self._hooks.place.cover
         with contextlib.suppress(OSError):  # hooks then get the path of a missing or outdated file
             await asyncio.to_thread(self._transcript.write, cover)
+
+
+def _use_of(call: PreparedCall) -> ToolUse:
+    """The call in the form for hooks."""
+    from swecli.core.hooks.translation import ToolUse
+
+    given, effects = call.params.given(), call.effects
+    return ToolUse(call.part.call_id, call.tool.name, given, str(call.ctx.cwd), effects.writes, effects)
 
 
 def hook_ran(run: HookRun, item: str = "") -> HookRan:

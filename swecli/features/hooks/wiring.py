@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from swecli.features import Wiring
+from swecli.features import Brought, Wiring
 
 if TYPE_CHECKING:
     from swecli.commands.base import SlashCommand
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from swecli.core.engine.feature import Feature
     from swecli.core.engine.recorder import Recorder
     from swecli.core.engine.services import Services
+    from swecli.core.extensions.plugins import Plugin
     from swecli.core.hooks.hook import Hook
     from swecli.core.hooks.runner import Hooks
     from swecli.features.hooks.companion import SessionHooks
@@ -50,10 +51,25 @@ def _build(launch: Launch) -> Feature:
     return feature(Hooks(launch.hooks, place), hook_approver(launch.paths.data, options.cwd, store=options.store))
 
 
+def _of_plugin(plugin: Plugin) -> Brought:
+    from swecli.core.hooks.reading import hooks_of_plugin
+
+    hooks, problems = hooks_of_plugin(plugin)
+    lines: list[str] = []
+    for hook in hooks:
+        about = f" for {hook.matcher}" if hook.matcher else ""
+        only = f", if {hook.condition}" if hook.condition else ""
+        verb = "runs " if hook.kind == "command" else ""
+        lines.append(f"hook at {hook.event}{about}{only}: {verb}{hook.deed}")
+        if hook.variables:
+            lines.append(f"  gets your {', '.join(hook.variables)}")
+    return Brought(len(hooks), "hook", lines, problems)
+
+
 def _commands() -> Sequence[SlashCommand]:
     from swecli.features.hooks.command import HOOKS
 
     return (HOOKS,)
 
 
-WIRING = Wiring(_build, _commands)
+WIRING = Wiring(_build, _commands, of_plugin=_of_plugin)

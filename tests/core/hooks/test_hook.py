@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from swecli.core.config.settings import HooksSettings
-from swecli.core.hooks.hook import EVENTS, Hook, changed_script, matcher_problem, matches, workspace_scripts
+from swecli.core.hooks.hook import EVENTS, Hook, changed_script, matcher_problem, matches
+from swecli.core.permissions.workspace_scripts import workspace_scripts
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from swecli.core.hooks.hook import Hook, HookEvent, workspace_scripts
+from swecli.core.hooks.hook import Hook, HookEvent
 from swecli.core.hooks.runner import AT_ONCE, TAIL, HookPlace, HookRun, Hooks
+from swecli.core.permissions.workspace_scripts import workspace_scripts
 from tests.core.engine.support import until
 from tests.support.waiting import PATIENCE, at_some_pace
 

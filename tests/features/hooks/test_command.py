@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from swecli.block_text import block_lines
 from swecli.core.engine.session import Session
-from swecli.core.hooks.hook import Hook, workspace_scripts
+from swecli.core.hooks.hook import Hook
 from swecli.core.hooks.runner import HookPlace, Hooks
+from swecli.core.permissions.workspace_scripts import workspace_scripts
 from swecli.core.protocol.events import HookRan
 from swecli.features.hooks.command import HOOKS
 from tests.core.engine.support import bench

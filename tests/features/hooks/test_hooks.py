@@ -14,10 +14,11 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import CompactionOptions, CompactResult
 from swecli.core.engine.companion import EndReason
-from swecli.core.hooks.hook import Hook, HookEvent, workspace_scripts
+from swecli.core.hooks.hook import Hook, HookEvent
 from swecli.core.hooks.runner import HookPlace, Hooks
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.permissions.types import Policy, Rule
+from swecli.core.permissions.workspace_scripts import workspace_scripts
 from swecli.core.protocol.commands import Compact, EditQueue, Interrupt, ReplyPermission, RunShell, Steer, Submit
 from swecli.core.protocol.events import (
     CompactionCompleted,
