@@ -23,7 +23,7 @@ from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts, message_breakpoints
 from swecli.core.engine.recorder import EventLog
-from swecli.core.engine.services import Services, Workspace
+from swecli.core.engine.services import Services, Time, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent, SystemBlock
 from swecli.core.permissions.types import Decision, Effects
@@ -270,8 +270,7 @@ async def replay(recording: Recording, window: int = WINDOW) -> Replayed:
         context=context,
         make_client=lambda _name: model,
         decide=lambda policy, call: Decision("allow", "recorded"),
-        clock=clock,
-        monotonic=clock,
+        time=Time(clock, clock),
     )
     session = model.session = Session("replay", services, make_log)
     subscription = session.subscribe()

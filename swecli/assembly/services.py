@@ -24,7 +24,7 @@ from swecli.core.config.paths import Paths
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.engine.feature import Feature
-from swecli.core.engine.services import ModelFactory, Services, Workspace
+from swecli.core.engine.services import ModelFactory, Services, Time, Workspace
 from swecli.core.engine.settings import Settings as LiveSettings
 from swecli.core.ports import BlobStore
 from swecli.core.tools.registry import ToolRegistry
@@ -109,7 +109,7 @@ def build_services(
         sandbox_early=not options.headless,
         output_folder=startup.paths.state / "output" if options.store else None,
         end_processes=end_owned,
-        jitter=random.random,
+        time=Time(jitter=random.random),
         report_defect=report_defect,
         instruction_files=instruction_files(options, startup, instructions),
         prompt_conditions=prompt_conditions(options, startup),

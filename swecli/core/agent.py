@@ -221,7 +221,7 @@ class Client:
         oldest = min(
             (self._created[message.id] for message in self.history if message.id in self._created), default=None
         )
-        age = max(0.0, self._services.clock() - oldest) if oldest is not None else None
+        age = max(0.0, self._services.time.clock() - oldest) if oldest is not None else None
         return ContextStats.of(view.budget, len(self.history), age)
 
     @property

@@ -25,7 +25,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.recorder import EventLog, Recorder
-from swecli.core.engine.services import Connection, Services, Workspace
+from swecli.core.engine.services import Connection, Services, Time, Workspace
 from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.types import (
     Failed,
@@ -310,9 +310,7 @@ class _Replay:
             make_client=self._make_client,
             decide=lambda policy, call: Decision("deny", "a replay runs nothing"),
             settings=Settings(Adjustable(compaction=strategy.compaction)),
-            clock=self._clock,
-            monotonic=self._clock,
-            sleep=_at_once,
+            time=Time(self._clock, self._clock, _at_once),
         )
         self._compactions = Compactions(services, self._recorder, Connection(self._make_client), _Nobody())
         self._sent: PreparedRequest | None = None

@@ -136,7 +136,7 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
         logs.append(_Answering(request.approve, publish))
         return logs[0]
 
-    recorder = Recorder("batch", (), make_log, services.clock)
+    recorder = Recorder("batch", (), make_log, services.time.clock)
     recorder.state.mode = request.mode
     requests = logs[0].requests = Requests(recorder)
     results = Results(services, recorder, Connection(services.make_client))

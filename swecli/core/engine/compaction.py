@@ -188,7 +188,7 @@ class Compactions:
 
     def _now(self) -> str:
         """The time for the model, by the user's clock."""
-        return time.strftime("%Y-%m-%d %H:%M", time.localtime(self._services.clock()))
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(self._services.time.clock()))
 
     async def draft_summary(self, client: ModelClient, focus: str) -> Summary:
         """The model's summary of the conversation; changes nothing but the spending."""
@@ -197,7 +197,9 @@ class Compactions:
             project(recorder.ledger), info=client.info, session=recorder.session, effort=recorder.state.effort
         )
         options = services.settings.now.compaction
-        summarizer = Summarizer(self._gateway, client, options.summarization, services.sleep, self._summary_client())
+        summarizer = Summarizer(
+            self._gateway, client, options.summarization, services.time.sleep, self._summary_client()
+        )
         most = min(options.allowances(prepared.budget.effective).summary, prepared.budget.reserve or 500)
         summary = await summarizer.summarize(prepared.request, focus, most, prepared.budget.effective)
         summary = checked_summary(summary, recorder.ledger, services.cover)
@@ -388,7 +390,7 @@ class Compactions:
         """Whether the provider has to read the whole prompt uncached anyway. Only time expires its cache, not a new
         process or a model switch, which the user may reverse."""
         asked = self._recorder.state.asked_at
-        return asked is None or self._services.clock() - asked >= info.cache_seconds
+        return asked is None or self._services.time.clock() - asked >= info.cache_seconds
 
     def _clear_if_it_pays(self, prepared: PreparedRequest, client: ModelClient) -> bool:
         """Clear results and apply the user's rules in one batch between turns, unless the model would lose thoughts by
@@ -474,7 +476,7 @@ class Compactions:
         budget, strategy = prepared.budget, compaction.options.strategy
         recorder.emit(CompactionStarted(item, trigger, strategy, budget.used, budget.effective))
         try:
-            outcome = await compaction.run(self._services.sleep)
+            outcome = await compaction.run(self._services.time.sleep)
         except asyncio.CancelledError:
             self._end(item, "interrupted", "interrupted; nothing was changed")
             raise

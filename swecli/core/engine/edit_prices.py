@@ -102,7 +102,7 @@ def switch_effect(services: Services, recorder: Recorder, info: ModelInfo, other
     mine, theirs = context.project_for(ledger, info), context.project_for(ledger, other)
     before = context.weigh(context.aside(mine, info, ""), info).used
     after = context.weigh(context.aside(theirs, other, ""), other).used
-    rewritten = max(0, after - recorder.cache.held(other.ref, services.clock() - other.cache_seconds))
+    rewritten = max(0, after - recorder.cache.held(other.ref, services.time.clock() - other.cache_seconds))
     cost, _ = change_costs(services.price, other.ref, before, after, rewritten)
     lost, regained = sent_thoughts(mine, info.name).keys(), sent_thoughts(theirs, other.name).keys()
     if info.name == other.name:  # the same model elsewhere can't read them

@@ -658,7 +658,7 @@ class Asking:
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
         self._recorder = recorder
-        self._clock = SteadyClock(services.monotonic)
+        self._clock = SteadyClock(services.time.monotonic)
         self._gateway = gateway_of(services, recorder)
         self._gateway.guard = PrefixGuard(lambda: recorder.ledger.rewrites, self._report_change)
         self.fragment: Fragment | None = None
@@ -685,7 +685,7 @@ class Asking:
                 self._recorder.emit(ContextMeasured(growing[0].add(texts)))
 
             origin, tools = Origin("", "", client.info.ref), self._services.tools
-            answer = Answer(self._recorder, origin, self._services.monotonic, meter, tools.own_name)
+            answer = Answer(self._recorder, origin, self._services.time.monotonic, meter, tools.own_name)
             try:
                 result = await self._stream(client, prepared, answer)
             except asyncio.CancelledError:
@@ -732,25 +732,25 @@ class Asking:
             stretch.since = now
         stretch.attempts += 1
         spent = max(stretch.paused, now - stretch.since)  # attempts take time, too
-        delay = delay_of(error, stretch.attempts, spent, self._services.jitter())
+        delay = delay_of(error, stretch.attempts, spent, self._services.time.jitter())
         if delay is None:
             return False
         stretch.paused += delay
         reason = f"{speaker(error, info)}{error.message}"
         self._recorder.emit(RetryScheduled(stretch.attempts, 0, delay, error.kind, reason, error.unreached))
-        await self._services.sleep(delay)
+        await self._services.time.sleep(delay)
         return True
 
     async def wait(self, error: ProviderError, info: ModelInfo, attempt: int, most: int | None = None) -> bool:
         """Wait visibly before attempt ``attempt + 1``; False to give up, after ``most`` attempts at the latest."""
         limit = self._services.settings.now.limits.max_retries
         limit = limit if most is None else min(limit, most)
-        delay = retry_delay(error, attempt, limit, self._services.jitter())
+        delay = retry_delay(error, attempt, limit, self._services.time.jitter())
         if delay is None:
             return False
         reason = f"{speaker(error, info)}{error.message}"
         self._recorder.emit(RetryScheduled(attempt, limit, delay, error.kind, reason))
-        await self._services.sleep(delay)
+        await self._services.time.sleep(delay)
         return True
 
     async def _stream(self, client: ModelClient, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
@@ -764,7 +764,7 @@ class Asking:
     async def _report_queue(self, client: ModelClient) -> None:
         """Such a server tells its progress as soon as it begins; until then it works on earlier requests, unless it
         says that it has a free slot."""
-        await self._services.sleep(QUEUED_SECONDS)
+        await self._services.time.sleep(QUEUED_SECONDS)
         busy, slots = (await client.busy_slots() if isinstance(client, HasSlots) else None) or (0, 0)
         if busy == slots:
             self._recorder.emit(PromptProgress(slots=slots))

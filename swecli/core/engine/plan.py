@@ -175,7 +175,7 @@ class Plans(Companion):
         ):
             place = cwd / known.path
         else:
-            place = _free(folder, file_name(text, date.fromtimestamp(self._services.clock())))
+            place = _free(folder, file_name(text, date.fromtimestamp(self._services.time.clock())))
         write_whole(place, f"{text.strip()}\n")
         return str(place.relative_to(cwd))
 

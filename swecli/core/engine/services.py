@@ -163,6 +163,17 @@ def no_price(model: str, usage: Usage) -> str | None:
     return str(usage.cost) if usage.cost is not None else None
 
 
+class Time(Struct, frozen=True):
+    """Time of a session, which tests replace."""
+
+    clock: Callable[[], float] = time.time
+    """Seconds since the epoch."""
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    jitter: Callable[[], float] = lambda: 0.5
+    """Full jitter of retry delays, 0..1."""
+
+
 class Workspace(Struct, frozen=True):
     """Working folder of a session. ``environment`` is for child processes, already scrubbed."""
 
@@ -209,7 +220,7 @@ def agent_context(tools: ToolRegistry, prompt: str) -> ContextManager:
 
 
 class Services(Struct):
-    """Everything besides the history. Time and sleep are injected for tests. Only ``adjust`` changes it."""
+    """Everything besides the history. Only ``adjust`` changes it."""
 
     workspace: Workspace
     tools: ToolRegistry
@@ -257,11 +268,7 @@ class Services(Struct):
     """Number of models that the last call of ``offers`` left out, because they do not chat."""
     examine: Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
     """Report on what works and what does not, for the current model. The flag also contacts the providers."""
-    clock: Callable[[], float] = time.time
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    jitter: Callable[[], float] = lambda: 0.5
-    """Full jitter of retry delays, 0..1."""
+    time: Time = Time()
     version: str = ""
     sandbox: Sandbox = field(default_factory=Sandbox.none)
     """Sandbox for commands."""

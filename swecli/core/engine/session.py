@@ -151,7 +151,7 @@ class Session:
         subagent's session, which leaves shared parts open when it ends."""
         first = parent.relay.first if parent is not None else (0, 0)
         self._services = services = replace(services, settings=services.settings.own())
-        self._recorder = recorder = Recorder(session_id, history, make_log, services.clock, first, before)
+        self._recorder = recorder = Recorder(session_id, history, make_log, services.time.clock, first, before)
         if parent is not None:
             recorder.turn = parent.relay.turn - 1  # its work belongs to the turn that started it
         self._companions = Companions()

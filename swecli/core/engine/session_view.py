@@ -172,7 +172,7 @@ class SessionView:
         if budget is None or model is None or budget.source == "unknown":
             return None
         draft = round((draft_tokens(text, images) + attached) * self.ratio)
-        now, ttl = services.clock(), model.cache_seconds
+        now, ttl = services.time.clock(), model.cache_seconds
         return forecast(budget, draft, self._recorder.trend, now, lambda usage: services.price(model.ref, usage), ttl)
 
     def price(self, model: str, usage: Usage) -> str | None:
@@ -258,7 +258,7 @@ class SessionView:
         active = sum(message.id not in dropped | told for message in messages)  # one stays as the environment
         hidden = _messages(ledger.entries.values()) - _messages(shown)
         since = min((entry.created for entry in shown), default=None)
-        age = None if since is None else max(0.0, self._services.clock() - since)
+        age = None if since is None else max(0.0, self._services.time.clock() - since)
         model = self.model.name if self.model is not None else ""
         alive, dead = len(sent_thoughts(messages, model)), len(ledger.dead_thoughts())
         total = active - summaries + len(hidden)

@@ -66,12 +66,12 @@ class SideQuestions:
                 cost = services.price(client.info.ref, usage) if usage is not None else None
                 recorder.emit(SideAnswered("question", client.info.ref, usage, cost))
                 return result.text or None
-            delay = retry_delay(result, attempt, services.settings.now.limits.max_retries, services.jitter())
+            delay = retry_delay(result, attempt, services.settings.now.limits.max_retries, services.time.jitter())
             if delay is None:
                 text = f"{client.info.ref} could not answer: {result.message}"
                 recorder.emit(Notice(text, "warning", "model", result.hint))
                 return None
-            await services.sleep(delay)
+            await services.time.sleep(delay)
         return None
 
     async def _asked(self, request: ModelRequest, client: ModelClient) -> Message | ProviderError:

@@ -369,7 +369,7 @@ class Subagents(Companion):
     async def _carried_out(self, run: _Run) -> Report:
         """Wait until the subagent has ended and nothing of it runs. Cancellation interrupts it first; a background one
         then reports its results so far."""
-        began = self._services.monotonic()
+        began = self._services.time.monotonic()
         answer, problem = "", ""
         kept = False
         try:
@@ -401,7 +401,7 @@ class Subagents(Companion):
         finally:
             del self._runs[run.agent]
             folder = str(run.tree.root) if run.tree is not None and kept else ""
-            self._end(run, problem, self._services.monotonic() - began, folder)
+            self._end(run, problem, self._services.time.monotonic() - began, folder)
         record = self._recorder.state.agents[run.agent]
         tree = run.tree
         cwd = tree.folder if tree is not None else self._services.workspace.cwd

@@ -274,7 +274,7 @@ class ToolCalls:
         before: Sequence[asyncio.Task[None]] = (),
     ) -> None:
         """Decide, ask if necessary, and execute after the calls of ``before``. Ends the item in every case."""
-        started = self._services.monotonic()
+        started = self._services.time.monotonic()
         running = False
         outcome: ToolOutcome | None = None
         consent: Consent | None = None
@@ -302,12 +302,12 @@ class ToolCalls:
                     await _require_current(call)
                     outcome = None
                     running = True
-                    started = self._services.monotonic()
+                    started = self._services.time.monotonic()
                     self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, running=True))
                     outcome = await self._execute(consent)
                     outcome = await self.companions.after_run(call, outcome)
                 consent, outcome = await self._consents.outside(call, outcome)
-            duration = self._services.monotonic() - started
+            duration = self._services.time.monotonic() - started
             outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
             text = "\n".join(filter(None, (outcome.text, outcome.added)))

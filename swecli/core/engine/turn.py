@@ -102,7 +102,7 @@ class Turn:
 
     async def run(self) -> None:
         """Loop over steps; emits TurnEnded last."""
-        started = self._services.monotonic()
+        started = self._services.time.monotonic()
         self._core.asking.fragment, self._core.asking.trouble = None, ""  # of the turn before
         end = TurnStopped("error", "swecli failed internally; the conversation is kept.", "internal")
         try:
@@ -122,7 +122,7 @@ class Turn:
                 self._take_back()
             if self._unmeasured:
                 self._core.compactions.measure(self._client)
-            duration = self._services.monotonic() - started
+            duration = self._services.time.monotonic() - started
             waited = min(duration, self._recorder.state.waited)
             self._recorder.emit(
                 TurnEnded(
@@ -188,7 +188,7 @@ class Turn:
                 self._recorder.emit(Notice(prepared.warning, "warning", "context", about=FILLING))
             self._check_left(prepared)
             await self._recorder.log.barrier()
-            sent_at = self._services.clock()
+            sent_at = self._services.time.clock()
             self._account.begin(self._step, prepared, self._client.info)
             answered = await self._answered(prepared)
             if answered is None:

@@ -28,7 +28,9 @@ def feature(spending: SpendingLimits | None = None) -> Feature:
         if spending is None or not spending.any:
             return ()
         services = core.services
-        return (SpendingGate(spending, core.recorder, core.requests, core.connection, services.price, services.clock),)
+        return (
+            SpendingGate(spending, core.recorder, core.requests, core.connection, services.price, services.time.clock),
+        )
 
     return Feature(companions)
 

@@ -11,11 +11,12 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.feature import Feature
-from swecli.core.engine.services import Services, Workspace
+from swecli.core.engine.services import Services, Time, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.scripted import Script, ScriptedModel, parse_script
@@ -221,8 +222,10 @@ class Bench:
 
 def make_services(model: ScriptedModel, tools: Sequence[AnyTool], cwd: Path, **changes: Any) -> Services:
     registry = ToolRegistry(tools)
-    now = {name: changes.pop(name) for name in Adjustable.__struct_fields__ if name in changes}
-    settings = {name: changes.pop(name) for name in Settings.__struct_fields__ if name in changes}
+
+    def chosen(kind: type[Struct]) -> dict[str, Any]:
+        return {name: changes.pop(name) for name in kind.__struct_fields__ if name in changes}
+
     services = Services(
         workspace=Workspace(cwd, (cwd,), {"PATH": "/usr/bin:/bin"}),
         tools=registry,
@@ -230,9 +233,9 @@ def make_services(model: ScriptedModel, tools: Sequence[AnyTool], cwd: Path, **c
         make_client=lambda _name: model,
         decide=decide,
         policy=Policy(mode="default"),
-        sleep=lambda _seconds: asyncio.sleep(0),
+        time=Time(**{"sleep": lambda _seconds: asyncio.sleep(0), **chosen(Time)}),
         version="test",
-        settings=Settings(Adjustable(**now), **settings),
+        settings=Settings(Adjustable(**chosen(Adjustable)), **chosen(Settings)),
     )
     return replace(services, **changes)
 
