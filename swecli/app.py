@@ -41,7 +41,8 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
 from swecli.core.engine.feature import Feature
-from swecli.core.engine.services import ModelUnavailable, Services, WindowKnowledge
+from swecli.core.engine.model_access import ModelUnavailable, WindowKnowledge
+from swecli.core.engine.services import Services
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable
 from swecli.core.llm.addresses import is_local

@@ -20,7 +20,7 @@ from swecli.assembly.models import ModelSupply
 from swecli.assembly.sandbox import examine_sandbox
 from swecli.assembly.startup import Startup
 from swecli.core.config.paths import Paths
-from swecli.core.engine.services import ModelUnavailable
+from swecli.core.engine.model_access import ModelUnavailable
 from swecli.core.llm.addresses import without_password
 from swecli.core.llm.catalog import load_catalog, utc_now
 from swecli.core.llm.client import HttpModelClient

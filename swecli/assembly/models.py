@@ -31,7 +31,8 @@ from swecli.core.config.settings import (
 )
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
-from swecli.core.engine.services import ModelUnavailable, Services
+from swecli.core.engine.model_access import ModelUnavailable
+from swecli.core.engine.services import Services
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, origin_of, without_password
 from swecli.core.llm.cache_lifetime import cheapest, lifetime
 from swecli.core.llm.capabilities import CapabilitySource, capability_sources

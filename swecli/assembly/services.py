@@ -24,6 +24,7 @@ from swecli.core.config.paths import Paths
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.engine.feature import Feature
+from swecli.core.engine.model_access import ModelFactory
 from swecli.core.engine.services import ModelFactory, Services, Time, Workspace
 from swecli.core.engine.settings import Settings as LiveSettings
 from swecli.core.ports import BlobStore

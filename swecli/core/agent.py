@@ -29,7 +29,8 @@ from pydantic import BaseModel, ValidationError
 from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES, MAX_BYTES, read_head
 from swecli.core.context_management.prompt import PromptTexts
-from swecli.core.engine.services import ModelUnavailable, Services, Workspace
+from swecli.core.engine.model_access import ModelUnavailable
+from swecli.core.engine.services import Services, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.types import ModelClient

@@ -24,8 +24,9 @@ from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.compaction import Compactions
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import EventLog, Recorder
-from swecli.core.engine.services import Connection, Services, Time, Workspace
+from swecli.core.engine.services import Services, Time, Workspace
 from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.types import (
     Failed,

@@ -14,7 +14,7 @@ from swecli.assembly.doctor import examine
 from swecli.assembly.models import ModelSupply, main_model
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
-from swecli.core.engine.services import ModelUnavailable
+from swecli.core.engine.model_access import ModelUnavailable
 from swecli.core.llm.catalog import load_catalog
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.model_listings import EndpointModel

@@ -16,7 +16,7 @@ from swecli.assembly.doctor import examine
 from swecli.assembly.models import ModelSupply, effort_of, main_model, why_unlisted
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings, side_models
-from swecli.core.engine.services import ModelUnavailable
+from swecli.core.engine.model_access import ModelUnavailable
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.model_listings import EndpointModel
 from swecli.core.llm.offers import Account, KeyState

@@ -18,7 +18,8 @@ from swecli.assembly.startup import startup_of
 from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import NAMED, SECTIONS, Settings
-from swecli.core.engine.services import ModelUnavailable, Services
+from swecli.core.engine.model_access import ModelUnavailable
+from swecli.core.engine.services import Services
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable
 from swecli.core.protocol.commands import Submit

@@ -14,12 +14,13 @@ from msgspec import Struct
 from swecli.core.engine.companion import Companions, Step
 from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.feature import Feature
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.notes import Notes
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.engine.tool_calls import Scheduler, ToolCalls
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (

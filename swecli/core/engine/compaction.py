@@ -43,9 +43,10 @@ from swecli.core.context_management.fitting import Fitted, Room, with_references
 from swecli.core.context_management.ledger import Passes
 from swecli.core.context_management.projection import project, thoughts_changed
 from swecli.core.context_management.view_stack import View
+from swecli.core.engine.model_access import Connection, ModelUnavailable
 from swecli.core.engine.model_call import gateway_of
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, ModelUnavailable, Services
+from swecli.core.engine.services import Services
 from swecli.core.engine.snapshots import SessionSnapshots, known_size
 from swecli.core.engine.state import SessionState
 from swecli.core.llm.client import HttpModelClient

@@ -8,13 +8,14 @@ from msgspec import Struct
 
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.consent import Requests
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Asking
 from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.notes import Notes
 from swecli.core.engine.offered_tools import OfferedTools
 from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.tool_calls import Scheduler
 

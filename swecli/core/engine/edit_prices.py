@@ -13,8 +13,9 @@ from swecli.core.context_management.thoughts import sent_thoughts
 from swecli.core.context_management.view_stack import View
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.inspection import Inspection
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.context_events import ContextChange
 from swecli.figures import plural

@@ -31,8 +31,9 @@ from swecli.core.context_management.past import past_at
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.context_management.prompts import without_notes
 from swecli.core.context_management.wire import WireRequest, adding_up, compact_json, neutral_body, sections_of
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.secrets import Masker, key_values

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import Price, PriceSet

@@ -9,8 +9,9 @@ from decimal import Decimal
 from swecli.core.context_management.budget import window_of
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.edit_prices import switch_effect, switch_words
+from swecli.core.engine.model_access import Connection, ModelUnavailable
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, ModelUnavailable, Services
+from swecli.core.engine.services import Services
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.protocol.events import ModelChanged, ModelPlanned, Notice
 from swecli.core.protocol.messages import Usage

@@ -9,9 +9,10 @@ from swecli.core.context_management.note_topics import LESSONS
 from swecli.core.context_management.prompt import EarlierPrompt, Prompt, tools_digest
 from swecli.core.context_management.stored_prompt import restored, sent_prompt, why_built_anew, with_texts
 from swecli.core.engine.companion import Companion
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import PLAYBOOK
 from swecli.core.protocol.events import Notice

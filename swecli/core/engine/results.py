@@ -21,8 +21,9 @@ from swecli.core.context_management.compaction.transaction import Compaction, Jo
 from swecli.core.context_management.counter import IMAGE_TOKENS, document_tokens
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
 from swecli.core.engine.compaction import session_facts
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.llm.types import ModelRequest
 from swecli.core.ports import BlobError, BlobRef, BlobStore
 from swecli.core.protocol.budget import Budget

@@ -27,6 +27,7 @@ from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.instruction_news import InstructionNews
 from swecli.core.engine.invoked import ExtensionNews, NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch, run_shell
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Asking
 from swecli.core.engine.model_offers import ModelOffers
 from swecli.core.engine.models import READY_SECONDS, ModelChoice
@@ -39,7 +40,7 @@ from swecli.core.engine.reductions import Before
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results
 from swecli.core.engine.rewind import Rewinds
-from swecli.core.engine.services import Connection, Mentionable, PromptTemplate, Services
+from swecli.core.engine.services import Mentionable, PromptTemplate, Services
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover

@@ -15,9 +15,10 @@ from swecli.core.context_management.note_topics import changed_in_prompt
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.thoughts import sent_thoughts
 from swecli.core.engine.compaction import NO_EFFECT, why_not_by_provider
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.plan import Plans, ProposedPlan
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.engine.state import AgentRecord, Spending, Totals
 from swecli.core.engine.subagents import Subagents
 from swecli.core.engine.work import Work

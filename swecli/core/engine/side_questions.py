@@ -7,10 +7,11 @@ from contextlib import aclosing
 
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import note, read_prompt
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import gateway_of, retry_delay
 from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, ProviderError, SystemBlock
 from swecli.core.protocol.events import Notice, SideAnswered
 from swecli.core.protocol.messages import Message, TextPart

@@ -18,10 +18,11 @@ from msgspec.structs import replace
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.prompts import read_prompt
 from swecli.core.engine.companion import BUDGET_KIND, Companion, Companions, TurnStopped
+from swecli.core.engine.model_access import ModelUnavailable
 from swecli.core.engine.model_call import cap_reached, has_content, tokens_left
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import AgentProfile, ModelUnavailable, Services
+from swecli.core.engine.services import AgentProfile, Services
 from swecli.core.engine.settings import TurnLimits
 from swecli.core.engine.state import AgentRecord
 from swecli.core.engine.tool_calls import EffectLocks

@@ -13,9 +13,10 @@ from swecli.core.context_management.counter import texts_of
 from swecli.core.context_management.prompts import POINTERS, profile_for, read_prompt
 from swecli.core.engine.companion import Companion, EndReason, Joined
 from swecli.core.engine.files import Passage, attach_passages
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection, Services
+from swecli.core.engine.services import Services
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.permissions.rules import read_rules
 from swecli.core.protocol.events import ContextRetrieved

@@ -17,8 +17,8 @@ from swecli.core.context_management.rot import SMALL, Rot, signals
 from swecli.core.context_management.view_stack import View
 from swecli.core.engine.compaction import Compactions, session_facts
 from swecli.core.engine.companion import Companion, TurnStopped
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection
 from swecli.core.engine.settings import Settings
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.context_events import ContextChange, RotKind, ViewEntry

@@ -8,8 +8,8 @@ from decimal import Decimal, InvalidOperation
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.forecast import lowest_usage
 from swecli.core.engine.companion import BUDGET_KIND, CallCompanion, TurnStopped
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Connection
 from swecli.core.engine.state import Tally
 from swecli.core.engine.work import enqueue
 from swecli.core.ports import Asker

@@ -31,6 +31,7 @@ from swecli.core.engine.files import ChangedFiles, SessionFiles
 from swecli.core.engine.instruction_news import InstructionNews
 from swecli.core.engine.invoked import ExtensionNews, Invoking
 from swecli.core.engine.jobs import JobWatch
+from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Answer, Asking, StepAccount
 from swecli.core.engine.models import ModelChoice
 from swecli.core.engine.offered_tools import OfferedTools
@@ -39,7 +40,6 @@ from swecli.core.engine.prepared_call import PreparedCall
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results, SeenFiles
-from swecli.core.engine.services import Connection
 from swecli.core.engine.snapshots import SessionSnapshots
 from swecli.core.engine.subagents import Relay, Subagents
 from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls

@@ -21,7 +21,7 @@ from swecli.commands.registry import find
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.edit_effects import price_words
 from swecli.core.context_management.edits import Effect
-from swecli.core.engine.services import ModelUnavailable
+from swecli.core.engine.model_access import ModelUnavailable
 from swecli.core.engine.session import Session
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.providers import Overrides, resolve

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from swecli.commands.session import STATUS
 from swecli.core.engine import models
-from swecli.core.engine.services import ModelUnavailable
+from swecli.core.engine.model_access import ModelUnavailable
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelClient, ProviderError
 from swecli.core.protocol.blocks import TextBlock

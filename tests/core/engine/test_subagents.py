@@ -14,7 +14,8 @@ import pytest
 
 from swecli.commands.context import agents_text, tokens_by_agent
 from swecli.core.engine.companion import Companions
-from swecli.core.engine.services import AgentProfile, ModelUnavailable
+from swecli.core.engine.model_access import ModelUnavailable
+from swecli.core.engine.services import AgentProfile
 from swecli.core.engine.settings import SubagentOptions
 from swecli.core.engine.subagents import tools_of
 from swecli.core.llm.scripted import ScriptedModel, parse_script
