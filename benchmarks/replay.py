@@ -22,6 +22,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts, message_breakpoints
+from swecli.core.engine.model_access import ModelAccess
 from swecli.core.engine.recorder import EventLog
 from swecli.core.engine.services import Services, Time, Workspace
 from swecli.core.engine.session import Session
@@ -268,7 +269,7 @@ async def replay(recording: Recording, window: int = WINDOW) -> Replayed:
         workspace=Workspace(Path("/"), (Path("/"),), {}),
         tools=registry,
         context=context,
-        make_client=lambda _name: model,
+        access=ModelAccess(lambda _name: model),
         decide=lambda policy, call: Decision("allow", "recorded"),
         time=Time(clock, clock),
     )

@@ -41,7 +41,7 @@ from swecli.core.config.key_store import KeyStore
 from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
 from swecli.core.engine.feature import Feature
-from swecli.core.engine.model_access import ModelUnavailable, WindowKnowledge
+from swecli.core.engine.model_access import ModelAccess, ModelUnavailable, WindowKnowledge
 from swecli.core.engine.services import Services
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable
@@ -109,7 +109,7 @@ async def open_session(
         services = replace(_with_clients(parts.services, instead, only_local=True), checkpoints=None)
         parts = replace(parts, services=services)
     if gate is not None:
-        price = parts.services.price
+        price = parts.services.access.price
         parts = replace(parts, services=_with_clients(parts.services, lambda client: gate(client, price)))
     if editor is not None:
         parts = replace(parts, services=replace(parts.services, editor=editor))
@@ -145,14 +145,14 @@ async def open_session(
 def _with_clients(
     services: Services, change: Callable[[ModelClient], ModelClient], *, only_local: bool = False
 ) -> Services:
-    windows = _WindowsBehind(services.windows, only_local)
+    windows = _WindowsBehind(services.access.windows, only_local)
 
     def make(model: str) -> ModelClient:
-        client = services.make_client(model)
+        client = services.access.make_client(model)
         windows.clients[changed := change(client)] = client
         return changed
 
-    return replace(services, make_client=make, windows=windows)
+    return replace(services, access=replace(services.access, make_client=make, windows=windows))
 
 
 class _WindowsBehind:
@@ -225,7 +225,7 @@ def _build(options: LaunchOptions) -> _Parts:
     def report(error: BaseException) -> None:
         _report(error, state, options.debug, secrets)
 
-    services = build_services(launch, startup, features, instructions, models.make, report, blobs)
+    services = build_services(launch, startup, features, instructions, models.access(), report, blobs)
     if stored.forked_from:
         inherit_changes(options, startup, stored.forked_from, stored.session_id)
     if options.store and not options.look_only:
@@ -235,6 +235,7 @@ def _build(options: LaunchOptions) -> _Parts:
     checkpoints = open_checkpoints(options, startup, stored.session_id)
     services = replace(
         services,
+        catalog=models.catalog(),
         checkpoints=checkpoints,
         snapshots=stored.snapshots,
         cover=cover,
@@ -252,7 +253,7 @@ def _build(options: LaunchOptions) -> _Parts:
     notices = (*startup.notices, *plugins, *rules, *models.notices, *stored.notices, *instructions.notices, *orphans)
     notices = (*settled, *notices)
     return _Parts(
-        models.equip(services),
+        services,
         features,
         stored,
         model,
@@ -329,7 +330,7 @@ async def tool_batch(lines: Iterable[str]) -> AsyncIterator[str]:
         instructions = project_instructions(options, startup)
         launch = launch_of(options, startup)
         features = tuple(wiring.build(launch) for wiring in wirings())
-        services = build_services(launch, startup, features, instructions, no_model, lambda error: None)
+        services = build_services(launch, startup, features, instructions, ModelAccess(no_model), lambda error: None)
         return replace(services, policy=replace(services.policy, mode=mode)), features
 
     from swecli.core.engine.batch import run_lines  # not needed by sessions

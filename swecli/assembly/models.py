@@ -31,8 +31,7 @@ from swecli.core.config.settings import (
 )
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.gateway import RequestGateway
-from swecli.core.engine.model_access import ModelUnavailable
-from swecli.core.engine.services import Services
+from swecli.core.engine.model_access import ModelAccess, ModelCatalog, ModelUnavailable
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, origin_of, without_password
 from swecli.core.llm.cache_lifetime import cheapest, lifetime
 from swecli.core.llm.capabilities import CapabilitySource, capability_sources
@@ -591,19 +590,18 @@ class ModelSupply:
         except (ProviderSetupError, KeyStoreError, ModelUnavailable):
             return None  # the old key gets the server's own answer
 
-    def equip(self, services: Services) -> Services:
-        return replace(
-            services,
-            make_client=self.make,
-            renewed=self.renewed,
-            windows=self.windows,
-            price=self._prices,
-            keep_price=None if self.scripted else self._keep_price,
-            effort=lambda model: effort_of(self._settings, self._main, model),
-            offers=self.offers,
-            unlisted=lambda: self.unlisted,
-            omitted=lambda: self.omitted,
+    def access(self) -> ModelAccess:
+        return ModelAccess(
+            self.make,
+            self._prices,
+            self.windows,
+            lambda model: effort_of(self._settings, self._main, model),
+            self.renewed,
         )
+
+    def catalog(self) -> ModelCatalog:
+        keep_price = None if self.scripted else self._keep_price
+        return ModelCatalog(self.offers, lambda: self.unlisted, lambda: self.omitted, keep_price)
 
     def adopt(self, settings: Settings) -> None:
         """Apply changed settings. The initial model stays, and existing clients keep window and time-outs."""

@@ -24,8 +24,8 @@ from swecli.core.config.paths import Paths
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.engine.feature import Feature
-from swecli.core.engine.model_access import ModelFactory
-from swecli.core.engine.services import ModelFactory, Services, Time, Workspace
+from swecli.core.engine.model_access import ModelAccess
+from swecli.core.engine.services import Services, Time, Workspace
 from swecli.core.engine.settings import Settings as LiveSettings
 from swecli.core.ports import BlobStore
 from swecli.core.tools.registry import ToolRegistry
@@ -62,7 +62,7 @@ def build_services(
     startup: Startup,
     features: Sequence[Feature],
     instructions: Instructions,
-    make_client: ModelFactory,
+    access: ModelAccess,
     report_defect: Callable[[BaseException], None],
     blobs: BlobStore | None = None,
 ) -> Services:
@@ -98,7 +98,7 @@ def build_services(
         worktrees=worktrees_folder(startup.paths),
         profiles=lambda: agent_profiles(files, registry),
         sandbox_for=lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
-        make_client=make_client,
+        access=access,
         decide=with_grants(grants),
         keep_rule=rule_saver(grants),
         keep_file=approved_file_saver(options, startup),

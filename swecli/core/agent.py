@@ -29,7 +29,7 @@ from pydantic import BaseModel, ValidationError
 from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES, MAX_BYTES, read_head
 from swecli.core.context_management.prompt import PromptTexts
-from swecli.core.engine.model_access import ModelUnavailable
+from swecli.core.engine.model_access import ModelAccess, ModelUnavailable
 from swecli.core.engine.services import Services, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable, Settings
@@ -136,7 +136,7 @@ class Client:
             workspace=Workspace(options.cwd, (options.cwd,), scrubbed_environment(options.environment)),
             tools=registry,
             context=self.context_manager,
-            make_client=self._make_client,
+            access=ModelAccess(self._make_client),
             decide=decide,
             # Passing a function allows it; plan mode still refuses functions that may change something.
             policy=Policy(mode=options.mode, rules=tuple(Rule("allow", name, "flag", "tools") for name in functions)),
@@ -172,7 +172,7 @@ class Client:
 
         self._left = False
         self.context_manager.client = client
-        services = structs.replace(self._services, make_client=connected)
+        services = structs.replace(self._services, access=structs.replace(self._services.access, make_client=connected))
         self._session = Session(uuid4().hex[:12], services, _SpilledLog)
         self._events, self._asked = None, 0
         self._session.start(client.info.ref, "")

@@ -24,7 +24,7 @@ from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.compaction import Compactions
-from swecli.core.engine.model_access import Connection
+from swecli.core.engine.model_access import Connection, ModelAccess
 from swecli.core.engine.recorder import EventLog, Recorder
 from swecli.core.engine.services import Services, Time, Workspace
 from swecli.core.engine.settings import Adjustable, Settings
@@ -308,7 +308,7 @@ class _Replay:
             workspace=Workspace(recording.folder, (recording.folder,), {}),
             tools=ToolRegistry(()),
             context=self._context,
-            make_client=self._make_client,
+            access=ModelAccess(self._make_client),
             decide=lambda policy, call: Decision("deny", "a replay runs nothing"),
             settings=Settings(Adjustable(compaction=strategy.compaction)),
             time=Time(self._clock, self._clock, _at_once),

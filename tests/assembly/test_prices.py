@@ -5,15 +5,12 @@ from __future__ import annotations
 import tomllib
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
-from msgspec import Struct
 
 from swecli.assembly.models import ModelSupply, Prices, own_prices
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
-from swecli.core.engine.services import Services
 from swecli.core.llm.providers import Overrides, resolve
 from swecli.core.protocol.events import Price
 from swecli.core.protocol.messages import Usage
@@ -22,22 +19,6 @@ from swecli.launch import LaunchOptions
 
 USED = Usage(input_total=1000, output_total=10)
 KEYS = {"OPENAI_API_KEY": "k", "GROQ_API_KEY": "k"}
-
-
-class Equipped(Struct, frozen=True):
-    """The fields of services that a supply fills."""
-
-    make_client: Any = None
-    renewed: Any = None
-    windows: Any = None
-    price: Any = None
-    keep_price: Any = None
-    effort: Any = None
-    fallback: Any = None
-    side_models: Any = None
-    offers: Any = None
-    unlisted: Any = None
-    omitted: Any = None
 
 
 @pytest.mark.parametrize(
@@ -92,11 +73,11 @@ def test_a_price_that_is_set_is_written_and_counts_at_once(tmp_path: Path) -> No
     environment = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "SWECLI_CONFIG": str(file)}
     options = LaunchOptions(cwd=tmp_path, model="openai/mock", store=False)
     supply = ModelSupply(options, Settings(), environment, tmp_path, KeyStore(tmp_path))
-    services = supply.equip(cast("Services", cast("object", Equipped())))
-    assert services.price("openai/mock", USED) is None
-    assert services.keep_price is not None
-    assert services.keep_price("openai/mock", Price("2", "10", "0.2")) == str(file)
-    assert services.price("openai/mock", USED) == "0.0021"
+    access, catalog = supply.access(), supply.catalog()
+    assert access.price("openai/mock", USED) is None
+    assert catalog.keep_price is not None
+    assert catalog.keep_price("openai/mock", Price("2", "10", "0.2")) == str(file)
+    assert access.price("openai/mock", USED) == "0.0021"
     text = file.read_text()
     assert "# mine" in text
     assert tomllib.loads(text)["models"]["price"] == {
@@ -105,7 +86,7 @@ def test_a_price_that_is_set_is_written_and_counts_at_once(tmp_path: Path) -> No
     }
     for price in (Price("-1", "1"), Price("1000000", "1"), Price("nan", "1"), Price("x", "1")):
         with pytest.raises(ValueError, match="dollars"):
-            services.keep_price("openai/mock", price)
+            catalog.keep_price("openai/mock", price)
     file.write_text("broken = [")
     with pytest.raises(ValueError, match=r"config\.toml"):
-        services.keep_price("openai/mock", Price("1", "1"))
+        catalog.keep_price("openai/mock", Price("1", "1"))

@@ -19,7 +19,6 @@ from swecli.core.config.change import set_value
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import NAMED, SECTIONS, Settings
 from swecli.core.engine.model_access import ModelUnavailable
-from swecli.core.engine.services import Services
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable
 from swecli.core.protocol.commands import Submit
@@ -126,21 +125,12 @@ class Place:
 
 
 def known_of_models(supply: ModelSupply) -> tuple[object, ...]:
-    services = supply.equip(_none())
+    access = supply.access()
     try:
-        alias = services.make_client("mine").info.ref
+        alias = access.make_client("mine").info.ref
     except ModelUnavailable:
         alias = ""
-    return services.effort(MODEL), services.price(MODEL, Usage(input_total=1_000, output_total=10)), alias
-
-
-def _none() -> Services:
-    from swecli.core.context_management.context_manager import ContextManager
-    from swecli.core.engine.services import Workspace
-    from swecli.core.permissions.decide import decide
-    from swecli.core.tools.registry import ToolRegistry
-
-    return Services(Workspace(Path("/"), (), {}), ToolRegistry(()), ContextManager(()), lambda model: None, decide)  # type: ignore[arg-type, return-value]
+    return access.effort(MODEL), access.price(MODEL, Usage(input_total=1_000, output_total=10)), alias
 
 
 def test_every_field_says_truly_whether_it_counts_at_once(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ async def test_ollama_is_told_the_window_in_each_request(tmp_path: Path) -> None
 @asynccontextmanager
 async def session_with(models: ModelSupply, cwd: Path) -> AsyncIterator[tuple[Session, list[Event]]]:
     services = make_services(ScriptedModel(parse_script('[[step]]\ntext = "x"')), (), cwd)
-    session = Session("s", models.equip(services), lambda publish: MemoryLog([], publish))
+    session = Session("s", replace(services, access=models.access()), lambda publish: MemoryLog([], publish))
     events: list[Event] = []
 
     async def follow() -> None:

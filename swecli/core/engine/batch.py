@@ -140,7 +140,7 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
     recorder = Recorder("batch", (), make_log, services.time.clock)
     recorder.state.mode = request.mode
     requests = logs[0].requests = Requests(recorder)
-    results = Results(services, recorder, Connection(services.make_client))
+    results = Results(services, recorder, Connection(services.access.make_client))
     companions = [part for feature in features for part in feature.inner(services, recorder, MAIN)]
     calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder), Companions(companions))
     item, part = "t1", ToolCallPart("call_1", request.name, request.arguments)

@@ -155,14 +155,14 @@ class Compactions:
         by_provider = self.provider_summary(client) == ""
         return plan_compaction(
             self._planned(client, by_provider=by_provider),
-            services.price,
+            services.access.price,
             services.settings.now.side_models.get("summary"),
         )
 
     def draft(self, client: ModelClient) -> PlanDraft:
         """Editable plan with movable items."""
         services = self._services
-        return PlanDraft(self._planned(client), services.price, services.settings.now.side_models.get("summary"))
+        return PlanDraft(self._planned(client), services.access.price, services.settings.now.side_models.get("summary"))
 
     def freed(self, client: ModelClient) -> View | None:
         """The view after space was freed without a model; None if there is nothing to free."""
@@ -206,7 +206,7 @@ class Compactions:
         summary = checked_summary(summary, recorder.ledger, services.cover)
         usage, model = summary.total_usage, services.settings.now.side_models.get("summary", client.info.ref)
         if usage is not None:
-            recorder.emit(SideAnswered("summary", model, usage, services.price(model, usage)))
+            recorder.emit(SideAnswered("summary", model, usage, services.access.price(model, usage)))
         self._note(summary.notes)
         sources = covered(recorder.ledger.view)
         return replace(summary, text=await asyncio.to_thread(cited, summary.text, recorder.ledger, sources))
@@ -708,7 +708,9 @@ class Compactions:
                 result.strategies_run,
                 result.summary,
                 usage,
-                self._services.price(self._services.settings.now.side_models.get("summary", client.info.ref), usage)
+                self._services.access.price(
+                    self._services.settings.now.side_models.get("summary", client.info.ref), usage
+                )
                 if usage
                 else None,
                 effective,

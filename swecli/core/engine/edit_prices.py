@@ -91,7 +91,7 @@ class EditPrices:
         before = context.measure(project(ledger), info)
 
         def costs(before: int, after: int, rewritten: int) -> tuple[str | None, str | None]:
-            return change_costs(self._services.price, info.ref, before, after, rewritten)
+            return change_costs(self._services.access.price, info.ref, before, after, rewritten)
 
         return effect_of_view(ledger, view, before, after, EntrySizes(context.monitor, info), info, costs)
 
@@ -104,7 +104,7 @@ def switch_effect(services: Services, recorder: Recorder, info: ModelInfo, other
     before = context.weigh(context.aside(mine, info, ""), info).used
     after = context.weigh(context.aside(theirs, other, ""), other).used
     rewritten = max(0, after - recorder.cache.held(other.ref, services.time.clock() - other.cache_seconds))
-    cost, _ = change_costs(services.price, other.ref, before, after, rewritten)
+    cost, _ = change_costs(services.access.price, other.ref, before, after, rewritten)
     lost, regained = sent_thoughts(mine, info.name).keys(), sent_thoughts(theirs, other.name).keys()
     if info.name == other.name:  # the same model elsewhere can't read them
         regained = set[int]()

@@ -157,7 +157,7 @@ class Inspection:
         done: Edited = edited(ledger, changes, self._sizes(client))
 
         def costs(before: int, after: int, rewritten: int) -> tuple[str | None, str | None]:
-            return change_costs(self._services.price, client.info.ref, before, after, rewritten)
+            return change_costs(self._services.access.price, client.info.ref, before, after, rewritten)
 
         effect = effect_of(done, ledger, picture.items, picture.budget, monitor, client.info, costs)
         if not effect.over:

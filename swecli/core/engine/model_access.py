@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
+from swecli.core.protocol.events import Price
 from swecli.core.protocol.messages import Origin, Usage
 
 ModelFactory = Callable[[str], ModelClient]
@@ -70,6 +73,36 @@ async def no_offers() -> Sequence[ModelOffer]:
 def no_price(model: str, usage: Usage) -> str | None:
     """Price of a response without a price list: the provider's own report, else None."""
     return str(usage.cost) if usage.cost is not None else None
+
+
+class ModelAccess(Struct, frozen=True):
+    """What a session and its subagents know of models and their servers."""
+
+    make_client: ModelFactory
+    price: Callable[[str, Usage], str | None] = no_price
+    """Price of a model's answer by its usage, in US dollars as text; None if it is unknown."""
+    windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
+    effort: Callable[[str], str | None] = lambda model: None
+    """The user's reasoning effort for a model (``provider/name``); None = the provider's default."""
+    renewed: Callable[[ModelClient], ModelClient | None] = lambda client: None
+    """A client with the key that the user stored since this one was made; None if its key is still the same."""
+    reached: set[str] = field(default_factory=set[str])
+    """Model servers that answered in this run, with whatever result."""
+    answered: set[str] = field(default_factory=set[str])
+    """Those of them that gave a model's answer."""
+
+
+class ModelCatalog(Struct, frozen=True):
+    """The models that the user can choose from."""
+
+    offers: Callable[[], Awaitable[Sequence[ModelOffer]]] = no_offers
+    unlisted: Callable[[], Sequence[str]] = lambda: ()
+    """Sentences about servers that listed no models in the last call of ``offers``."""
+    omitted: Callable[[], int] = lambda: 0
+    """Number of models that the last call of ``offers`` left out, because they do not chat."""
+    keep_price: Callable[[str, Price], str] | None = None
+    """Writes the price of a model (``provider/name``) into the user's settings, effective at once. Returns the file;
+    raises ValueError. None: prices can't be set here."""
 
 
 class Connection:

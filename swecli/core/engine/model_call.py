@@ -608,7 +608,7 @@ class StepAccount:
         if usage is not None:
             self.usage = added(self.usage, usage) if self.usage else usage
             self.estimated |= estimated
-            cost = self._services.price(info.ref, usage)
+            cost = self._services.access.price(info.ref, usage)
         self._recorder.emit(StepEnded(step, usage, cost, estimated=estimated))
 
 
@@ -695,9 +695,9 @@ class Asking:
                 raise
             self.trouble = "" if isinstance(result, Message) or answer.visible else result.error.message
             if isinstance(result, Message) or answer.visible or result.error.status is not None:
-                self._services.reached.add(_server_of(client.info))
+                self._services.access.reached.add(_server_of(client.info))
             if isinstance(result, Message) or answer.visible:
-                self._services.answered.add(_server_of(client.info))
+                self._services.access.answered.add(_server_of(client.info))
             if isinstance(result, Message):
                 return AnswerCompleted(result, answer.complete(result))
             error = result.error
@@ -716,10 +716,10 @@ class Asking:
         """Wait before the next attempt of a request. Retries end after a time, not a number of attempts, if a known
         server is unreachable, or if a server is busy and no fallback model is left."""
         may = self._services.settings.now.limits.max_retries > 0
-        if may and error.unreached and _server_of(info) in self._services.reached:
+        if may and error.unreached and _server_of(info) in self._services.access.reached:
             return await self._outlast(error, info, failures.unreached, outage_delay)
         failures.unreached = _Stretch()  # a server that answers with an error is reachable again
-        passes = passes_with_time(error, _server_of(info) in self._services.answered)
+        passes = passes_with_time(error, _server_of(info) in self._services.access.answered)
         if not passes or not may or others():
             failures.others += 1
             return await self.wait(error, info, failures.others)

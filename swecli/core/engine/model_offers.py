@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from swecli.core.engine.model_access import Connection
+from swecli.core.engine.model_access import Connection, ModelAccess, ModelCatalog
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.events import Price, PriceSet
@@ -19,8 +18,9 @@ from swecli.core.protocol.messages import Usage
 class ModelOffers:
     """What servers and catalogue offer to a session, with the figures that its meter uses."""
 
-    def __init__(self, services: Services, recorder: Recorder, connection: Connection) -> None:
-        self._services = services
+    def __init__(self, access: ModelAccess, catalog: ModelCatalog, recorder: Recorder, connection: Connection) -> None:
+        self._access = access
+        self._catalog = catalog
         self._recorder = recorder
         self._connection = connection
 
@@ -31,18 +31,18 @@ class ModelOffers:
             replace(offer, window=model.window, assumed=model.window_source == "assumed")
             if model is not None and offer.ref == model.ref
             else offer
-            for offer in await self._services.offers()
+            for offer in await self._catalog.offers()
         ]
 
     @property
     def unlisted(self) -> Sequence[str]:
         """Sentences about servers that listed no models in the last call of ``find``."""
-        return self._services.unlisted()
+        return self._catalog.unlisted()
 
     @property
     def omitted(self) -> int:
         """Number of models that the last call of ``find`` left out, because they do not chat."""
-        return self._services.omitted()
+        return self._catalog.omitted()
 
     @property
     def current(self) -> ModelInfo | None:
@@ -57,13 +57,13 @@ class ModelOffers:
     def unpriced(self) -> Sequence[str]:
         """Models (``provider/name``) whose unknown price can be set: the current one first, then others used by this
         session."""
-        services, tallies = self._services, self._recorder.state.spending.by_model
-        if services.keep_price is None:
+        tallies = self._recorder.state.spending.by_model
+        if self._catalog.keep_price is None:
             return ()
         found = [model for model, tally in tallies.items() if tally.unpriced]
         current = self._recorder.state.model
         probe = Usage(input_total=1, output_total=1)
-        if current in found or (current and current not in tallies and services.price(current, probe) is None):
+        if current in found or (current and current not in tallies and self._access.price(current, probe) is None):
             return [current, *(model for model in found if model != current)]
         return found
 
@@ -73,8 +73,8 @@ class ModelOffers:
         Raises:
             ValueError: it can't be stored; a sentence.
         """
-        if self._services.keep_price is None:
+        if self._catalog.keep_price is None:
             raise ValueError("Prices can't be set here.")
-        where = await asyncio.to_thread(self._services.keep_price, model, price)
+        where = await asyncio.to_thread(self._catalog.keep_price, model, price)
         self._recorder.emit(PriceSet(model, price))
         return where

@@ -46,7 +46,7 @@ class ModelChoice:
 
     def start(self, model: str) -> None:
         state = self._recorder.state
-        effort = self._services.effort(self._ref)
+        effort = self._services.access.effort(self._ref)
         if state.replaced:  # the session ended before the user's model was back
             if effort is None and state.replaced == self._ref:
                 effort = state.own_effort
@@ -87,7 +87,7 @@ class ModelChoice:
             return trouble
         if self._recorder.state.planned_model:
             self._recorder.emit(ModelPlanned())
-        self.announce(self._services.effort(self._ref))
+        self.announce(self._services.access.effort(self._ref))
         self.measure()
         self._ask()
         if before is not None and before.info.ref != self._ref:
@@ -134,7 +134,7 @@ class ModelChoice:
             why = "is overloaded" if error.kind == "overloaded" else "has reached its rate limit"
             text = f"{away} {why}; {self._ref} answers for the rest of this turn."
             self._recorder.emit(Notice(text, "warning", "model", f"The next turn uses {self._own_model} again."))
-            self.announce(self._services.effort(self._ref))
+            self.announce(self._services.access.effort(self._ref))
             self.measure()
             self._ask()
             return True
@@ -160,7 +160,7 @@ class ModelChoice:
             self._recorder.emit(Notice(text, "warning", "model", trouble))
         elif self._ref != own:
             self._own_model = own
-            self.announce(self._services.effort(self._ref))
+            self.announce(self._services.access.effort(self._ref))
             self.measure()
             self._ask()
 
@@ -185,7 +185,7 @@ class ModelChoice:
 
     def _renew(self) -> None:
         client = self._connection.client
-        fresh = self._services.renewed(client) if client is not None else None
+        fresh = self._services.access.renewed(client) if client is not None else None
         if fresh is not None:
             self._connection.use(fresh)
             self._recall_window()
@@ -199,7 +199,7 @@ class ModelChoice:
         if client is None or newest is None or newest.origin.model != client.info.name:
             return
         if budget is not None and budget.window_source == "endpoint":
-            self._services.windows.recall(client, budget.window, newest.origin)
+            self._services.access.windows.recall(client, budget.window, newest.origin)
 
     async def asked(self) -> None:
         """Wait for the server's information on the model, ``READY_SECONDS`` at most."""
@@ -213,7 +213,7 @@ class ModelChoice:
         if client is None:
             return
         if self._asking is None or self._asking.done():
-            if not (self._compactions.in_doubt or self._services.windows.may_tell(client)):
+            if not (self._compactions.in_doubt or self._services.access.windows.may_tell(client)):
                 return
             self._asking = asyncio.create_task(self._asked(client))
         await asyncio.wait({self._asking}, timeout=READY_SECONDS)
@@ -257,7 +257,7 @@ class ModelChoice:
         if client is None:
             return
         before = client.info
-        news = await self._services.windows.learn(client, error)
+        news = await self._services.access.windows.learn(client, error)
         if news:
             self._recorder.emit(Notice(news, "warning", "model"))
         if client.info != before:
@@ -291,7 +291,7 @@ class ModelChoice:
     async def _asked(self, client: ModelClient) -> None:
         before = client.info
         try:
-            news = await self._services.windows.ask(client)
+            news = await self._services.access.windows.ask(client)
         except Exception as error:  # noqa: BLE001 - a defect in the background is reported and ends nothing
             self._services.report_defect(error)
             return
@@ -334,7 +334,9 @@ class ModelChoice:
         if not self._recorder.ledger.view or client is None:
             return
         effect = switch_effect(self._services, self._recorder, before, client.info)
-        price = self._services.price(self._ref, Usage(effect.after, effect.after - effect.rewritten, output_total=0))
+        price = self._services.access.price(
+            self._ref, Usage(effect.after, effect.after - effect.rewritten, output_total=0)
+        )
         costs = f"about ${Decimal(price):.2f}" if price is not None else "price unknown"
         text = f"Switching models: about {effect.rewritten:,} tokens will be sent uncached ({costs})."
         self._recorder.emit(Notice(text, "info", "model", switch_words(effect, before.ref)))

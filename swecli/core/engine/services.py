@@ -15,16 +15,14 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.context_management.stored_prompt import Conditions
-from swecli.core.engine.model_access import ModelFactory, NoWindowKnowledge, WindowKnowledge, no_offers, no_price
+from swecli.core.engine.model_access import ModelAccess, ModelCatalog
 from swecli.core.engine.settings import Settings
 from swecli.core.extensions.watch import ExtensionFiles
-from swecli.core.llm.offers import ModelOffer
-from swecli.core.llm.types import ModelClient, ModelInfo
+from swecli.core.llm.types import ModelInfo
 from swecli.core.permissions.types import Call, Decision, Policy, Rule
 from swecli.core.ports import Asker, BlobStore, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import Mode, NoticeLevel, Price
-from swecli.core.protocol.messages import Usage
+from swecli.core.protocol.events import Mode, NoticeLevel
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
 
@@ -165,7 +163,7 @@ class Services(Struct):
     workspace: Workspace
     tools: ToolRegistry
     context: ContextManager
-    make_client: ModelFactory
+    access: ModelAccess
     decide: Callable[[Policy, Call], Decision]
     settings: Settings = field(default_factory=Settings)
     policy: Policy = Policy()
@@ -187,25 +185,7 @@ class Services(Struct):
     keep_file: Callable[[str, str], str] = lambda path, sha256: ""
     """Remembers the user's approval of a project file with this content, so that later runs need not ask again. Returns
     a sentence if that failed."""
-    reached: set[str] = field(default_factory=set[str])
-    """Model servers that answered in this run, with whatever result. Shared with subagents."""
-    answered: set[str] = field(default_factory=set[str])
-    """Those of them that gave a model's answer. Shared with subagents."""
-    price: Callable[[str, Usage], str | None] = no_price
-    keep_price: Callable[[str, Price], str] | None = None
-    """Writes the price of a model (``provider/name``) into the user's settings, effective at once. Returns the file;
-    raises ValueError. None: prices can't be set here."""
-    windows: WindowKnowledge = field(default_factory=NoWindowKnowledge)
-    effort: Callable[[str], str | None] = lambda model: None
-    """The user's reasoning effort for a model (``provider/name``); None = the provider's default."""
-    renewed: Callable[[ModelClient], ModelClient | None] = lambda client: None
-    """A client with the key that the user stored since this one was made; None if its key is still the same."""
-    offers: Callable[[], Awaitable[Sequence[ModelOffer]]] = no_offers
-    """Models that the user can choose from."""
-    unlisted: Callable[[], Sequence[str]] = lambda: ()
-    """Sentences about servers that listed no models in the last call of ``offers``."""
-    omitted: Callable[[], int] = lambda: 0
-    """Number of models that the last call of ``offers`` left out, because they do not chat."""
+    catalog: ModelCatalog = ModelCatalog()
     examine: Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
     """Report on what works and what does not, for the current model. The flag also contacts the providers."""
     time: Time = Time()

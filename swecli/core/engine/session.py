@@ -169,13 +169,13 @@ class Session:
         self._requests = Requests(
             recorder, may_ask=parent is None, sweep=self._settle_decided if parent is None else parent.sweep
         )
-        self._connection = Connection(services.make_client, services.settings.now.side_models)
+        self._connection = Connection(services.access.make_client, services.settings.now.side_models)
         self._results = Results(services, recorder, self._connection)
         self._compactions = Compactions(
             services, recorder, self._connection, self._requests, self._companions.around_compaction
         )
         self._models = ModelChoice(services, recorder, self._connection, self._compactions)
-        self.offers = ModelOffers(services, recorder, self._connection)
+        self.offers = ModelOffers(services.access, services.catalog, recorder, self._connection)
         self.questions = SideQuestions(services, recorder, self._connection, self._models)
         self._sandbox = SandboxWatch(services, recorder)
         self._notes = Notes(recorder)
@@ -762,9 +762,9 @@ class Session:
         settings, model = self._services.settings, self._recorder.state.model
         if settings.read is None:
             return
-        effort = self._services.effort(model)
+        effort = self._services.access.effort(model)
         settings.take(await asyncio.to_thread(settings.read))
-        if (now := self._services.effort(model)) != effort:
+        if (now := self._services.access.effort(model)) != effort:
             self._models.announce(now)
         self._settle_decided()
         if not self._work.busy:

@@ -174,11 +174,13 @@ class SessionView:
             return None
         draft = round((draft_tokens(text, images) + attached) * self.ratio)
         now, ttl = services.time.clock(), model.cache_seconds
-        return forecast(budget, draft, self._recorder.trend, now, lambda usage: services.price(model.ref, usage), ttl)
+        return forecast(
+            budget, draft, self._recorder.trend, now, lambda usage: services.access.price(model.ref, usage), ttl
+        )
 
     def price(self, model: str, usage: Usage) -> str | None:
         """US dollars of a response of a model (``provider/name``), as a decimal string; None if unknown."""
-        return self._services.price(model, usage)
+        return self._services.access.price(model, usage)
 
     @property
     def spending(self) -> Spending:

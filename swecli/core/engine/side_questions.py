@@ -64,7 +64,7 @@ class SideQuestions:
             result = await self._asked(request, client)
             if isinstance(result, Message):
                 usage = result.response.usage if result.response else None
-                cost = services.price(client.info.ref, usage) if usage is not None else None
+                cost = services.access.price(client.info.ref, usage) if usage is not None else None
                 recorder.emit(SideAnswered("question", client.info.ref, usage, cost))
                 return result.text or None
             delay = retry_delay(result, attempt, services.settings.now.limits.max_retries, services.time.jitter())

@@ -500,7 +500,7 @@ class Subagents(Companion):
 
     def _model_of(self, profile: AgentProfile, usual: str) -> tuple[str, ModelClient]:
         """Model of the profile with its client; the ``usual`` one if the profile names none or an unavailable one."""
-        make = self._services.make_client
+        make = self._services.access.make_client
         if profile.model:
             try:
                 return profile.model, make(profile.model)
@@ -532,7 +532,7 @@ class Subagents(Companion):
         first, began = [client], frozenset(services.rules)
 
         def make_client(wanted: str) -> ModelClient:
-            return first.pop() if first and wanted == model else services.make_client(wanted)
+            return first.pop() if first and wanted == model else services.access.make_client(wanted)
 
         def inherited(policy: Policy) -> Policy:
             state = recorder.state
@@ -549,7 +549,7 @@ class Subagents(Companion):
             services,
             tools=tools,
             context=services.context_for(tools, prompt),
-            make_client=make_client,
+            access=replace(services.access, make_client=make_client),
             inherited=inherited,
             policy=replace(services.policy, mode=tightest(profile.mode, recorder.state.mode)),
             settings=replace(services.settings.own(), now=replace(now, limits=limits)),

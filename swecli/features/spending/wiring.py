@@ -29,7 +29,9 @@ def feature(spending: SpendingLimits | None = None) -> Feature:
             return ()
         services = core.services
         return (
-            SpendingGate(spending, core.recorder, core.requests, core.connection, services.price, services.time.clock),
+            SpendingGate(
+                spending, core.recorder, core.requests, core.connection, services.access.price, services.time.clock
+            ),
         )
 
     return Feature(companions)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.feature import Feature
+from swecli.core.engine.model_access import ModelAccess, ModelCatalog
 from swecli.core.engine.services import Services, Time, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable, Settings
@@ -230,7 +231,8 @@ def make_services(model: ScriptedModel, tools: Sequence[AnyTool], cwd: Path, **c
         workspace=Workspace(cwd, (cwd,), {"PATH": "/usr/bin:/bin"}),
         tools=registry,
         context=ContextManager(registry.schemas()),
-        make_client=lambda _name: model,
+        access=ModelAccess(**{"make_client": lambda _name: model, **chosen(ModelAccess)}),
+        catalog=ModelCatalog(**chosen(ModelCatalog)),
         decide=decide,
         policy=Policy(mode="default"),
         time=Time(**{"sleep": lambda _seconds: asyncio.sleep(0), **chosen(Time)}),
