@@ -24,7 +24,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts, message_breakpoints
 from swecli.core.engine.model_access import ModelAccess
 from swecli.core.engine.recorder import EventLog
-from swecli.core.engine.services import Services, Time, Workspace
+from swecli.core.engine.services import Permissions, Services, Time, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent, SystemBlock
 from swecli.core.permissions.types import Decision, Effects
@@ -270,7 +270,7 @@ async def replay(recording: Recording, window: int = WINDOW) -> Replayed:
         tools=registry,
         context=context,
         access=ModelAccess(lambda _name: model),
-        decide=lambda policy, call: Decision("allow", "recorded"),
+        permissions=Permissions(lambda policy, call: Decision("allow", "recorded")),
         time=Time(clock, clock),
     )
     session = model.session = Session("replay", services, make_log)

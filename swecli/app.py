@@ -106,13 +106,15 @@ async def open_session(
     """
     parts = await asyncio.to_thread(_build, options)
     if instead is not None:
-        services = replace(_with_clients(parts.services, instead, only_local=True), checkpoints=None)
+        services = _with_clients(parts.services, instead, only_local=True)
+        services = replace(services, workspace=replace(services.workspace, checkpoints=None))
         parts = replace(parts, services=services)
     if gate is not None:
         price = parts.services.access.price
         parts = replace(parts, services=_with_clients(parts.services, lambda client: gate(client, price)))
     if editor is not None:
-        parts = replace(parts, services=replace(parts.services, editor=editor))
+        workspace = replace(parts.services.workspace, editor=editor)
+        parts = replace(parts, services=replace(parts.services, workspace=workspace))
     with uncollected():
         stored = parts.stored
         record = stored.session_id, parts.services, stored.make_log, stored.history
@@ -130,8 +132,8 @@ async def open_session(
             helper.tell = lambda text: _tell(loop, session, text)
     if parts.dump is not None:
         parts.dump.tell = session.notice
-    if parts.services.checkpoints is not None:
-        parts.services.checkpoints.tell = lambda text: session.notice(text, "warning")
+    if parts.services.workspace.checkpoints is not None:
+        parts.services.workspace.checkpoints.tell = lambda text: session.notice(text, "warning")
     session.start(parts.model, parts.environment)
     if parts.bundle is not None:
         parts.bundle.begin(session)
@@ -236,12 +238,15 @@ def _build(options: LaunchOptions) -> _Parts:
     services = replace(
         services,
         catalog=models.catalog(),
-        checkpoints=checkpoints,
-        snapshots=stored.snapshots,
-        cover=cover,
-        rename=stored.rename if options.store and stored.is_durable else None,
-        kept=stored.kept,
-        name=stored.name,
+        workspace=replace(services.workspace, checkpoints=checkpoints),
+        store=replace(
+            services.store,
+            snapshots=stored.snapshots,
+            cover=cover,
+            rename=stored.rename if options.store and stored.is_durable else None,
+            kept=stored.kept,
+            name=stored.name,
+        ),
         examine=partial(_examined, options, startup, models),
         settings=replace(services.settings, read=partial(_read_again, options, environment, models)),
     )
@@ -331,7 +336,9 @@ async def tool_batch(lines: Iterable[str]) -> AsyncIterator[str]:
         launch = launch_of(options, startup)
         features = tuple(wiring.build(launch) for wiring in wirings())
         services = build_services(launch, startup, features, instructions, ModelAccess(no_model), lambda error: None)
-        return replace(services, policy=replace(services.policy, mode=mode)), features
+        permissions = services.permissions
+        permissions = replace(permissions, policy=replace(permissions.policy, mode=mode))
+        return replace(services, permissions=permissions), features
 
     from swecli.core.engine.batch import run_lines  # not needed by sessions
 

@@ -25,7 +25,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.model_access import ModelAccess
-from swecli.core.engine.services import Services, Time, Workspace
+from swecli.core.engine.services import Permissions, Services, Store, Time, Workspace
 from swecli.core.engine.settings import Settings as LiveSettings
 from swecli.core.ports import BlobStore
 from swecli.core.tools.registry import ToolRegistry
@@ -90,8 +90,23 @@ def build_services(
             made.web_search = None  # a profile without the web has no search either
         return made
 
+    workspace = Workspace(
+        options.cwd,
+        (options.cwd, *options.add_dirs),
+        environment,
+        sandbox=sandbox,
+        sandbox_early=not options.headless,
+        output_folder=startup.paths.state / "output" if options.store else None,
+        end_processes=end_owned,
+    )
+    permissions = Permissions(
+        with_grants(grants),
+        replace(build_policy(options, startup, environment), rules=()),
+        keep_rule=rule_saver(grants),
+        keep_file=approved_file_saver(options, startup),
+    )
     return Services(
-        workspace=Workspace(options.cwd, (options.cwd, *options.add_dirs), environment),
+        workspace=workspace,
         tools=registry,
         context=context(registry, texts),
         context_for=context_for,
@@ -99,19 +114,10 @@ def build_services(
         profiles=lambda: agent_profiles(files, registry),
         sandbox_for=lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
         access=access,
-        decide=with_grants(grants),
-        keep_rule=rule_saver(grants),
-        keep_file=approved_file_saver(options, startup),
-        policy=replace(build_policy(options, startup, environment), rules=()),
+        permissions=permissions,
         settings=LiveSettings(values, safe_mode=options.safe_mode),
-        blobs=blobs,
-        version=__version__,
-        sandbox=sandbox,
-        sandbox_early=not options.headless,
-        output_folder=startup.paths.state / "output" if options.store else None,
-        end_processes=end_owned,
+        store=Store(blobs, version=__version__, report_defect=report_defect),
         time=Time(jitter=random.random),
-        report_defect=report_defect,
         instruction_files=instruction_files(options, startup, instructions),
         prompt_conditions=prompt_conditions(options, startup),
         extension_files=files,

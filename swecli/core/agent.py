@@ -30,7 +30,7 @@ from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES, MAX_BYTES, read_head
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.model_access import ModelAccess, ModelUnavailable
-from swecli.core.engine.services import Services, Workspace
+from swecli.core.engine.services import Permissions, Services, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.types import ModelClient
@@ -132,14 +132,14 @@ class Client:
         self.context_manager = ContextManager(
             config, tools=registry.schemas(), texts=texts, special_tools=registry.special
         )
+        # Passing a function allows it; plan mode still refuses functions that may change something.
+        allowed = tuple(Rule("allow", name, "flag", "tools") for name in functions)
         self._services = Services(
             workspace=Workspace(options.cwd, (options.cwd,), scrubbed_environment(options.environment)),
             tools=registry,
             context=self.context_manager,
             access=ModelAccess(self._make_client),
-            decide=decide,
-            # Passing a function allows it; plan mode still refuses functions that may change something.
-            policy=Policy(mode=options.mode, rules=tuple(Rule("allow", name, "flag", "tools") for name in functions)),
+            permissions=Permissions(decide, Policy(mode=options.mode, rules=allowed)),
             settings=Settings(Adjustable(compaction=config.compaction())),
         )
         self._session: Session | None = None

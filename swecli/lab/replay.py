@@ -26,7 +26,7 @@ from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.model_access import Connection, ModelAccess
 from swecli.core.engine.recorder import EventLog, Recorder
-from swecli.core.engine.services import Services, Time, Workspace
+from swecli.core.engine.services import Permissions, Services, Time, Workspace
 from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.types import (
     Failed,
@@ -309,7 +309,7 @@ class _Replay:
             tools=ToolRegistry(()),
             context=self._context,
             access=ModelAccess(self._make_client),
-            decide=lambda policy, call: Decision("deny", "a replay runs nothing"),
+            permissions=Permissions(lambda policy, call: Decision("deny", "a replay runs nothing")),
             settings=Settings(Adjustable(compaction=strategy.compaction)),
             time=Time(self._clock, self._clock, _at_once),
         )

@@ -202,7 +202,7 @@ def held(session: Session) -> Adjustable:
         now.tool_deferral,
         now.subagents,
         now.attribution,
-        services.rules,
+        services.permissions.rules(now),
         tuple(now.fallback),
         session._connection._side_models,
         now.sentinel,

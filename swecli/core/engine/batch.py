@@ -150,7 +150,7 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
         await Scheduler(calls).run([Call(item, part)])
         await RepeatGuard(recorder, services.tools, requests, Notes(recorder)).after_step(Step([Call(item, part)]))
     finally:
-        await asyncio.to_thread(services.sandbox.close)
+        await asyncio.to_thread(services.workspace.sandbox.close)
     return _result(logs[0].events)
 
 

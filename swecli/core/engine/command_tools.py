@@ -69,7 +69,7 @@ class CommandTools:
         await asyncio.wait([task])
         for change in recorder.ledger.changes[before:]:
             if change.after is not None:  # files written by the user's own command count as the user's
-                trouble = await asyncio.to_thread(self._services.keep_file, change.path, change.after)
+                trouble = await asyncio.to_thread(self._services.permissions.keep_file, change.path, change.after)
                 if trouble:
                     recorder.emit(Notice(trouble, "warning", "session"))
         if task.cancelled() or task.exception() is not None:

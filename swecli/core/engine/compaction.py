@@ -203,7 +203,7 @@ class Compactions:
         )
         most = min(options.allowances(prepared.budget.effective).summary, prepared.budget.reserve or 500)
         summary = await summarizer.summarize(prepared.request, focus, most, prepared.budget.effective)
-        summary = checked_summary(summary, recorder.ledger, services.cover)
+        summary = checked_summary(summary, recorder.ledger, services.store.cover)
         usage, model = summary.total_usage, services.settings.now.side_models.get("summary", client.info.ref)
         if usage is not None:
             recorder.emit(SideAnswered("summary", model, usage, services.access.price(model, usage)))
@@ -457,7 +457,7 @@ class Compactions:
             without_model=without_model,
             by_provider=self._by_provider(client),
             sealed=writes_sealed(client),
-            cover=self._services.cover,
+            cover=self._services.store.cover,
             attachments=await asyncio.to_thread(
                 attachments,
                 ledger,

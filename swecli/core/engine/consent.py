@@ -275,12 +275,12 @@ MOST_MASKED = 12
 
 
 class SandboxWatch:
-    """The session's view of ``services.sandbox``."""
+    """The session's view of ``services.workspace.sandbox``."""
 
     def __init__(self, services: Services, recorder: Recorder) -> None:
         self._services = services
-        self._sandbox = services.sandbox
-        self._roots, self._policy = services.workspace.roots, services.policy
+        self._sandbox = services.workspace.sandbox
+        self._roots, self._policy = services.workspace.roots, services.permissions.policy
         self._home = self._policy.home
         self._recorder = recorder
         self._task: asyncio.Task[None] | None = None
@@ -325,7 +325,8 @@ class SandboxWatch:
 
     def _hides_files(self) -> bool:
         """Whether rules keep files from being read, which the sandbox may hide from commands."""
-        policy = replace(self._policy, rules=(*self._services.rules, *self._recorder.state.rules))
+        rules = self._services.permissions.rules(self._services.settings.now)
+        policy = replace(self._policy, rules=(*rules, *self._recorder.state.rules))
         return bool(read_rules(policy, ()).rules)
 
     def publish(self) -> None:
@@ -466,8 +467,9 @@ class Consents:
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
             await self._requests.order.turn(call.item)
-            if decision.loss is not None and self._services.checkpoints is not None:
-                await self._services.checkpoints.ready()  # once files are copied, /undo restores what they lose
+            checkpoints = self._services.workspace.checkpoints
+            if decision.loss is not None and checkpoints is not None:
+                await checkpoints.ready()  # once files are copied, /undo restores what they lose
             if decision.for_now and before:
                 await asyncio.wait(before)
             preview = await call.tool.preview(call.params, call.ctx)
@@ -521,7 +523,7 @@ class Consents:
 
     async def outside(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[Consent | None, ToolOutcome]:
         """Ask whether a command that the sandbox stopped may run outside it. A refusal is reported to the model."""
-        if not outcome.blocked or not self._services.sandbox.options.ask_outside:
+        if not outcome.blocked or not self._services.workspace.sandbox.options.ask_outside:
             return None, outcome
         declined = "The user declined to run it unsandboxed."
         try:
@@ -560,7 +562,7 @@ class Consents:
         """The permission decision under the current rules and mode, or under another mode. Starts git only if
         ``counted``."""
         cwd = str(self._services.workspace.cwd)
-        decision = self._services.decide(
+        decision = self._services.permissions.decide(
             self._policy(mode, call.rules, counted=counted),
             PermissionCall(call.tool.name, call.params.values(), call.effects, cwd, self._roots, call.typed),
         )
@@ -579,14 +581,14 @@ class Consents:
     def _policy(self, mode: Mode | None = None, more: tuple[Rule, ...] = (), *, counted: bool = False) -> Policy:
         """The current policy, with ``more`` rules or another mode if given."""
         state = self._recorder.state
-        sandbox = self._services.sandbox.state
-        policy = self._services.policy
-        files, checkpoints = self._services.extension_files, self._services.checkpoints
+        sandbox = self._services.workspace.sandbox.state
+        policy = self._services.permissions.policy
+        files, checkpoints = self._services.extension_files, self._services.workspace.checkpoints
         now = replace(
             policy,
             mode=mode or state.mode,
             facts=policy.facts if counted else policy.facts.without_programs(),
-            rules=(*self._services.rules, *state.rules, *more),
+            rules=(*self._services.permissions.rules(self._services.settings.now), *state.rules, *more),
             sandbox=sandbox.level,
             holds=sandbox.holds,
             masks=sandbox.masks,
@@ -594,7 +596,7 @@ class Consents:
             restores=checkpoints.restores if checkpoints is not None else restores_nothing,
             readable=files.readable if files is not None else (),
         )
-        return self._services.inherited(now)
+        return self._services.permissions.inherited(now)
 
     def _decided(self, call: PreparedCall) -> Decision:
         decision = self.decide(call)
@@ -673,7 +675,7 @@ class Consents:
             for rule in rules:
                 if rule == SANDBOXED:  # for the session only: a sandbox may be missing in the next one
                     continue
-                problem = self._services.keep_rule(rule, reply.span)
+                problem = self._services.permissions.keep_rule(rule, reply.span)
                 if problem:
                     self._recorder.emit(Notice(problem, "warning", "permissions"))
 
@@ -695,7 +697,7 @@ class Consents:
         if self._sandbox.context(call.ctx, call.effects, decision).sandbox is not None:
             place = IN_SANDBOX
         else:
-            place = APPROVED_OUTSIDE if self._services.sandbox.state.level != "off" else OUTSIDE
+            place = APPROVED_OUTSIDE if self._services.workspace.sandbox.state.level != "off" else OUTSIDE
         return (place,)
 
     def _danger(self, call: PreparedCall, decision: Decision) -> tuple[str, tuple[str, ...]]:
@@ -703,7 +705,7 @@ class Consents:
         uncovered = self._uncovered(call)
         if not decision.danger:
             return "", uncovered
-        loss, checkpoints = decision.loss, self._services.checkpoints
+        loss, checkpoints = decision.loss, self._services.workspace.checkpoints
         if loss is not None and not decision.counted:
             lost = f"/undo can't restore {loss.beyond}" if loss.beyond else ""
             return "; ".join(filter(None, (loss.clause, decision.danger, lost, *uncovered))), ()
@@ -719,7 +721,7 @@ class Consents:
 
     def _uncovered(self, call: PreparedCall) -> tuple[str, ...]:
         """Changes that could not be undone, known in advance."""
-        checkpoints = self._services.checkpoints
+        checkpoints = self._services.workspace.checkpoints
         warning = checkpoints.warning(call.effects) if checkpoints is not None else ""
         return (warning,) if warning else ()
 

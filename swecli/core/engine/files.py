@@ -61,7 +61,7 @@ class SessionFiles:
     """File changes of a session, and their undo and redo: between turns, as session work, each recorded as an event."""
 
     def __init__(self, services: Services, recorder: Recorder, work: Work) -> None:
-        self._checkpoints = services.checkpoints
+        self._checkpoints = services.workspace.checkpoints
         self._workspace = services.workspace
         self._recorder = recorder
         self._work = work
@@ -195,7 +195,7 @@ class ChangedFiles(Companion):
         self._stamps.update(found)
         undone = self._recorder.state.undone
         others = [(path, touch) for path, touch in visible if path in found and found[path].sha256 != touch.sha256]
-        editor, cwd = self._services.editor, self._services.workspace.cwd
+        editor, cwd = self._services.workspace.editor, self._services.workspace.cwd
         if others and editor is not None:  # the model may have seen unsaved content
             unsaved = await asyncio.to_thread(_unsaved, [path for path, _ in others], editor)
             others = [(path, touch) for path, touch in others if unsaved.get(path) != touch.sha256]

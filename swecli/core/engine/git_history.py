@@ -33,7 +33,7 @@ class GitHistory(Companion):
             process.kill()
 
     def _learn(self) -> None:
-        policy, cwd = self._services.policy, str(self._services.workspace.cwd)
+        policy, cwd = self._services.permissions.policy, str(self._services.workspace.cwd)
         if policy.trust not in ("trusted", "session") or (self._thread is not None and self._thread.is_alive()):
             return
 

@@ -43,7 +43,9 @@ class JobWatch(Companion):
         self._recorder = recorder
         self._notes = notes
         known = recorder.state.jobs
-        self.jobs = Jobs(self._changed, services.output_folder, len(known) + 1, services.settings.now.process_limit)
+        self.jobs = Jobs(
+            self._changed, services.workspace.output_folder, len(known) + 1, services.settings.now.process_limit
+        )
         self._lost = [job for job in known.values() if job.status == "running"]
         """Jobs that were running when swecli last stopped."""
         self._stopping: set[asyncio.Task[None]] = set()

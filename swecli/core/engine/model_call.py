@@ -702,7 +702,7 @@ class Asking:
                 return AnswerCompleted(result, answer.complete(result))
             error = result.error
             if error.kind in ("network", "truncated"):
-                self._services.windows.doubt(client)
+                self._services.access.windows.doubt(client)
             if answer.visible or has_content(result.message):
                 answer.cut("error", error.kind, result.message, error.message)
                 return AnswerInterrupted(error, Fragment(answer.usage, answer.written))

@@ -293,7 +293,7 @@ class ModelChoice:
         try:
             news = await self._services.access.windows.ask(client)
         except Exception as error:  # noqa: BLE001 - a defect in the background is reported and ends nothing
-            self._services.report_defect(error)
+            self._services.store.report_defect(error)
             return
         if client is not self._connection.client:
             return

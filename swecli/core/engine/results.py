@@ -256,10 +256,10 @@ class Results:
             if not reason and measure is not None and does_not_fit(facts, room):
                 room = self._room_with_compaction(item, measure, facts)
                 reason = does_not_fit(facts, room)
-            if reason and (kind == "stored" or self._services.blobs is None or not self._belongs(item)):
+            if reason and (kind == "stored" or self._services.store.blobs is None or not self._belongs(item)):
                 outcome = self.bounded(kind, outcome, room)
-            elif reason and self._services.blobs is not None:
-                outcome = await self._offloaded(self._services.blobs, item, tool, kind, outcome, reason, measure)
+            elif reason and self._services.store.blobs is not None:
+                outcome = await self._offloaded(self._services.store.blobs, item, tool, kind, outcome, reason, measure)
             outcome = self._with_images(outcome, images, measure) if images else outcome
             return replace(outcome, documents=documents) if documents else outcome
 

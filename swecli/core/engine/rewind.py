@@ -84,7 +84,7 @@ class Rewinds:
         there = ledger.rewindable()
         items = [item for item in state.asked if item in there]
         after = self._tokens_after()
-        checkpoints = self._services.checkpoints
+        checkpoints = self._services.workspace.checkpoints
         turns = [state.asked[item] for item in items[-LISTED:]]
         changes = await checkpoints.changed_since(turns) if checkpoints is not None and turns else {}
         recorded = any(one.files for one in changes.values())
@@ -99,7 +99,7 @@ class Rewinds:
 
     async def preview(self, item: str) -> FilesRestored:
         """Preview of restoring files to before a message."""
-        turn, checkpoints = self._recorder.state.asked.get(item), self._services.checkpoints
+        turn, checkpoints = self._recorder.state.asked.get(item), self._services.workspace.checkpoints
         if turn is None or checkpoints is None:
             return FilesRestored("undo", reason=OFF if checkpoints is None else "")
         return self._with_unrecorded(await checkpoints.preview(turn), turn)
@@ -113,7 +113,7 @@ class Rewinds:
             self._rewound(command, "")
         elif command.item not in state.asked:
             self._notice(f"Files can only go back to a message that started a turn, and {command.item!r} did not.")
-        elif self._services.checkpoints is None:
+        elif self._services.workspace.checkpoints is None:
             self._notice(f"{OFF} /rewind can restore the conversation alone.")
         else:
             self._work.begin(self._with_files(command))
@@ -126,7 +126,7 @@ class Rewinds:
             self._work.begin(self._undo())
 
     async def _with_files(self, command: Rewind) -> None:
-        checkpoints, turn = self._services.checkpoints, self._recorder.state.asked[command.item]
+        checkpoints, turn = self._services.workspace.checkpoints, self._recorder.state.asked[command.item]
         assert checkpoints is not None
         done = self._with_unrecorded(await checkpoints.rewind(turn, self._next_name()), turn)
         self._recorder.emit(done)
@@ -150,7 +150,7 @@ class Rewinds:
         return replace(found, not_covered=(*found.not_covered, *left))
 
     async def _undo(self) -> None:
-        done, checkpoints = self._recorder.state.rewinds[-1], self._services.checkpoints
+        done, checkpoints = self._recorder.state.rewinds[-1], self._services.workspace.checkpoints
         words = ""
         if done.scope != "conversation":
             if checkpoints is None:

@@ -16,7 +16,7 @@ from swecli.core.context_management.instructions import Instructions
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.context_management.stored_prompt import Conditions
 from swecli.core.engine.model_access import ModelAccess, ModelCatalog
-from swecli.core.engine.settings import Settings
+from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.types import ModelInfo
 from swecli.core.permissions.types import Call, Decision, Policy, Rule
@@ -113,11 +113,67 @@ class Time(Struct, frozen=True):
 
 
 class Workspace(Struct, frozen=True):
-    """Working folder of a session. ``environment`` is for child processes, already scrubbed."""
+    """Working folder of a session, and what is particular to it."""
 
     cwd: Path
     roots: tuple[Path, ...]
     environment: Mapping[str, str]
+    """For child processes, already scrubbed."""
+    editor: EditorFiles | None = None
+    """The user's editor, which may have unsaved files open."""
+    checkpoints: Checkpoints | None = None
+    """Record of changed files; without it nothing can be undone."""
+    sandbox: Sandbox = field(default_factory=Sandbox.none)
+    """Sandbox for commands."""
+    sandbox_early: bool = False
+    """Whether the sandbox is checked when the session starts rather than when a command needs it."""
+    output_folder: Path | None = None
+    """Folder of unnamed files with the long output of running commands; None for the system's default."""
+    end_processes: Callable[[], object] = lambda: None
+    """Ends leftover processes of commands; called in a thread when the session closes."""
+
+
+class Store(Struct, frozen=True):
+    """What is stored of a session besides its events."""
+
+    blobs: BlobStore | None = None
+    """Store of results too large for the context; without it they are cut."""
+    snapshots: Snapshots | None = None
+    """Store of the conversation as the model sees it; without it a session resumes from its record alone."""
+    cover: Callable[[str], str] = lambda text: text
+    """Masks keys in text that leaves the session for a file."""
+    version: str = ""
+    rename: Callable[[str], str] | None = None
+    """Names the session and returns the stored name; None if the session is not stored. Blocks on the disk.
+
+    Raises:
+        ValueError: the name is not possible; a sentence.
+    """
+    name: Callable[[], str] = lambda: ""
+    """The user's name for the session; empty without one. Blocks on the disk."""
+    kept: Callable[[], Kept] = lambda: "nothing"
+    """What of the session can be continued after the end of the program."""
+    report_defect: Callable[[BaseException], None] = lambda error: None
+    """Records an internal failure with its traceback."""
+
+
+class Permissions(Struct, frozen=True):
+    """What the model may do."""
+
+    decide: Callable[[Policy, Call], Decision]
+    policy: Policy = Policy()
+    """Trust and sandbox, and rules that no settings change; its mode is the session's mode at start."""
+    inherited: Callable[[Policy], Policy] = lambda policy: policy
+    """Adds inherited settings to a policy: a subagent's gets the current rules of its session."""
+    keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are not stored here."
+    """Keeps an allow rule beyond the session. Returns a sentence if that failed."""
+    keep_file: Callable[[str, str], str] = lambda path, sha256: ""
+    """Remembers the user's approval of a project file with this content, so that later runs need not ask again. Returns
+    a sentence if that failed."""
+
+    def rules(self, now: Adjustable) -> tuple[Rule, ...]:
+        """The rules besides those that the user granted in the session."""
+        return (*self.policy.rules, *now.rules)
 
 
 class InstructionFiles(Struct, frozen=True):
@@ -164,52 +220,13 @@ class Services(Struct):
     tools: ToolRegistry
     context: ContextManager
     access: ModelAccess
-    decide: Callable[[Policy, Call], Decision]
+    permissions: Permissions
+    store: Store = Store()
     settings: Settings = field(default_factory=Settings)
-    policy: Policy = Policy()
-    """Trust and sandbox, and rules that no settings change; its mode is the session's mode at start."""
-    inherited: Callable[[Policy], Policy] = lambda policy: policy
-    """Adds inherited settings to a policy: a subagent's gets the current rules of its session."""
-    blobs: BlobStore | None = None
-    """Store of results too large for the context; without it they are cut."""
-    snapshots: Snapshots | None = None
-    """Store of the conversation as the model sees it; without it a session resumes from its record alone."""
-    cover: Callable[[str], str] = lambda text: text
-    """Masks keys in text that leaves the session for a file."""
-    editor: EditorFiles | None = None
-    """The user's editor, which may have unsaved files open."""
-    checkpoints: Checkpoints | None = None
-    """Record of changed files; without it nothing can be undone."""
-    keep_rule: Callable[[str, Literal["week", "project"]], str] = lambda rule, span: "Rules are not stored here."
-    """Keeps an allow rule beyond the session. Returns a sentence if that failed."""
-    keep_file: Callable[[str, str], str] = lambda path, sha256: ""
-    """Remembers the user's approval of a project file with this content, so that later runs need not ask again. Returns
-    a sentence if that failed."""
     catalog: ModelCatalog = ModelCatalog()
     examine: Callable[[ModelInfo | None, bool], Awaitable[Sequence[DisplayBlock]]] = nothing_to_examine
     """Report on what works and what does not, for the current model. The flag also contacts the providers."""
     time: Time = Time()
-    version: str = ""
-    sandbox: Sandbox = field(default_factory=Sandbox.none)
-    """Sandbox for commands."""
-    sandbox_early: bool = False
-    """Whether the sandbox is checked when the session starts rather than when a command needs it."""
-    rename: Callable[[str], str] | None = None
-    """Names the session and returns the stored name; None if the session is not stored. Blocks on the disk.
-
-    Raises:
-        ValueError: the name is not possible; a sentence.
-    """
-    name: Callable[[], str] = lambda: ""
-    """The user's name for the session; empty without one. Blocks on the disk."""
-    kept: Callable[[], Kept] = lambda: "nothing"
-    """What of the session can be continued after the end of the program."""
-    output_folder: Path | None = None
-    """Folder of unnamed files with the long output of running commands; None for the system's default."""
-    end_processes: Callable[[], object] = lambda: None
-    """Ends leftover processes of commands; called in a thread when the session closes."""
-    report_defect: Callable[[BaseException], None] = lambda error: None
-    """Records an internal failure with its traceback."""
     instruction_files: InstructionFiles = InstructionFiles()
     prompt_conditions: Conditions = Conditions()
     """What decides whether a resumed session keeps its system prompt."""
@@ -227,8 +244,3 @@ class Services(Struct):
     """Folder of subagents' work trees; None if none can be created."""
     parents_tokens: Callable[[], int | None] = lambda: None
     """In a subagent, the tokens left under the caps of its parent session; None without a cap."""
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        """The current rules besides those that the user granted in the session."""
-        return (*self.policy.rules, *self.settings.now.rules)

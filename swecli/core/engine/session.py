@@ -191,7 +191,7 @@ class Session:
         self._closing = (
             parent.closing
             if parent is not None
-            else (self.files.close, partial(asyncio.to_thread, services.sandbox.close))
+            else (self.files.close, partial(asyncio.to_thread, services.workspace.sandbox.close))
         )
         self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
         self.inspection = Inspection(services, recorder, self._connection, self._next_notes)
@@ -249,7 +249,7 @@ class Session:
             self._compactions.request_compaction,
             self._jobs.jobs,
             agents,
-            Recall(recorder.ledger, services.blobs, agents.transcript) if agents is not None else None,
+            Recall(recorder.ledger, services.store.blobs, agents.transcript) if agents is not None else None,
             parent.locks if parent is not None else None,
             parent.relay.agent if parent is not None else MAIN,
         )
@@ -274,8 +274,8 @@ class Session:
             self._recorder.emit(body)
         name = model or self._recorder.state.model
         trouble = self._connection.connect(name) if name else None
-        cwd, version = str(self._services.workspace.cwd), self._services.version
-        mode = self._available(self._services.policy.mode)
+        cwd, version = str(self._services.workspace.cwd), self._services.store.version
+        mode = self._available(self._services.permissions.policy.mode)
         address = self._models.address
         commands = listed_commands(self._services.extension_files)
         self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address, commands))
@@ -293,10 +293,10 @@ class Session:
                 self._services.context.resume_cache(sent, self._recorder.ledger, self._prompts.built_anew)
         self._companions.start(resumed=resumed)
         self._sandbox.publish()
-        if self._services.sandbox_early or self._services.sandbox.has_leftovers():
+        if self._services.workspace.sandbox_early or self._services.workspace.sandbox.has_leftovers():
             self._sandbox.start()
-        if mode != self._services.policy.mode:
-            self._refuse(self._services.policy.mode)
+        if mode != self._services.permissions.policy.mode:
+            self._refuse(self._services.permissions.policy.mode)
         if trouble is not None:
             self.notice(trouble, "error")
         elif name:
@@ -537,7 +537,7 @@ class Session:
         return "default" if self.view.mode_refusal(mode) else mode
 
     def _refuse(self, mode: Mode) -> None:
-        declined = self._services.policy.trust == "declined"
+        declined = self._services.permissions.policy.trust == "declined"
         remedy = "Run `swecli permissions trust` and restart swecli." if declined else "/permissions lists it."
         self.notice(self.view.mode_refusal(mode), "warning", remedy)
 
@@ -596,8 +596,8 @@ class Session:
         if isinstance(message, Submit | Queued):
             text, mentions = message.text, words_of(message)
         turn = Turn(self._core, self._companions, Begun(item, text, mentions, invocation))
-        if self._services.checkpoints is not None:
-            self._services.checkpoints.start()
+        if self._services.workspace.checkpoints is not None:
+            self._services.workspace.checkpoints.start()
         self._work.begin(turn.run())
 
     def _interrupt(self) -> None:
@@ -609,7 +609,7 @@ class Session:
 
     def _begin_inner(self, parts: InnerParts, model: str) -> Inner:
         locks = self._calls.locks if parts.folder is None else None
-        closing = () if parts.folder is None else (partial(asyncio.to_thread, parts.services.sandbox.close),)
+        closing = () if parts.folder is None else (partial(asyncio.to_thread, parts.services.workspace.sandbox.close),)
         parent = Parent(parts.relay, parts.limits, locks, self._settle_decided, closing)
         session_id, features = self._recorder.session, self._features
         inner = Session(session_id, parts.services, lambda publish: parts.relay, features=features, parent=parent)
@@ -638,7 +638,7 @@ class Session:
 
     def _ended(self, defect: BaseException | None) -> None:
         if defect is not None:
-            self._services.report_defect(defect)
+            self._services.store.report_defect(defect)
             self.notice(
                 f"swecli failed internally: {type(defect).__name__}: {defect}",
                 "error",
@@ -707,11 +707,11 @@ class Session:
         Raises:
             BlobError: it can't be read.
         """
-        return self._services.blobs.get(ref) if self._services.blobs is not None else None
+        return self._services.store.blobs.get(ref) if self._services.store.blobs is not None else None
 
     def cover(self, text: str) -> str:
         """The text with keys masked, for export to a file."""
-        return self._services.cover(text)
+        return self._services.store.cover(text)
 
     def go_on_from(self, title: str, text: str, todos: Sequence[Todo], origin: str) -> None:
         """Begin with another session's handoff from a file: ``text`` is for the model, ``title`` for the user. It
@@ -724,12 +724,12 @@ class Session:
 
     async def name(self) -> str:
         """The user's name for the session; empty without one."""
-        return await asyncio.to_thread(self._services.name)
+        return await asyncio.to_thread(self._services.store.name)
 
     @property
     def kept(self) -> Kept:
         """What of it can be continued after the end of the program."""
-        return self._services.kept()
+        return self._services.store.kept()
 
     async def rename(self, name: str) -> str:
         """Name the session so that it can be resumed by name; an empty name removes it. Returns the stored name.
@@ -737,9 +737,9 @@ class Session:
         Raises:
             ValueError: the name is not possible; a sentence.
         """
-        if self._services.rename is None:
+        if self._services.store.rename is None:
             raise ValueError("This session is not stored, so it can't have a name.")
-        return await asyncio.to_thread(self._services.rename, name)
+        return await asyncio.to_thread(self._services.store.rename, name)
 
     def _follow(self) -> None:
         """Adopt the settings from which something was made."""
@@ -804,7 +804,7 @@ class Session:
 
     def report_defect(self, error: BaseException) -> None:
         """Record an internal failure of a companion of the session. Never raises."""
-        self._services.report_defect(error)
+        self._services.store.report_defect(error)
 
     async def close(self, reason: EndReason = "other") -> None:
         """End all work and the session. Hooks receive the ``reason``."""
@@ -833,7 +833,7 @@ class Session:
 
     async def _end_programs(self) -> None:
         await self._jobs.end()
-        await asyncio.to_thread(self._services.end_processes)
+        await asyncio.to_thread(self._services.workspace.end_processes)
 
     async def _end_storage(self) -> None:
         for close in self._closing:

@@ -104,7 +104,7 @@ class SessionView:
     @property
     def secret_names(self) -> SecretNames:
         """Names of files whose content is sent only with consent."""
-        return self._services.policy.facts.secret_names
+        return self._services.permissions.policy.facts.secret_names
 
     @property
     def mode(self) -> Mode:
@@ -112,12 +112,12 @@ class SessionView:
 
     def mode_refusal(self, mode: Mode) -> str:
         """Why the mode is not available, as a sentence; empty if it is."""
-        return mode_refusal(self._services.policy, mode)
+        return mode_refusal(self._services.permissions.policy, mode)
 
     @property
     def yolo(self) -> bool:
         """Whether everything but plan mode's refusals runs without approval."""
-        return self._services.policy.yolo
+        return self._services.permissions.policy.yolo
 
     @property
     def model(self) -> ModelInfo | None:

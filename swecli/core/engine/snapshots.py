@@ -198,7 +198,7 @@ class SessionSnapshots:
 
     def _now(self, client: ModelClient) -> Snapshot | None:
         ledger, context = self._recorder.ledger, self._services.context
-        if self._services.snapshots is None or not ledger.view:
+        if self._services.store.snapshots is None or not ledger.view:
             return None
         messages = project(ledger)
         budget = context.measure(messages, client.info)
@@ -221,7 +221,7 @@ class SessionSnapshots:
         return written(recorder.reductions)
 
     async def _save(self, snapshot: Snapshot) -> None:
-        store = self._services.snapshots
+        store = self._services.store.snapshots
         if store is None:
             return
         await self._recorder.log.barrier()  # it must not contain anything missing from the record
@@ -236,7 +236,7 @@ class SessionSnapshots:
     def resume(self) -> None:
         """Apply the snapshot of a continued session. If the events of its messages are unreadable, the messages replace
         what is left of them."""
-        store, facts = self._services.snapshots, self._recorder.facts
+        store, facts = self._services.store.snapshots, self._recorder.facts
         if store is None or (not self._recorder.ledger.entries and not facts.lost):
             return
         try:

@@ -356,7 +356,7 @@ class Subagents(Companion):
             report = await self._carried_out(run)
         except Exception as error:  # noqa: BLE001 - a defect in the background is reported and ends nothing
             if not isinstance(error, ToolError):
-                self._services.report_defect(error)
+                self._services.store.report_defect(error)
             why = _why_failed(error)
             self._tell(f"{run.agent} failed: {why}", f"{run.agent} ({run.task.title}) failed: {why}")
             return
@@ -477,9 +477,9 @@ class Subagents(Companion):
         if tree is None:
             return InnerParts(run.relay, run.services, limits)
         services = run.services
-        place = replace(services.workspace, cwd=tree.folder, roots=(tree.root,))
         sandbox = services.sandbox_for(tree.root)
-        services = replace(services, workspace=place, checkpoints=None, sandbox=sandbox)
+        place = replace(services.workspace, cwd=tree.folder, roots=(tree.root,), checkpoints=None, sandbox=sandbox)
+        services = replace(services, workspace=place)
         return InnerParts(run.relay, services, limits, tree.folder)
 
     # --- services -------------------------------------------------------------------------------------------------
@@ -529,7 +529,8 @@ class Subagents(Companion):
         and its untrusted text, apply to its subagents at once."""
         services, recorder, now = self._services, self._recorder, self._services.settings.now
         options = now.subagents
-        first, began = [client], frozenset(services.rules)
+        first, permissions = [client], services.permissions
+        began = frozenset(permissions.rules(now))
 
         def make_client(wanted: str) -> ModelClient:
             return first.pop() if first and wanted == model else services.access.make_client(wanted)
@@ -537,11 +538,13 @@ class Subagents(Companion):
         def inherited(policy: Policy) -> Policy:
             state = recorder.state
             own = (rule for rule in policy.rules if rule not in began)
-            rules = tuple(dict.fromkeys((*services.rules, *own, *state.rules)))  # current rules of the files
+            current = permissions.rules(services.settings.now)  # of the files
+            rules = tuple(dict.fromkeys((*current, *own, *state.rules)))
             untrusted = tuple(dict.fromkeys((*policy.untrusted, *state.untrusted)))
             mode = tightest(profile.mode, policy.mode)  # also where a looser one is considered
             return replace(policy, mode=mode, rules=rules, untrusted=untrusted)
 
+        policy = replace(permissions.policy, mode=tightest(profile.mode, recorder.state.mode))
         limits = TurnLimits(options.max_steps, options.max_tokens, options.max_price, now.limits.max_retries)
         tools = services.tools.selected(names)
         prompt = "\n\n".join(filter(None, (read_prompt("subagent"), profile.prompt)))
@@ -550,12 +553,11 @@ class Subagents(Companion):
             tools=tools,
             context=services.context_for(tools, prompt),
             access=replace(services.access, make_client=make_client),
-            inherited=inherited,
-            policy=replace(services.policy, mode=tightest(profile.mode, recorder.state.mode)),
+            permissions=replace(permissions, inherited=inherited, policy=policy),
             settings=replace(services.settings.own(), now=replace(now, limits=limits)),
-            snapshots=None,
+            store=replace(services.store, snapshots=None),
             extensions=(),
-            end_processes=lambda: None,
+            workspace=replace(services.workspace, end_processes=lambda: None),
             parents_tokens=lambda: tokens_left(services, recorder),
         )
 
@@ -571,8 +573,9 @@ class Subagents(Companion):
         for run in self._runs.values():
             if run.inner is not None:
                 run.inner.send(SetMode(tightest(run.profile.mode, mode)))
-            policy = replace(run.services.policy, mode=tightest(run.profile.mode, mode))
-            run.services = replace(run.services, policy=policy)
+            permissions = run.services.permissions
+            policy = replace(permissions.policy, mode=tightest(run.profile.mode, mode))
+            run.services = replace(run.services, permissions=replace(permissions, policy=policy))
 
     def settle_decided(self) -> None:
         for inner in self._working():

@@ -200,7 +200,7 @@ class ToolCalls:
         self._results = results
         self._sandbox = sandbox
         self._consents = Consents(services, recorder, requests, sandbox, companions)
-        self._recall = parts.recall or Recall(recorder.ledger, services.blobs)
+        self._recall = parts.recall or Recall(recorder.ledger, services.store.blobs)
         self._files = SeenFiles(recorder, services.workspace.cwd)
         self.locks = parts.locks or EffectLocks()
         self._live = LiveOutput()
@@ -249,15 +249,15 @@ class ToolCalls:
             set_todos=lambda todos: self._recorder.emit(TodosChanged(todos)),
             set_scratchpad=lambda text: self._recorder.emit(ScratchpadChanged(text)),
             environment=dict(workspace.environment),
-            blobs=self._services.blobs,
+            blobs=self._services.store.blobs,
             transcript=self._recall,
             last_seen=self._files.last_seen,
-            own_names=self._services.policy.facts.own_names,
+            own_names=self._services.permissions.policy.facts.own_names,
             read_rules=self._consents.read_rules,
             request_compaction=self._parts.request_compaction,
             jobs=self._parts.jobs,
             agents=self._parts.agents,
-            editor=self._services.editor,
+            editor=self._services.workspace.editor,
             turn=self._recorder.turn,
             reads_documents=self._results.reads_documents,
         )
@@ -356,7 +356,7 @@ class ToolCalls:
 
     async def _files_recorded(self, consent: Consent) -> None:
         """Wait visibly for the first record of the files, without which a command could not be undone."""
-        checkpoints, call = self._services.checkpoints, consent.call
+        checkpoints, call = self._services.workspace.checkpoints, consent.call
         if checkpoints is not None and not consent.reads_only and checkpoints.delays(call.effects):
             self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, awaits=RECORDING))
             await checkpoints.ready()
@@ -389,7 +389,7 @@ class ToolCalls:
 
     def _recorded(self, consent: Consent) -> AbstractAsyncContextManager[None]:
         """Record changes during the call, so that they can be undone."""
-        checkpoints, call = self._services.checkpoints, consent.call
+        checkpoints, call = self._services.workspace.checkpoints, consent.call
         if checkpoints is None:
             return nullcontext()
         title = call.title if call.effects.command is not None else f"{call.tool.verb} {call.title}".strip()

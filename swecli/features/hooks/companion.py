@@ -397,7 +397,7 @@ class SessionHooks(CallCompanion):
             "session_id": self._recorder.session,
             "transcript_path": self._transcript.path if self._transcript is not None else "",
             "cwd": str(self._services.workspace.cwd),
-            "permission_mode": claude_mode(self._recorder.state.mode, yolo=self._services.policy.yolo),
+            "permission_mode": claude_mode(self._recorder.state.mode, yolo=self._services.permissions.policy.yolo),
             "hook_event_name": event,
         }
 
@@ -436,7 +436,7 @@ class SessionHooks(CallCompanion):
         from swecli.core.hooks.hook import holds
 
         roots = tuple(map(str, self._services.workspace.roots))
-        return lambda condition: holds(condition, use.tool, use.effects, roots, self._services.policy.home)
+        return lambda condition: holds(condition, use.tool, use.effects, roots, self._services.permissions.policy.home)
 
     def _background_ended(self, run: HookRun) -> None:
         """Handle the end of a background hook: it decides nothing, and its text joins the next context."""
@@ -476,7 +476,7 @@ class SessionHooks(CallCompanion):
             self._contexts.append((event, text))
 
     async def _write_transcript(self) -> None:
-        folder = self._services.output_folder
+        folder = self._services.workspace.output_folder
         if folder is None or self._inner:
             return
         if self._transcript is None:

@@ -104,8 +104,9 @@ class PromptRetrieval(Companion):
 
     def _hidden(self, found: Retrieval, root: Path) -> set[str]:
         """The paths of what was found whose lines a rule about reading keeps from the model."""
-        services = self._services
-        policy = services.inherited(replace(services.policy, rules=services.rules))
+        permissions = self._services.permissions
+        current = permissions.rules(self._services.settings.now)
+        policy = permissions.inherited(replace(permissions.policy, rules=current))
         policy = replace(policy, rules=(*policy.rules, *self._recorder.state.rules))
         rules = read_rules(policy, tuple(map(str, self._services.workspace.roots)))
         paths = {one.path for one in (*found.named, *found.ranked, *found.pointers)} if rules.rules else ()

@@ -46,7 +46,7 @@ def _build(launch: Launch) -> Feature:
 
             return Export(wish.endpoint)
 
-        return (Telemetry(core.recorder, open_export, core.services.cover if wish.content else None),)
+        return (Telemetry(core.recorder, open_export, core.services.store.cover if wish.content else None),)
 
     return Feature(companions)
 

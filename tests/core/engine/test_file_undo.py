@@ -306,7 +306,7 @@ async def test_exceptions_are_named_before_the_first_command_and_again_by_the_un
     turns = script(run("echo >> big.bin; rm .env; echo 1 > a.txt"))
     async with bench(turns, work, tools=builtin_tools(), policy=FREE, checkpoints=checkpoints(work)) as b:
         told: list[str] = []
-        made = b.session._services.checkpoints
+        made = b.session._services.workspace.checkpoints
         assert made is not None
         made.tell = told.append
         await b.say("go")
