@@ -42,7 +42,7 @@ from swecli.core.context_management.calibration import LearnedRatios
 from swecli.core.context_management.counter import HybridCounter
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.model_access import ModelAccess, ModelUnavailable, WindowKnowledge
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Services, Store
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable
 from swecli.core.llm.addresses import is_local
@@ -239,14 +239,7 @@ def _build(options: LaunchOptions) -> _Parts:
         services,
         catalog=models.catalog(),
         workspace=replace(services.workspace, checkpoints=checkpoints),
-        store=replace(
-            services.store,
-            snapshots=stored.snapshots,
-            cover=cover,
-            rename=stored.rename if options.store and stored.is_durable else None,
-            kept=stored.kept,
-            name=stored.name,
-        ),
+        store=_store_of(services.store, stored, options, cover),
         examine=partial(_examined, options, startup, models),
         settings=replace(services.settings, read=partial(_read_again, options, environment, models)),
     )
@@ -267,6 +260,17 @@ def _build(options: LaunchOptions) -> _Parts:
         models.remarks,
         dump,
         bundle,
+    )
+
+
+def _store_of(store: Store, stored: Stored, options: LaunchOptions, cover: Callable[[str], str]) -> Store:
+    return replace(
+        store,
+        snapshots=stored.snapshots,
+        cover=cover,
+        rename=stored.rename if options.store and stored.is_durable else None,
+        kept=stored.kept,
+        name=stored.name,
     )
 
 

@@ -57,6 +57,29 @@ def launch_of(options: LaunchOptions, startup: Startup) -> Launch:
     )
 
 
+def _workspace(launch: Launch) -> Workspace:
+    options = launch.options
+    return Workspace(
+        options.cwd,
+        (options.cwd, *options.add_dirs),
+        launch.child_environment,
+        sandbox=launch.sandbox,
+        sandbox_early=not options.headless,
+        output_folder=launch.paths.state / "output" if options.store else None,
+        end_processes=end_owned,
+    )
+
+
+def _permissions(launch: Launch, startup: Startup) -> Permissions:
+    grants = grants_of(startup, launch.options.cwd)
+    return Permissions(
+        with_grants(grants),
+        replace(build_policy(launch.options, startup, launch.child_environment), rules=()),
+        keep_rule=rule_saver(grants),
+        keep_file=approved_file_saver(launch.options, startup),
+    )
+
+
 def build_services(
     launch: Launch,
     startup: Startup,
@@ -67,7 +90,7 @@ def build_services(
     blobs: BlobStore | None = None,
 ) -> Services:
     """All services of a session except its history and its store; ``blobs`` stores large results."""
-    options, environment, sandbox = launch.options, launch.child_environment, launch.sandbox
+    options, environment = launch.options, launch.child_environment
     files = extension_files(options, startup)
     own = own_tools(options, startup.loaded.settings, files)
     registry = ToolRegistry(
@@ -77,7 +100,6 @@ def build_services(
     )
     texts = prompt_texts(options, instructions, files, features)
     extensions = tuple(one for feature in features for one in feature.extensions)
-    grants = grants_of(startup, options.cwd)
     monitor = token_monitor(options, startup)
     values = adjustable(options, startup)
 
@@ -90,23 +112,8 @@ def build_services(
             made.web_search = None  # a profile without the web has no search either
         return made
 
-    workspace = Workspace(
-        options.cwd,
-        (options.cwd, *options.add_dirs),
-        environment,
-        sandbox=sandbox,
-        sandbox_early=not options.headless,
-        output_folder=startup.paths.state / "output" if options.store else None,
-        end_processes=end_owned,
-    )
-    permissions = Permissions(
-        with_grants(grants),
-        replace(build_policy(options, startup, environment), rules=()),
-        keep_rule=rule_saver(grants),
-        keep_file=approved_file_saver(options, startup),
-    )
     return Services(
-        workspace=workspace,
+        workspace=_workspace(launch),
         tools=registry,
         context=context(registry, texts),
         context_for=context_for,
@@ -114,7 +121,7 @@ def build_services(
         profiles=lambda: agent_profiles(files, registry),
         sandbox_for=lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
         access=access,
-        permissions=permissions,
+        permissions=_permissions(launch, startup),
         settings=LiveSettings(values, safe_mode=options.safe_mode),
         store=Store(blobs, version=__version__, report_defect=report_defect),
         time=Time(jitter=random.random),
