@@ -19,6 +19,7 @@ PARTS = (
     "inspector",
     "lab",
     "context",
+    "undo",
     "facts",
     "lessons",
     "store",

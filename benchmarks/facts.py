@@ -19,7 +19,7 @@ from swecli.core.llm.scripted import Script as Parsed
 from swecli.core.llm.scripted import ScriptedModel
 from swecli.core.llm.types import Finished, ModelRequest, StreamEvent
 from swecli.core.protocol.commands import Compact
-from swecli.core.protocol.events import CompactionCompleted, CompactionFailed
+from swecli.core.protocol.context_events import CompactionCompleted, CompactionFailed
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart
 from swecli.core.tools.read_result import Recall
 from tests.core.engine.support import Bench, bench, call, until

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,14 @@ from swecli.core.engine.session import Session
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent, SystemBlock
 from swecli.core.permissions.types import Decision, Effects
 from swecli.core.protocol.commands import Steer, Submit
-from swecli.core.protocol.context_events import ViewEntry
-from swecli.core.protocol.events import CompactionCompleted, Event, StepStarted, TurnEnded
+from swecli.core.protocol.context_events import CompactionCompleted, ViewEntry
+from swecli.core.protocol.events import Event, StepStarted, TurnEnded
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.protocol.messages import Part as MessagePart
 from swecli.core.tools.base import ToolContext, ToolOutcome
 from swecli.core.tools.dynamic import DynamicTool, RawParams
 from swecli.core.tools.registry import ToolRegistry
-from swecli.lab.prefix_cache import Charge, PrefixCache
+from swecli.lab.prefix_cache import Charge, Framed, PrefixCache
 
 LONG = 400_000
 """Tokens of a long session; the recorded ones are put together to such."""
@@ -45,6 +45,9 @@ WINDOWS = (32_000, 64_000, 128_000, WINDOW)
 """Windows that the long sessions are replayed in."""
 FACTOR = 1.13
 """The provider's tokens for one of ours."""
+NO_KINDS: Mapping[str, float] = {}
+KINDS = {"TextPart": 1.12, "ToolCallPart": 1.5, "ToolResultPart": 1.28}
+"""The same by kind of part, of a tokenizer that takes JSON and output apart more than prose."""
 STEP_SECONDS, TURN_SECONDS = 8.0, 90.0
 SUMMARY_TOKENS = 1_500
 SUMMARY = "## Goal\nGo on with the tasks.\n## Done\n" + "Looked at the code and changed what was asked for. " * 110
@@ -144,6 +147,13 @@ class Replayed:
     above_block: int = 0
     baseline: float = 0.0
     outcome: str = ""
+    measures: list[tuple[int, bool]] = field(default_factory=list)
+    """What the meter said of each step's request, and whether a compaction or clearing came right before."""
+
+    def errors(self, *, changed: bool) -> list[float]:
+        """Shares by which the meter was off, in order of size, of requests after a change or of the others."""
+        pairs = zip(self.measures, self.steps, strict=False)
+        return sorted(abs(used / charge.total - 1) for (used, after), (charge, _) in pairs if after is changed)
 
     @property
     def cost(self) -> float:
@@ -159,9 +169,17 @@ class RecordedModel:
     """A model client that says what the recorded one said, in front of a simulated cache."""
 
     def __init__(
-        self, calls: Sequence[Call], texts: Texts, cache: PrefixCache, results: list[str], window: int
+        self,
+        calls: Sequence[Call],
+        texts: Texts,
+        cache: PrefixCache,
+        results: list[str],
+        window: int,
+        counted: Callable[[tuple[MessagePart, ...]], int] | None = None,
     ) -> None:
+        """``counted`` are the tokens of an answer; None: as recorded."""
         self._calls = list(calls)
+        self._counted = counted
         self._texts = texts
         self._cache = cache
         self._results = results
@@ -196,8 +214,9 @@ class RecordedModel:
                     self.session.send(Steer(self._texts.of(part)))
             else:
                 self.next_users = users
-        self.replayed.steps.append((charge, call.output))
-        yield self._finished(parts, charge, call.output)
+        output = call.output if self._counted is None else self._counted(parts)
+        self.replayed.steps.append((charge, output))
+        yield self._finished(parts, charge, output)
 
     def _finished(self, parts: tuple[MessagePart, ...], charge: Charge, output: int) -> Finished:
         usage = Usage(charge.total, charge.read, charge.written, output)
@@ -227,11 +246,10 @@ def make_log(publish: Any) -> EventLog:
     return _Log(publish)
 
 
-def block_tokens(texts: Texts) -> Any:
-    """The provider's tokenizer."""
+def block_tokens(texts: Texts, kinds: Mapping[str, float] = NO_KINDS) -> Any:
+    """The provider's tokenizer; ``kinds`` are its tokens for one of ours by kind of part, where these differ."""
     from swecli.core.context_management.counter import SizeCache
     from swecli.core.llm.types import ToolSchema
-    from swecli.lab.prefix_cache import Framed
 
     sizes = SizeCache(texts)
 
@@ -239,19 +257,21 @@ def block_tokens(texts: Texts) -> Any:
         match block:
             case Framed(role=role, part=part):
                 estimate = sizes.message(Message("tool" if role == "tool" else "user", (part,), str(id(part)))).total
+                kind = type(part).__name__
             case SystemBlock(text=text):
-                estimate = texts.count(text)
+                estimate, kind = texts.count(text), ""
             case ToolSchema():
-                estimate = sizes.schema(block)
+                estimate, kind = sizes.schema(block), ""
             case _:
-                estimate = texts.count(str(block))
-        return round(FACTOR * estimate)
+                estimate, kind = texts.count(str(block)), ""
+        return round(kinds.get(kind, FACTOR) * estimate)
 
     return tokens
 
 
-async def replay(recording: Recording, window: int = WINDOW) -> Replayed:
-    """The recording through a real session whose model answers as recorded, in a window of so many tokens."""
+async def replay(recording: Recording, window: int = WINDOW, kinds: Mapping[str, float] = NO_KINDS) -> Replayed:
+    """The recording through a real session whose model answers as recorded, in a window of so many tokens; ``kinds``
+    see ``block_tokens``."""
     texts = Texts()
     now = 0.0
 
@@ -259,8 +279,13 @@ async def replay(recording: Recording, window: int = WINDOW) -> Replayed:
         return now
 
     results: list[str] = []
-    tokens = block_tokens(texts)
-    model = RecordedModel(recording.calls, texts, PrefixCache(tokens, clock), results, window)
+    tokens = block_tokens(texts, kinds)
+
+    def counted(parts: tuple[MessagePart, ...]) -> int:
+        return sum(tokens(Framed("assistant", part)) for part in parts)
+
+    cache = PrefixCache(tokens, clock)
+    model = RecordedModel(recording.calls, texts, cache, results, window, counted if kinds else None)
     names = {NAMES.get(part.tool, part.tool) for call in recording.calls for part in call.answer if part.kind == "call"}
     registry = ToolRegistry([RecordedTool(name, results) for name in sorted(names)])
     base = "\n".join(texts.of(part) for part in texts_of(recording.calls[0].added, "system"))
@@ -276,7 +301,7 @@ async def replay(recording: Recording, window: int = WINDOW) -> Replayed:
     session = model.session = Session("replay", services, make_log)
     subscription = session.subscribe()
     session.start("recorded/model", "")
-    replayed = model.replayed
+    replayed, changed = model.replayed, False
     while not model.over:
         text = "\n".join(texts.of(part) for part in model.next_users) or "Go on."
         model.next_users = []
@@ -287,7 +312,10 @@ async def replay(recording: Recording, window: int = WINDOW) -> Replayed:
                 case StepStarted(budget=budget):
                     now += STEP_SECONDS
                     replayed.above_block += budget.level == "block"
+                    replayed.measures.append((budget.used, changed))
+                    changed = False
                 case CompactionCompleted(strategies=strategies):
+                    changed = True
                     replayed.clearings += strategies == ("clearing",)
                     replayed.compactions += strategies != ("clearing",)
                 case TurnEnded() as end:
@@ -350,6 +378,20 @@ def prediction_figures(recordings: Sequence[Recording]) -> list[tuple[str, float
     return figures
 
 
+def meter_figures(recordings: Sequence[Recording]) -> list[tuple[str, float, str]]:
+    """Errors of the meter at a provider whose tokenizer treats kinds of content differently."""
+    figures: list[tuple[str, float, str]] = []
+    for recording in recordings:
+        for window in (32_000, 64_000):
+            replayed = asyncio.run(replay(recording, window, KINDS))
+            for changed, name in ((True, "after a compaction or clearing"), (False, "of other requests")):
+                errors = [100 * error for error in replayed.errors(changed=changed)]
+                what = f"meter, window {window:,}, {name}: error, 95 of {len(errors)}"
+                figures.append((what, _quantile(errors, 0.95) if errors else 0.0, "%   (goal 1)" if changed else "%"))
+                figures.append(("  largest", max(errors, default=0.0), "%"))
+    return figures
+
+
 def policy_figures(
     name: str, replays: Sequence[Replayed], goal: str = "", share_goal: str = "%"
 ) -> list[tuple[str, float, str]]:
@@ -389,6 +431,7 @@ def run(path: Path | None = None) -> list[tuple[str, float, str]]:
     short = [asyncio.run(replay(recording)) for recording in recordings if recording.longest < WINDOW * 0.5]
     long = joined(recordings, LONG)
     figures = prediction_figures(recordings)
+    figures += meter_figures(long[:1])
     if short:
         figures += policy_figures("short", short, "    (goal 1.00)")
     for window in WINDOWS if long else ():

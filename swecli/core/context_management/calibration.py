@@ -18,9 +18,11 @@ from typing import Literal, Protocol
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from swecli.core.atomic_text import alone_in, make_private, put_aside, write_whole
 from swecli.core.context_management.counter import MESSAGE_OVERHEAD, MessageSize
+from swecli.core.context_management.kind_ratios import KindRatios
 from swecli.core.llm.json_values import JsonObject, as_object, as_text, parse_object
 from swecli.core.protocol.budget import REASONING
 from swecli.core.protocol.messages import Usage
@@ -195,6 +197,7 @@ class Calibration:
         self._prior = _clamp(known.ratio)
         self._weight = PRIOR_TOKENS + min(MOST_CARRIED, max(0.0, known.tokens))
         self._fixed_ratio = _clamp(known.fixed_ratio) if known.fixed_ratio is not None else None
+        self._kinds = KindRatios()
         self._missed = 0.0
         self._seen_estimated = 0.0
         self._seen_reported = 0.0
@@ -237,6 +240,7 @@ class Calibration:
             self._fixed_ratio = _clamp(self._fixed_ratio * fixed)
         if anew:
             self._missed = 0.0
+            self._kinds = KindRatios()
 
     def predict(self, sent: Sent) -> Prediction:
         """The size of a request before it is sent."""
@@ -258,16 +262,36 @@ class Calibration:
         for size in new:
             factor = self._reported(size)
             if not factor:
-                factor = self._factor(size)
+                factor = self._factor(size, ratio)
                 estimated += factor * size.total
             sums.add(size, factor * (scale if members and _is_among(size, members) else 1.0))
         total = fixed + sums.true
         return Prediction(max(0.0, total), estimated, self._anchor is not None, fixed, sums.shares, self._missed)
 
+    def exchanged(
+        self, prediction: Prediction, before: Iterable[MessageSize], after: Iterable[MessageSize]
+    ) -> Prediction:
+        """The prediction for a request with some messages replaced by others."""
+        scale, members = self._anchor.scale if self._anchor is not None else 1.0, self._anchored
+        total, estimated, shares = prediction.total, prediction.estimated, dict(prediction.messages)
+        ratio = self.ratio
+        for sizes, sign in ((before, -1), (after, 1)):
+            for size in sizes:
+                factor = self._reported(size)
+                if not factor:
+                    factor = self._factor(size, ratio)
+                    estimated += sign * factor * size.total
+                factor *= sign * (scale if members and _is_among(size, members) else 1.0)
+                total += factor * size.total
+                for component, tokens in size.counts:
+                    shares[component] = shares.get(component, 0.0) + factor * tokens
+        return replace(prediction, total=max(0.0, total), estimated=max(0.0, estimated), messages=shares)
+
     def tokens_per_estimated(self, sizes: Iterable[MessageSize]) -> list[float]:
         """The factor that ``predict`` applies to each message's estimate."""
         scale, members = self._anchor.scale if self._anchor is not None else 1.0, self._anchored
-        return [self._factor(size) * (scale if _is_among(size, members) else 1.0) for size in sizes]
+        ratio = self.ratio
+        return [self._factor(size, ratio) * (scale if _is_among(size, members) else 1.0) for size in sizes]
 
     @property
     def _anchored(self) -> frozenset[MessageSize]:
@@ -278,9 +302,10 @@ class Calibration:
             self._members = (self._anchor, members)
         return members
 
-    def _factor(self, size: MessageSize) -> float:
+    def _factor(self, size: MessageSize, average: float) -> float:
         """Tokens of this message per estimated one: from its report; if a part was removed, from the report of the
-        whole; otherwise the average. The remainder never counts more than the whole did."""
+        whole and the kinds of what is left; otherwise the ``average``, corrected by its kinds. The remainder never
+        counts more than the whole did."""
         known = self._reported(size)
         if known:
             return known
@@ -288,11 +313,12 @@ class Calibration:
         while whole is not None and not self._reported(whole):
             whole = whole.origin
         if whole is None:
-            return self.ratio
-        of_whole = self._reported(whole)
+            return self._kinds.factor(size, average)
+        likely = self._kinds.factor(size, average)
+        of_whole = self._reported(whole) * likely / self._kinds.factor(whole, average)
         if size.total >= MOSTLY_LEFT * whole.total:
             return of_whole
-        return min(self.ratio, of_whole * MOSTLY_LEFT * whole.total / max(1, size.total))
+        return min(likely, of_whole * MOSTLY_LEFT * whole.total / max(1, size.total))
 
     def _reported(self, size: MessageSize) -> float:
         if self._answer is not None and self._answer[0] is size:
@@ -384,6 +410,7 @@ class Calibration:
         """Reset to the ratio of the model's family. Whether this happened before."""
         doubted, self._doubted = self._doubted, True
         self._missed = self._seen_estimated = self._seen_reported = 0.0
+        self._kinds = KindRatios()
         self._fixed, self._fixed_tokens, self._anchor, self._answer = None, None, None, None
         self._factors.clear()
         return doubted
@@ -413,18 +440,21 @@ class Calibration:
         known = sum(factor * size.total for size, factor in zip(messages, factors, strict=True))
         rest = prompt - known - (anchor.sums.true + anchor.offset if anchor is not None else 0.0)
         estimated = sum(size.total for size in new)
+        expected = {size: self._kinds.factor(size, self.ratio) for size in new}
+        likely = sum(factor * size.total for size, factor in expected.items())
         if anchor is not None and answer is not None:
-            rest = self._settle_reasoning(answer, anchor, rest, self.ratio * estimated)
+            rest = self._settle_reasoning(answer, anchor, rest, likely)
         if estimated:
             observed = rest / estimated
             if anchor is not None and LOWEST_RATIO / 2 <= observed <= HIGHEST_RATIO * 2:
                 if estimated >= TELLING:
-                    error = abs(rest / (self.ratio * estimated) - 1)
+                    error = abs(rest / likely - 1)
                     self._missed = max(self._missed * FORGETTING, min(1.0, error))
                 self._seen_estimated += estimated
                 self._seen_reported += _clamp(observed) * estimated
+                self._kinds.learn(new, rest, self.ratio)
             for size in new:
-                self._factors[size] = _clamp(observed)
+                self._factors[size] = _clamp(expected[size] * rest / likely)
 
     def _add_answer(
         self, factors: list[float], messages: tuple[MessageSize, ...], anchor: _Anchor
@@ -461,7 +491,9 @@ class Calibration:
             if abs(other - expected) < abs(rest - expected):
                 self._sends_reasoning_back = not self._sends_reasoning_back
                 rest = other
-        self._factors[answer] = self._of_answer(answer, anchor.output or 0, anchor.reasoning)
+        self._factors[answer] = factor = self._of_answer(answer, anchor.output or 0, anchor.reasoning)
+        if LOWEST_RATIO <= factor <= HIGHEST_RATIO:
+            self._kinds.learn((answer,), factor * answer.total, self.ratio)
         return rest
 
     def _extends_anchor(self, sent: Sent) -> bool:

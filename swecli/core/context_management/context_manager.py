@@ -23,6 +23,7 @@ from swecli.core.context_management.ledger import Entry, Ledger
 from swecli.core.context_management.monitor import (
     GrowingBudget,
     TokenMonitor,
+    Weighed,
     is_vague,
 )
 from swecli.core.context_management.projection import project
@@ -292,6 +293,12 @@ class ContextManager:
     def measure(self, messages: Sequence[Message], info: ModelInfo) -> Budget:
         """Measure of a request made now."""
         return self._measure(self._request(messages, info), info)
+
+    def weighed(self, messages: Sequence[Message], info: ModelInfo) -> Weighed:
+        """Sizes of a request with these messages, which do not become the conversation's."""
+        request = self._request(messages, info)
+        cleared = _left_out(request, *self._cleared) if self._cleared[1] else 0
+        return self.monitor.weighed(request, info, self._fixed_for(info)[1].components, cleared, beside=True)
 
     def weigh(self, request: ModelRequest, info: ModelInfo) -> Budget:
         """Measure of any request, unchanged, against its model's window. Leaves the measure of the conversation

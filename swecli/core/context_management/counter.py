@@ -616,10 +616,15 @@ class SizeCache:
         """The estimates of messages that do not replace the conversation: reuses the remembered ones and estimates the
         rest without remembering it."""
         same = self._common(messages)
-        return (
-            *self._newest[1][:same],
-            *(self._known(message) or self.measure(message) for message in messages[same:]),
-        )
+        return (*self._newest[1][:same], *map(self.aside, messages[same:]))
+
+    def aside(self, message: Message) -> MessageSize:
+        """The estimate of one message that does not join the conversation, remembered or made for now."""
+        known = self._known(message)
+        if known is None:
+            known = self.measure(message)
+            known.origin = next(iter(self._variants(message)), None)
+        return known
 
     def _known(self, message: Message) -> MessageSize | None:
         return next((size for size in self._variants(message) if size.is_of(message, joins=False)), None)

@@ -22,7 +22,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edits import Edited
 from swecli.core.context_management.ledger import Ledger, with_entries
 from swecli.core.context_management.monitor import is_vague
-from swecli.core.context_management.projection import project
+from swecli.core.context_management.view_measure import ViewMeasure
 from swecli.core.context_management.view_stack import View
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
@@ -82,27 +82,32 @@ class Room:
         options: CompactionOptions,
         back: Iterable[str] = (),
     ) -> None:
-        self._context = context
         self._ledger = ledger
-        self._info = info
         self._options = options
         self._sizes = EntrySizes(context.monitor, info)
         self._back = with_pairs(ledger, back)
+        self._measure = ViewMeasure(context, ledger, info).measure
 
-    def _measure(self, view: View) -> Budget:
-        return self._context.measure(project(self._ledger, view), self._info)
+    @property
+    def now(self) -> Budget:
+        """The measure of the conversation as it is."""
+        return self._measure(self._ledger.view)
 
     def without(self, item: str) -> Fitted | None:
         """The view if the compaction of this item, and all later ones, were undone; None if it can't be."""
         view = self._ledger.view_without(item)
         return None if view is None else self.fit(view, self._ledger.view)
 
+    def whole(self, view: View | None) -> Fitted | None:
+        """This view as it is."""
+        return None if view is None else Fitted(view, self._measure(view).used)
+
     def fit(self, wanted: View, present: View) -> Fitted | None:
         """As much of the view ``wanted`` in place of the ``present`` one as fits; None if nothing of it does."""
         now = self._measure(present)
         limit = _limit(now)
         whole: Fitted | None = None
-        likely = now.upper + self._sizes.view(wanted, self._ledger) - self._sizes.view(present, self._ledger)
+        likely = now.upper + self._more(wanted, present)
         if likely < FAR * limit:
             budget = self._measure(wanted)
             # What exact counts may find larger is as good as full.
@@ -118,6 +123,15 @@ class Room:
                 return fitted
         # One large message: it fits, though the next request compacts again. Or an earlier undo has filled the window.
         return whole or self._no_more(wanted, present, now.used)
+
+    def _more(self, wanted: View, present: View) -> int:
+        """About how many tokens the view ``wanted`` has more than the ``present`` one."""
+        mine, theirs = set(map(id, present)), set(map(id, wanted))
+        more = sum(self._size(entry) for entry in wanted if id(entry) not in mine)
+        return more - sum(self._size(entry) for entry in present if id(entry) not in theirs)
+
+    def _size(self, entry: ViewEntry) -> int:
+        return self._sizes.stub(entry.text) if entry.kind == "stub" else self._sizes.viewed(entry, self._ledger)
 
     def shorten(self, wanted: View) -> Fitted | None:
         """All of the view, with references for what does not fit; None if that is not enough."""
@@ -160,7 +174,7 @@ class Room:
         after = 0
         for place in range(len(view) - 1, -1, -1):
             shown = view[place]
-            size = sizes.viewed(shown, ledger)
+            size = self._size(shown)
             entry = ledger.entries.get(shown.id)
             old, after = after >= protected, after + size
             if entry is None or shown.kind != "live" or not old or size < LEAST or shown.id in kept:
@@ -172,15 +186,13 @@ class Room:
     def _with_boundary(self, wanted: View, present: View, limit: int) -> Fitted | None:
         """The present view with the newest part of the wanted one, which a summary in the present view no longer
         covers: from the beginning of a turn, or of an answer where not even one turn fits."""
-        ledger, sizes = self._ledger, self._sizes
+        ledger = self._ledger
         references = {entry.id: entry for entry in wanted if entry.kind == "stub"}
         present = tuple(references.get(entry.id, entry) if entry.kind == "live" else entry for entry in present)
         here = {entry.id: entry for entry in present}
         back = [entry.kind != "summary" and here.get(entry.id) != entry for entry in wanted]
 
-        def size(entry: ViewEntry) -> int:
-            return sizes.stub(entry.text) if entry.kind == "stub" else sizes.viewed(entry, ledger)
-
+        size = self._size
         missing = [
             size(entry) - (size(here[entry.id]) if entry.id in here else 0) if new else 0
             for entry, new in zip(wanted, back, strict=True)

@@ -66,6 +66,11 @@ def project(
     return messages
 
 
+def messages_of(ledger: Ledger, view: Sequence[ViewEntry], dead: AbstractSet[str]) -> list[Message]:
+    """The messages of some entries of a view, without what depends on messages around them."""
+    return _repaired([message for _, message in _groups(ledger, view, 0, dead)], set())
+
+
 def thoughts_changed(ledger: Ledger, view: Sequence[ViewEntry], info: ModelInfo) -> tuple[int, int]:
     """Numbers of the model's thoughts that the next request loses and regains with this view in place of the ledger's
     own; 0 for a model that does not bind them."""

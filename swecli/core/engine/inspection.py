@@ -90,13 +90,9 @@ class Inspection:
         client, ledger, way = self._connection.client, self._recorder.ledger, self.turn_back(compaction)
         if client is None or not way:
             return None
-        context, options = self._services.context, self._services.settings.now.compaction
-        now = context.measure(project(ledger), client.info).used
-        if way == "undo":
-            fitted = Room(context, ledger, client.info, options).without(compaction)
-            return None if fitted is None else (now, fitted)
-        view = ledger.view_with(compaction)
-        return None if view is None else (now, Fitted(view, context.measure(project(ledger, view), client.info).used))
+        room = Room(self._services.context, ledger, client.info, self._services.settings.now.compaction)
+        fitted = room.without(compaction) if way == "undo" else room.whole(ledger.view_with(compaction))
+        return None if fitted is None else (room.now.used, fitted)
 
     def compaction_state(self, record: CompactionRecord) -> str:
         """Current state of a compaction, in two words."""

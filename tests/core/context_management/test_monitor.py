@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.calibration import family_ratio
-from swecli.core.context_management.monitor import GUARD_TOKENS, TokenMonitor
+from swecli.core.context_management.monitor import GUARD_TOKENS, UNSEEN_TOKENS, TokenMonitor
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.budget import ATTACHED, CALLS, REASONING, RESULTS, SUMMARIES, SYSTEM, TOOLS, USER
 from swecli.core.protocol.messages import (
@@ -92,7 +92,9 @@ def test_before_the_first_report_everything_is_estimated_by_component() -> None:
     assert tokens["project instructions"] == pytest.approx(100, abs=10)
     assert tokens[RESULTS] == pytest.approx(200 + 8 + 4, abs=5)
     assert budget.source == "estimated"
-    assert budget.upper == pytest.approx(1.1 * budget.used, abs=2)
+    assert budget.upper == budget.used + UNSEEN_TOKENS
+    more = TokenMonitor().measure(request(*(result(f"r{n}") for n in range(40))), LIMITS, GPT)
+    assert more.upper == pytest.approx(1.1 * more.used, abs=2)
     assert (budget.window, budget.reserve, budget.effective) == (200_000, 16_000, 184_000)
 
 
