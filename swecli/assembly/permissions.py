@@ -14,13 +14,13 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.assembly.policy import build_policy, grant_rules, grants_of
+from swecli.assembly.policy import build_policy, grant_rules
 from swecli.assembly.rules import no_effect, rule_notice
 from swecli.assembly.settings import SettingsFiles
 from swecli.assembly.startup import Startup, startup_of
 from swecli.core.config.load import toml_text
-from swecli.core.config.paths import Paths
-from swecli.core.config.trust import GrantStore, PendingItem
+from swecli.core.config.paths import Paths, user_paths
+from swecli.core.config.trust import GRANTS_FILE, GrantStore, PendingItem
 from swecli.core.engine.state import FOR_THIS_TURN
 from swecli.core.permissions.check import COMMAND_TOOL, Match, command_call, matching_commands, void_reason
 from swecli.core.permissions.rules import RuleError, rule_pattern
@@ -103,12 +103,30 @@ class RuleRow(Struct, frozen=True):
     void: str
 
     @property
+    def held(self) -> bool:
+        """Whether an answer in the current session allowed it, and the session can revoke it."""
+        return self.scope == "session"
+
+    @property
     def used(self) -> str:
         return f"{self.uses}x, last {datetime.fromtimestamp(self.last_use):%Y-%m-%d}" if self.last_use else "never"
 
 
+class Tried(Struct, frozen=True):
+    """Recent commands that a rule would match: ``count`` of ``total``, commands that may write first."""
+
+    count: int
+    total: int
+    commands: tuple[str, ...] = ()
+
+
+SHOWN = 8
+"""Commands to name when a rule is tried."""
+
+
 class FolderRules:
-    """The rules of the folder of ``options``: list, try, grant and revoke."""
+    """The rules of the folder of ``options``: list, try, grant and revoke. What a list on the screen calls raises
+    ``ValueError`` with a sentence for every failure."""
 
     def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
         self.options = options
@@ -125,10 +143,11 @@ class FolderRules:
     def policy(self, startup: Startup) -> Policy:
         """Initial policy of a session here, grants included."""
         policy = build_policy(self.options, startup, startup.child_environment)
-        return replace(policy, rules=(*policy.rules, *grant_rules(self.grants(startup))))
+        return replace(policy, rules=(*policy.rules, *grant_rules(self.grants)))
 
-    def grants(self, startup: Startup) -> GrantStore:
-        return grants_of(startup, self.options.cwd)
+    @property
+    def grants(self) -> GrantStore:
+        return GrantStore(user_paths(self.environment).workspace_data(self.options.cwd) / GRANTS_FILE)
 
     def rows(self, held: Sequence[Rule] = ()) -> list[RuleRow]:
         """All active rules, and the project's own that wait for consent; ``held`` are those allowed by answers in a
@@ -139,7 +158,7 @@ class FolderRules:
         """
         startup = self.startup()
         uses = rule_uses(startup.paths, self.options.cwd)
-        granted = {grant.rule: grant.id for grant in self.grants(startup).active()}
+        granted = {grant.rule: grant.id for grant in self.grants.active()}
         policy = self.policy(startup)
         policy = replace(policy, rules=(*policy.rules, *held))
         rows: list[RuleRow] = []
@@ -162,6 +181,42 @@ class FolderRules:
         startup = self.startup()
         calls = newest_commands(startup.paths, self.options.cwd)
         return matching_commands(wanted, calls, self.policy(startup)), len(calls)
+
+    # --- for a list on the screen ---
+
+    def read(self, held: Sequence[Rule] = ()) -> Sequence[RuleRow]:
+        """All rules; ``held`` are those that answers allowed in the session."""
+        with _in_a_sentence():
+            return self.rows(held)
+
+    def try_rule(self, effect: str, rule: str) -> Tried:
+        """Match a rule against recent commands, without running any."""
+        with _in_a_sentence(rule):
+            found, total = self.matches(_effect(effect), rule)
+        ordered = sorted(found, key=lambda match: match.reads)
+        commands = tuple(" ".join((match.call.effects.command or "").split()) for match in ordered)
+        return Tried(len(found), total, tuple(dict.fromkeys(commands))[:SHOWN])
+
+    def add(self, how: str, rule: str) -> str:
+        """Add a rule: ``week`` and ``project`` allow for seven days or until revoked; ``ask`` and ``deny`` are written
+        to the user's settings. Returns a sentence."""
+        with _in_a_sentence(rule):
+            checked_rule(_effect(how), rule)
+            startup = self.startup()
+        if how in ("ask", "deny"):
+            settings = SettingsFiles(self.options, self.environment)
+            there = [each.text for each in startup.loaded.rules if each.effect == how and each.scope == "user"]
+            if rule in there:
+                raise ValueError(f"{how} {rule} is already in your settings")
+            return settings.write(f"approval.{how}", toml_text([*there, rule]), "user").message
+        with _in_a_sentence():
+            kept = self.grants.add(rule, "week" if how == "week" else "project")
+        return f"{rule_notice(rule)} allow {kept.rule}: {kept.origin}".lstrip()
+
+    def revoke(self, grant: str) -> str:
+        with _in_a_sentence():
+            gone = self.grants.revoke(grant)
+        return f"Revoked: {', '.join(each.rule for each in gone)}" if gone else "It was already revoked"
 
 
 def _waiting(pending: Sequence[PendingItem]) -> Iterator[RuleRow]:
@@ -190,77 +245,6 @@ def checked_rule(effect: RuleEffect, text: str) -> Rule:
     rule = Rule(effect, text, "session")
     rule_pattern(rule)
     return rule
-
-
-class ShownRule(Struct, frozen=True):
-    """A permission rule. ``grant`` is the id to revoke, empty for rules from files and flags; ``used`` counts its
-    decisions, ``void`` says why it has no effect; ``expires`` is formatted for display. ``held``: an answer in the
-    current session allowed it, and the session can revoke it."""
-
-    effect: str
-    rule: str
-    origin: str
-    used: str
-    void: str = ""
-    grant: str = ""
-    held: bool = False
-
-
-class Tried(Struct, frozen=True):
-    """Recent commands that a rule would match: ``count`` of ``total``, commands that may write first."""
-
-    count: int
-    total: int
-    commands: tuple[str, ...] = ()
-
-
-SHOWN = 8
-"""Commands to name when a rule is tried."""
-
-
-class PermissionRules:
-    """The rules of the folder of ``options`` for the list of them; every error is a ``ValueError`` with a sentence."""
-
-    def __init__(self, options: LaunchOptions, environment: Mapping[str, str]) -> None:
-        self._rules = FolderRules(options, environment)
-
-    def read(self, held: Sequence[Rule] = ()) -> Sequence[ShownRule]:
-        """All rules; ``held`` are those that answers allowed in the session."""
-        with _in_a_sentence():
-            rows = self._rules.rows(held)
-        return [
-            ShownRule(row.effect, row.rule, row.origin, row.used, row.void, row.id, row.scope == "session")
-            for row in rows
-        ]
-
-    def try_rule(self, effect: str, rule: str) -> Tried:
-        """Match a rule against recent commands, without running any."""
-        with _in_a_sentence(rule):
-            found, total = self._rules.matches(_effect(effect), rule)
-        ordered = sorted(found, key=lambda match: match.reads)
-        commands = tuple(" ".join((match.call.effects.command or "").split()) for match in ordered)
-        return Tried(len(found), total, tuple(dict.fromkeys(commands))[:SHOWN])
-
-    def add(self, how: str, rule: str) -> str:
-        """Add a rule: ``week`` and ``project`` allow for seven days or until revoked; ``ask`` and ``deny`` are written
-        to the user's settings. Returns a sentence."""
-        with _in_a_sentence(rule):
-            checked_rule(_effect(how), rule)
-            startup = self._rules.startup()
-        if how in ("ask", "deny"):
-            settings = SettingsFiles(self._rules.options, self._rules.environment)
-            there = [each.text for each in startup.loaded.rules if each.effect == how and each.scope == "user"]
-            if rule in there:
-                raise ValueError(f"{how} {rule} is already in your settings")
-            return settings.write(f"approval.{how}", toml_text([*there, rule]), "user").message
-        with _in_a_sentence():
-            kept = self._rules.grants(startup).add(rule, "week" if how == "week" else "project")
-        return f"{rule_notice(rule)} allow {kept.rule}: {kept.origin}".lstrip()
-
-    def revoke(self, grant: str) -> str:
-        with _in_a_sentence():
-            gone = self._rules.grants(self._rules.startup()).revoke(grant)
-        return f"Revoked: {', '.join(each.rule for each in gone)}" if gone else "It was already revoked"
 
 
 @contextmanager

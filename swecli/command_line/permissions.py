@@ -14,7 +14,6 @@ from msgspec.structs import asdict, replace
 
 from swecli.command_line.arguments import Parser, UsageError, working_directory
 from swecli.command_line.standard_streams import complain, input_lines, print_lines, print_text
-from swecli.core.config.trust import GrantStore
 from swecli.core.permissions.rules import RuleError, parse_rule, starts_others
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.blocks import DisplayBlock
@@ -92,7 +91,7 @@ def grant(arguments: Sequence[str]) -> int:
         checked_rule("allow", chosen.rule)
         reach = starts_others(parse_rule(chosen.rule))
         note = rule_notice(chosen.rule) or (f"{reach}." if reach else "")
-        kept = _grants(working_directory(chosen.cwd)).add(chosen.rule, chosen.span)
+        kept = _rules(working_directory(chosen.cwd)).grants.add(chosen.rule, chosen.span)
     except RuleError as error:
         raise UsageError(f"{chosen.rule}: {error}") from error
     except OSError as error:
@@ -110,20 +109,13 @@ def revoke(arguments: Sequence[str]) -> int:
     parser.add_argument("-C", "--cwd", metavar="DIR", help="in this folder")
     chosen = parser.parse_args(arguments)
     try:
-        gone = _grants(working_directory(chosen.cwd)).revoke(chosen.name)
+        gone = _rules(working_directory(chosen.cwd)).grants.revoke(chosen.name)
     except OSError as error:
         raise StartError(f"cannot store the change: {error}. Nothing was changed.") from error
     if not gone:
         raise UsageError(f"no grant matches {chosen.name!r}; `swecli permissions` lists them")
     sys.stdout.writelines(f"revoked: {_safe(each.rule)}\n" for each in gone)
     return ExitCode.OK
-
-
-def _grants(folder: Path) -> GrantStore:
-    from swecli.core.config.paths import user_paths
-    from swecli.core.config.trust import GRANTS_FILE
-
-    return GrantStore(user_paths(os.environ).workspace_data(folder) / GRANTS_FILE)
 
 
 _WORDS: dict[str, Literal["trusted", "declined", "unknown"]] = {

@@ -15,7 +15,7 @@ from swecli.tui.preferences import Preferences
 
 if TYPE_CHECKING:
     from swecli.assembly.accounts import Accounts
-    from swecli.assembly.permissions import PermissionRules
+    from swecli.assembly.permissions import FolderRules
     from swecli.assembly.session_list import SessionList
     from swecli.assembly.settings import SettingsFiles
     from swecli.assembly.succession import OpenSession, Succession
@@ -49,7 +49,7 @@ class Program(Struct, frozen=True, kw_only=True):
     """The stored sessions; None if none are stored. Called on the event loop."""
     settings: Callable[[], SettingsFiles] = _absent
     """Called on the event loop."""
-    permissions: Callable[[], PermissionRules] = _absent
+    permissions: Callable[[], FolderRules] = _absent
     """Called on the event loop."""
     accounts: Callable[[], Accounts] = _absent
     """The user's keys at providers."""
@@ -113,10 +113,10 @@ def program_of(options: LaunchOptions, open_session: OpenWith) -> Program:
 
         return SettingsFiles(trust.applied(fresh), dict(os.environ))
 
-    def permissions() -> PermissionRules:
-        from swecli.assembly.permissions import PermissionRules
+    def permissions() -> FolderRules:
+        from swecli.assembly.permissions import FolderRules
 
-        return PermissionRules(trust.applied(fresh), dict(os.environ))
+        return FolderRules(trust.applied(fresh), dict(os.environ))
 
     def accounts() -> Accounts:
         from swecli.assembly.accounts import accounts_of

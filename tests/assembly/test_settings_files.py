@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.permissions import PermissionRules
+from swecli.assembly.permissions import FolderRules
 from swecli.assembly.session_list import SessionList
 from swecli.assembly.settings import SettingsFiles
 from swecli.core.config.paths import user_paths
@@ -38,8 +38,8 @@ class Place:
         return SettingsFiles(self.options, self.environment)
 
     @property
-    def rules(self) -> PermissionRules:
-        return PermissionRules(self.options, self.environment)
+    def rules(self) -> FolderRules:
+        return FolderRules(self.options, self.environment)
 
 
 @pytest.fixture
@@ -148,14 +148,14 @@ def test_rules_are_granted_revoked_and_added(place: Place) -> None:
     place.file.write_text('[approval]\ndeny = ["Bash(rm *)"]\n')
     shown = {each.rule: each for each in place.rules.read()}
     assert shown["Bash(rm *)"].origin == f"{place.file}:2"
-    assert shown["Bash(npm test)"].grant
+    assert shown["Bash(npm test)"].id
     place.rules.add("deny", "Bash(dd *)")
     assert tomllib.loads(place.file.read_text())["approval"]["deny"] == ["Bash(rm *)", "Bash(dd *)"]
     with pytest.raises(ValueError, match="already"):
         place.rules.add("deny", "Bash(dd *)")
     with pytest.raises(ValueError, match="first word"):
         place.rules.add("week", "Bash(*x y)")
-    assert "Revoked" in place.rules.revoke(shown["Bash(npm test)"].grant)
+    assert "Revoked" in place.rules.revoke(shown["Bash(npm test)"].id)
     assert "Bash(npm test)" not in {each.rule for each in place.rules.read()}
 
 

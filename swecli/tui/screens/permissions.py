@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from swecli.assembly.permissions import PermissionRules, ShownRule, Tried
+from swecli.assembly.permissions import FolderRules, RuleRow, Tried
 from swecli.core.permissions.rules import ALIASES, RuleError, parse_rule, starts_others
 from swecli.core.permissions.types import Rule
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
@@ -33,7 +33,7 @@ class PermissionsPage(ListPage):
 
     def __init__(
         self,
-        port: PermissionRules,
+        port: FolderRules,
         notify: Callable[[str], None],
         changed: Callable[[], None] = lambda: None,
         held: Callable[[], Sequence[Rule]] = tuple,
@@ -45,7 +45,7 @@ class PermissionsPage(ListPage):
         self._changed = changed
         self._held = held
         self._send = send
-        self._rules: dict[str, ShownRule] = {}
+        self._rules: dict[str, RuleRow] = {}
         self._read_once = False
         self._tried: dict[str, Sequence[DisplayBlock]] = {}
 
@@ -119,7 +119,7 @@ class PermissionsPage(ListPage):
         if entry.name.startswith(ADD):
             return "enter adds it"
         rule = self._rules[entry.name]
-        remove = self.view.keymap.shown("remove") if rule.grant or rule.held else ""
+        remove = self.view.keymap.shown("remove") if rule.id or rule.held else ""
         return (f"{remove} revokes · " if remove else "") + "type a rule to add it"
 
     def choose(self, entry: Entry) -> None:
@@ -147,10 +147,10 @@ class PermissionsPage(ListPage):
             self._send(RevokeRule(rule.rule))
             self._notify(f"Revoked: {rule.rule}")
             self.view.start(self._read)
-        elif not rule.grant:
+        elif not rule.id:
             self._notify(f"This rule is not a grant: it is set in {rule.origin}; change it there or with /config")
         else:
-            self.view.start(lambda: self._revoke(rule.grant))
+            self.view.start(lambda: self._revoke(rule.id))
 
     async def _revoke(self, grant: str) -> None:
         try:
@@ -161,14 +161,14 @@ class PermissionsPage(ListPage):
         await self._read()
 
 
-def entries(rules: dict[str, ShownRule]) -> list[Entry]:
+def entries(rules: dict[str, RuleRow]) -> list[Entry]:
     out: list[Entry] = []
     groups = {
         "Allowed by your answers": lambda rule: rule.held,
-        "Granted, in this folder": lambda rule: bool(rule.grant),
+        "Granted, in this folder": lambda rule: bool(rule.id),
         "Never run": lambda rule: rule.effect == "deny",
         "Always ask": lambda rule: rule.effect == "ask",
-        "Allowed": lambda rule: rule.effect == "allow" and not rule.grant and not rule.held,
+        "Allowed": lambda rule: rule.effect == "allow" and not rule.id and not rule.held,
     }
     for title, belongs in groups.items():
         inside = [(name, rule) for name, rule in rules.items() if belongs(rule)]

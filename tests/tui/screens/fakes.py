@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
-from swecli.assembly.permissions import ShownRule, Tried
+from swecli.assembly.permissions import RuleRow, Tried
 from swecli.assembly.session_list import StoredSession
 from swecli.assembly.settings import FileName, Setting, Written
 from swecli.assembly.succession import OpenSession
@@ -49,11 +50,19 @@ SETTINGS = (
         locked="It may hold keys.",
     ),
 )
+
+
+def rule(effect: str, rule: str, origin: str, uses: int = 0, day: int = 1, *, void: str = "", id: str = "") -> RuleRow:
+    """A rule that was last used on this day of November 2023."""
+    last = datetime(2023, 11, day).timestamp() if uses else None
+    return RuleRow(id, effect, rule, "grant" if id else "user", origin, uses, last, void)
+
+
 RULES = (
-    ShownRule("deny", "Bash(rm -rf *)", "/home/me/config.toml:4", "2x, last 2023-11-01"),
-    ShownRule("allow", "Bash(git log *)", "/home/me/config.toml:5", "never", "already covered by allow Bash(git *)"),
-    ShownRule("allow", "Bash(git *)", "--allowed-tools", "31x, last 2023-11-14"),
-    ShownRule("allow", "Bash(npm test)", "granted 2023-11-10, until 2023-11-17", "4x, last 2023-11-13", grant="a1b2c3"),
+    rule("deny", "Bash(rm -rf *)", "/home/me/config.toml:4", 2, 1),
+    rule("allow", "Bash(git log *)", "/home/me/config.toml:5", void="already covered by allow Bash(git *)"),
+    rule("allow", "Bash(git *)", "--allowed-tools", 31, 14),
+    rule("allow", "Bash(npm test)", "granted 2023-11-10, until 2023-11-17", 4, 13, id="a1b2c3"),
 )
 SESSIONS = (
     StoredSession("20231114-abc", "Fix the login bug", "/proj", NOW - 90, 4, 54_321, "$0.42", "anthropic/sonnet-5"),
@@ -104,11 +113,11 @@ class Settings:
 
 @dataclass
 class Permissions:
-    rules: list[ShownRule] = field(default_factory=lambda: list(RULES))
+    rules: list[RuleRow] = field(default_factory=lambda: list(RULES))
     added: list[tuple[str, str]] = field(default_factory=list)
 
-    def read(self, held: Sequence[Rule] = ()) -> Sequence[ShownRule]:
-        answered = (ShownRule(rule.effect, rule.text, "this session", "1x", held=True) for rule in held)
+    def read(self, held: Sequence[Rule] = ()) -> Sequence[RuleRow]:
+        answered = (RuleRow("", rule.effect, rule.text, "session", "this session", 1, NOW, "") for rule in held)
         return (*self.rules, *answered)
 
     def try_rule(self, effect: str, rule: str) -> Tried:
@@ -119,7 +128,7 @@ class Permissions:
         return f"{how} {rule} added"
 
     def revoke(self, grant: str) -> str:
-        self.rules = [rule for rule in self.rules if rule.grant != grant]
+        self.rules = [rule for rule in self.rules if rule.id != grant]
         return f"Revoked {grant}"
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from textual import events
 
-from swecli.assembly.permissions import ShownRule
 from swecli.commands.base import Screen
 from swecli.commands.registry import COMMANDS
 from swecli.core.llm.offers import ModelOffer
@@ -26,7 +25,7 @@ from swecli.tui.screens.help import WANTED, HelpPage, wanted
 from swecli.tui.screens.list_screen import ListScreen
 from tests.support.inspected import Inspected
 from tests.tui.scenes import DONE, RUN, WORK
-from tests.tui.screens.fakes import RULES, SESSIONS, Permissions, Sessions, Settings, ports
+from tests.tui.screens.fakes import RULES, SESSIONS, Permissions, Sessions, Settings, ports, rule
 from tests.tui.screens.test_context_screens import prepared
 from tests.tui.support import Running, Session, running
 
@@ -114,7 +113,7 @@ async def test_esc_rejects_the_approval_and_leaves_the_screen_open() -> None:
 
 
 async def test_after_a_revocation_the_next_rule_is_selected() -> None:
-    grants = [ShownRule("allow", f"Bash({name})", "granted", "never", grant=name) for name in ("one", "two", "three")]
+    grants = [rule("allow", f"Bash({name})", "granted", id=name) for name in ("one", "two", "three")]
     permissions = Permissions([*grants])
     async with running(**ports(permissions=permissions)) as it:
         it.app.open_screen("permissions")
