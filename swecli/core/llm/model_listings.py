@@ -66,12 +66,16 @@ class EndpointModel(Struct, frozen=True):
 
 
 def is_known_program(model: EndpointModel) -> bool:
-    """Whether the description comes from llama.cpp, Ollama, LM Studio, vLLM or SGLang."""
-    return model.where in (PROPS, SHOW, RUNNING) or model.server in PROGRAMS
+    """Whether the description comes from a program that keeps what it has evaluated, also of an aborted request:
+    llama.cpp, Ollama, LM Studio, vLLM, SGLang."""
+    known = PROGRAMS.get(model.server)
+    return known.keeps_prompt if known is not None else model.where in (PROPS, SHOW, RUNNING)
 
 
 PROPS, SHOW, RUNNING = "/props", "/api/show", "/api/ps"
-"""Paths of llama.cpp and Ollama, whose answers have a form of their own; any gateway may answer at others."""
+LOADED, LENGTH = "/v1/model", "/api/extra/true_max_context_length"
+"""Paths of llama.cpp and Ollama, and of TabbyAPI and KoboldCpp, whose answers have a form of their own; any gateway may
+answer at others."""
 
 
 class Program(Struct, frozen=True):
@@ -80,6 +84,8 @@ class Program(Struct, frozen=True):
 
     ways: tuple[str, ...] = ()
     provider: str = ""
+    keeps_prompt: bool = True
+    """Whether it keeps what it has evaluated of an aborted request, and begins the next one at once."""
 
 
 PROGRAMS: Mapping[str, Program] = {
@@ -88,6 +94,8 @@ PROGRAMS: Mapping[str, Program] = {
     "library": Program((SHOW,)),  # Ollama
     "vllm": Program(provider="vllm"),
     "sglang": Program(provider="sglang"),
+    "koboldcpp": Program((LENGTH,), keeps_prompt=False),
+    "tabbyAPI": Program((LOADED,), keeps_prompt=False),
 }
 """By what the program writes as the owner of its models."""
 
@@ -100,7 +108,12 @@ def read_models(value: object, where: str) -> tuple[EndpointModel, ...]:
     without a valid id are omitted."""
     outer = as_object(value)
     items = value if is_list(value) else outer.get("data") if is_list(outer.get("data")) else outer.get("models")
-    return tuple(model for item in as_list(items) if (model := read_model(item, where)) is not None)
+    read = [(model, as_object(item)) for item in as_list(items) if (model := read_model(item, where)) is not None]
+    windows = {model.id: model.window for model, _ in read}
+    return tuple(  # an adapter of vLLM has the window of the model that it is loaded on
+        replace(model, window=windows.get(as_text(item.get("parent")))) if model.window is None else model
+        for model, item in read
+    )
 
 
 def read_model(value: object, where: str) -> EndpointModel | None:
@@ -158,6 +171,12 @@ def read_props(value: object, where: str) -> EndpointModel | None:
     tools = as_object(props.get("chat_template_caps")).get("supports_tools")
     slots = _flag(props.get("endpoint_slots"))
     return EndpointModel(name, window, images=_flag(vision), tools=_flag(tools), where=where, slots=slots)
+
+
+def read_length(value: object, model: str, where: str) -> EndpointModel | None:
+    """KoboldCpp's window."""
+    window = tokens(as_object(value).get("value"))
+    return EndpointModel(model, window, where=where) if window is not None else None
 
 
 def _flag(value: object) -> bool | None:

@@ -13,6 +13,8 @@ from swecli.core.llm.addresses import host_of, is_local, without_password
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.json_values import as_object, as_text, is_list
 from swecli.core.llm.model_listings import (
+    LENGTH,
+    LOADED,
     PROGRAMS,
     PROPS,
     RUNNING,
@@ -20,6 +22,7 @@ from swecli.core.llm.model_listings import (
     EndpointModel,
     merge,
     pick,
+    read_length,
     read_model,
     read_models,
     read_ollama,
@@ -161,8 +164,16 @@ async def _ask_in_way(fetcher: Fetcher, way: str, model: str, absent: set[str]) 
         described = read_ollama(reply.value, running.value if running is not None else None, model)
     else:
         reply = await fetcher.get(way)
-        described = read_props(reply.value, way) if way == PROPS else pick(read_models(reply.value, way), model)
-    if reply.status in _MISSING:
+        if way == PROPS:
+            described = read_props(reply.value, way)
+        elif way == LENGTH:
+            described = read_length(reply.value, model, way)
+        elif way == LOADED:
+            loaded = read_model(reply.value, way)
+            described = pick((loaded,), model) if loaded is not None else None
+        else:
+            described = pick(read_models(reply.value, way), model)
+    if reply.status in _MISSING and way != LOADED:  # TabbyAPI without a loaded model refuses as well
         absent.add(way)
     return described
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from swecli.core.engine.model_call import passes_with_time
 from swecli.core.llm.framing import WireEvent
 from swecli.core.llm.protocols.registry import decoder_for
 from swecli.core.llm.remedies import ErrorContext
@@ -22,7 +23,8 @@ TABLE = Path(__file__).parents[2] / "data" / "error-bodies.jsonl"
 
 @dataclass(frozen=True)
 class Body:
-    """``body`` as JSON or text, and what it means."""
+    """``body`` as JSON or text, and what it means: ``remedy`` stands in the sentence for the user, ``retry`` is whether
+    the same request may succeed later, ``waits`` whether it is repeated for minutes, also before any answer."""
 
     host: str
     status: int
@@ -31,6 +33,9 @@ class Body:
     prompt: int | None = None
     window: int | None = None
     after: float | None = None
+    remedy: str = ""
+    retry: bool | None = None
+    waits: bool = False
 
     def __str__(self) -> str:
         return f"{self.host}-{self.status}-{self.kind}"
@@ -69,7 +74,9 @@ def bodies() -> list[Body]:
 
 @pytest.mark.parametrize("body", bodies(), ids=str)
 def test_what_a_body_means(body: Body) -> None:
-    error = classify(body.status, {}, body.data)
+    error = classify(
+        body.status, {}, body.data, ErrorContext("mine", "m", "http://127.0.0.1:9/v1") if body.remedy else None
+    )
     assert (error.kind, error.prompt_tokens, error.window, error.retry_after) == (
         body.kind,
         body.prompt,
@@ -78,6 +85,9 @@ def test_what_a_body_means(body: Body) -> None:
     ), error.message
     assert error.message
     assert not error.message.lstrip().startswith('{"'), error.message
+    assert body.remedy in error.hint
+    assert body.retry in (None, error.retryable)
+    assert not body.waits or passes_with_time(error, answered=False)
 
 
 def test_a_message_that_is_json_is_told_as_its_sentence() -> None:
