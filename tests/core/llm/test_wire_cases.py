@@ -200,5 +200,5 @@ def describe_item(draft: OpaqueDraft, data: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_all_cases_are_there() -> None:
-    assert len(all_cases()) == 145
-    assert json.dumps([str(case) for case in all_cases()]).count("openai-chat/") == 85
+    assert len(all_cases()) == 158
+    assert json.dumps([str(case) for case in all_cases()]).count("openai-chat/") == 98
