@@ -281,7 +281,8 @@ def _waiting(prompt: PromptProgress | None) -> str:
     if not prompt.total and prompt.slots == 1:
         return "The server's one slot serves an earlier request…"
     if not prompt.total and prompt.slots:
-        return f"All {prompt.slots} slots of the server serve earlier requests…"
+        slots = "Both" if prompt.slots == 2 else f"All {prompt.slots}"
+        return f"{slots} slots of the server serve earlier requests…"
     if not prompt.total:
         return "Waiting: the server works on earlier requests…"
     return f"The model reads the prompt: {prompt.read:,} of {prompt.total:,} tokens…"

@@ -215,6 +215,7 @@ BEGUN = (TurnStarted("u"),)
         ),
         ((*BEGUN, PromptProgress()), "Waiting: the server works on earlier requests… 59 s"),
         ((*BEGUN, PromptProgress(slots=1)), "The server's one slot serves an earlier request… 59 s"),
+        ((*BEGUN, PromptProgress(slots=2)), "Both slots of the server serve earlier requests… 59 s"),
         ((*BEGUN, PromptProgress(slots=4)), "All 4 slots of the server serve earlier requests… 59 s"),
         (
             (*BEGUN, PromptProgress(512, 9_000)),
