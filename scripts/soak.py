@@ -5,6 +5,7 @@ how many whole sessions each round makes up (500 here, 12 in the suite), ``SWECL
 level of ledger and policy (5,000 here, at most 64 in the suite), ``SWECLI_TIMEOUTS`` and ``SWECLI_COMMANDS`` how many
 commands are killed at their time limit (200) and how many run to their end (10,000); ``SWECLI_KILLS`` and
 ``SWECLI_FULL_DISKS`` how often the whole program is killed (1,000) and how often its disk is full (100),
+``SWECLI_STORE_FAULTS`` how often its store is damaged or taken away between runs (100),
 ``SWECLI_JOURNEYS`` how many long sessions go through all wire forms (100). ``SWECLI_THOROUGH`` takes all cases where
 the suite takes a fixed part of them. With 500 examples every bit of the first page of a session database is flipped,
 one at a time. A failure ends the soak and names the seed that repeats it.
@@ -39,6 +40,7 @@ def main() -> int:
             "SWECLI_TIMEOUTS": "200",
             "SWECLI_KILLS": "1000",
             "SWECLI_FULL_DISKS": "100",
+            "SWECLI_STORE_FAULTS": "100",
             "SWECLI_COMMANDS": "10000",
             "SWECLI_JOURNEYS": "100",
             "SWECLI_DOCUMENTS": "10000",

@@ -30,7 +30,7 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.llm.windows import LOCAL_PROVIDERS
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
 from swecli.core.protocol.budget import window_words
-from swecli.core.sessions.database import DATABASE, has_locks
+from swecli.core.sessions.database import CONTINUED, DATABASE, has_locks
 from swecli.core.sessions.health import health_of, quarantined, rebuild_index, recover, shrink, shrink_other
 from swecli.core.sessions.losses import loss_sentence
 from swecli.core.sessions.search import FILE as INDEX
@@ -95,7 +95,8 @@ def _database(path: Path) -> Iterator[Finding]:
             yield Finding(SESSIONS, f"{size}, intact")
         yield _index(path.with_name(INDEX))
     for one in quarantined(path):
-        yield Finding("set aside", f"{one.name}: a damaged database", "warning", "recover")
+        what = "a session went on in it" if CONTINUED in one.name else "a damaged database"
+        yield Finding("set aside", f"{one.name}: {what}", "warning", "recover")
 
 
 def _index(path: Path) -> Finding:
@@ -258,7 +259,8 @@ def _recover(paths: Paths, database: Path) -> Repaired:
     said += [f"{name} has no readable session." for name in unreadable]
     lost = list({one.session: one for each in done for one in each.lost}.values())
     said += [f"{loss_sentence(lost)}."] if lost else []
-    said.append("The damaged file is kept." if len(aside) == 1 else f"The {len(aside):,} damaged files are kept.")
+    damaged = "" if any(CONTINUED in one.name for one in aside) else "damaged "
+    said.append(f"The {damaged}file is kept." if len(aside) == 1 else f"The {len(aside):,} {damaged}files are kept.")
     return Repaired(" ".join(said), complete=not unreadable and not lost)
 
 

@@ -63,13 +63,13 @@ ASIDE = ".corrupt-"
 """Part of a damaged file's new name, between the old name and the time."""
 
 
-def name_aside(path: Path) -> Path:
-    """An unused name beside ``path`` for a damaged file."""
+def name_aside(path: Path, mark: str = ASIDE) -> Path:
+    """An unused name beside ``path``, with ``mark`` between the old name and the time."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    place, number = path.with_name(f"{path.name}{ASIDE}{stamp}"), 1
+    place, number = path.with_name(f"{path.name}{mark}{stamp}"), 1
     while os.path.lexists(place):
         number += 1
-        place = path.with_name(f"{path.name}{ASIDE}{stamp}-{number}")
+        place = path.with_name(f"{path.name}{mark}{stamp}-{number}")
     return place
 
 

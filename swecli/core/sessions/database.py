@@ -12,6 +12,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import stat
 import struct
 import tempfile
 import threading
@@ -49,6 +50,8 @@ CHECK_SECONDS = 2.0
 
 SIDE_FILES = ("", "-wal", "-shm")
 """Suffixes of a database's files, its own first."""
+CONTINUED = ".continued-"
+"""Part of the name of a sound database, in which a session goes on whose own place was taken meanwhile."""
 _STALE_SECONDS = 60.0
 """Age from which a lock folder counts as left by a killed process."""
 _SHARING_FAILED = frozenset(
@@ -374,6 +377,8 @@ class _Opening(Struct, frozen=True):
 def _open_or_mend(opening: _Opening) -> Database:
     """Open the file; a damaged one is moved aside, and its readable part goes into a new one."""
     path = opening.path
+    if odd := _no_file(path):
+        raise _Unusable(odd)
     try:
         if os.path.exists(path) or not _abandoned(path):
             return _open_shared(opening)
@@ -480,6 +485,28 @@ def has_locks(folder: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a broken link",
+}
+
+
+def _no_file(path: Path) -> str:
+    """What is no file where SQLite opens one, with what to do: it would wait for the other end of a pipe, and speak of
+    the disk. Empty if there is nothing like that."""
+    for suffix in (*SIDE_FILES, "-journal"):
+        place = _beside(path, suffix)
+        try:
+            mode = (place.stat() if place.exists() else place.lstat()).st_mode
+        except OSError:
+            continue  # there is none; other faults are SQLite's to tell
+        if not stat.S_ISREG(mode):
+            return f"{place.name} is {_KINDS.get(stat.S_IFMT(mode), 'a device')}; move it away"
+    return ""
 
 
 def _require_readable(path: Path) -> None:
@@ -600,6 +627,8 @@ def read_only(path: Path) -> sqlite3.Connection:
     Raises:
         sqlite3.Error: it can't be read.
     """
+    if odd := _no_file(path):
+        raise sqlite3.OperationalError(odd)
     connection = _connect_read_only(path)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

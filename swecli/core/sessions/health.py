@@ -14,6 +14,7 @@ from swecli.core.atomic_text import ASIDE
 from swecli.core.sessions.damage import is_damage
 from swecli.core.sessions.database import (
     BUSY_SECONDS,
+    CONTINUED,
     LOOKED_AT,
     SIDE_FILES,
     Database,
@@ -66,9 +67,10 @@ def health_of(path: Path) -> Health:
 
 
 def quarantined(path: Path) -> Sequence[Path]:
-    """Damaged databases put aside here, oldest first."""
-    found = (one for one in path.parent.glob(f"{path.name}{ASIDE}*") if not one.name.endswith(("-wal", "-shm")))
-    return sorted(found)
+    """Databases kept here under other names, because they were damaged or their place was taken; oldest first."""
+    found = (one for mark in (ASIDE, CONTINUED) for one in path.parent.glob(f"{path.name}{mark}*"))
+    whole = (one for one in found if not one.name.endswith(("-wal", "-shm")))
+    return sorted(whole, key=lambda one: one.name.partition("-")[2])
 
 
 def size_of(path: Path) -> int:

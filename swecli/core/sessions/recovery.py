@@ -16,6 +16,7 @@ from msgspec import Struct, field, json
 from swecli.core.atomic_text import alone_in, make_private, name_aside
 from swecli.core.sessions.damage import Damaged, examine
 from swecli.core.sessions.database import (
+    CONTINUED,
     SIDE_FILES,
     Change,
     Database,
@@ -211,7 +212,7 @@ class SessionRecovery:
         database = open_database(path)
         where = "a new one" if change is Change.REMOVED else "the one that is there now"
         if not database.durable:
-            why, aside = database.why_in_memory, name_aside(path)
+            why, aside = database.why_in_memory, name_aside(path, CONTINUED)
             database.close()
             database = open_database(aside)
             if not database.durable:

@@ -5,12 +5,13 @@ import random
 import shutil
 import sqlite3
 import stat
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from swecli.core.sessions.database import Database, open_database
+from swecli.core.sessions.database import Database, open_database, read_only
 from swecli.core.sessions.schema import APPLICATION_ID, MIGRATIONS
 from swecli.core.sessions.store import SessionStore
 from tests.core.sessions.support import fact, open_store, user_turn
@@ -291,3 +292,33 @@ def test_what_is_written_after_the_file_was_removed_fails_and_succeeds_once_it_i
         add(database, "after")
         with database.read() as connection:
             assert {row[0] for row in connection.execute("SELECT id FROM sessions")} == {"before", "after"}
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal"])
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (Path.mkdir, "a folder"),
+        (os.mkfifo, "a named pipe"),
+        (lambda path: path.symlink_to(path.with_name("gone")), "a broken link"),
+    ],
+    ids=["folder", "pipe", "link"],
+)
+def test_what_is_no_file_is_named_and_kept_instead_of_waited_for(
+    tmp_path: Path, suffix: str, make: Callable[[Path], None], kind: str
+) -> None:
+    path = tmp_path / "s.db"
+    if suffix:
+        open_database(path).close()
+    place = tmp_path / f"s.db{suffix}"
+    make(place)
+    with closing(open_database(path)) as database:
+        assert not database.durable
+        assert database.problems == (
+            f"The session database {path} can't be used ({place.name} is {kind}; move it away). "
+            "This session is kept in memory only and is lost when swecli ends.",
+        )
+    with pytest.raises(sqlite3.Error, match=f"is {kind}"):
+        read_only(path)
+    assert os.path.lexists(place)
+    assert not quarantined(tmp_path)

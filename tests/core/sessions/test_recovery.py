@@ -13,6 +13,7 @@ import pytest
 
 from swecli.core.protocol.events import Unknown
 from swecli.core.sessions.database import open_database, read_only
+from swecli.core.sessions.health import quarantined
 from swecli.core.sessions.results import ResultStore
 from swecli.core.sessions.schema import MIGRATIONS
 from swecli.core.sessions.store import SessionStore
@@ -110,6 +111,28 @@ def stored_now(path: Path, session: str) -> list[int]:
     with closing(read_only(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     return [event.seq for event in events]
+
+
+@pytest.mark.parametrize(("make", "kind"), [(Path.mkdir, "a folder"), (os.mkfifo, "a named pipe")])
+def test_what_is_no_file_in_its_place_is_named_and_kept(
+    tmp_path: Path, make: Callable[[Path], None], kind: str
+) -> None:
+    path, said = tmp_path / "s.db", list[str]()
+    with closing(open_store(path)) as store:
+        session = store.create("/w", "fake/m", "1").id
+        store.append(user_turn(session, 1, "before"))
+        store.recovery.report = said.append
+        path.rename(tmp_path / "elsewhere")
+        make(path)
+        store.append([fact(session, 4)])
+        assert store.has_all(session) is True
+    (text,) = said
+    assert f"s.db is {kind}; move it away" in text
+    assert not path.is_file()
+    (aside,) = tmp_path.glob("s.db.continued-*[0-9]")
+    assert str(aside) in text
+    assert quarantined(path) == [aside]
+    assert not list(tmp_path.glob("*.corrupt-*"))
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
