@@ -149,7 +149,7 @@ class Warming(Companion):
             async for event in events:
                 if isinstance(event, Finished):
                     usage = event.message.response.usage if event.message.response is not None else None
-                    cost = services.price(client.info.ref, usage) if usage is not None else None
+                    cost = services.access.price(client.info.ref, usage) if usage is not None else None
                     recorder.emit(SideAnswered("prewarm", client.info.ref, usage, cost))
                     recorder.emit(Notice(_told(client.info.ref, usage, cost), "info", "model"))
                 elif isinstance(event, Failed):
