@@ -44,7 +44,7 @@ from swecli.core.engine.services import Mentionable, PromptTemplate, Services
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover
-from swecli.core.engine.subagents import Inner, InnerParts, Parent, Subagents, close_interrupted, transcript_of
+from swecli.core.engine.subagents import InnerParts, Parent, Subagents, close_interrupted, transcript_of
 from swecli.core.engine.tool_calls import CallParts, Scheduler, ToolCalls
 from swecli.core.engine.turn import Begun, Turn
 from swecli.core.engine.warming import Warming
@@ -607,7 +607,7 @@ class Session:
 
     # --- subagents ----------------------------------------------------------------------------------------------
 
-    def _begin_inner(self, parts: InnerParts, model: str) -> Inner:
+    def _begin_inner(self, parts: InnerParts, model: str) -> Session:
         locks = self._calls.locks if parts.folder is None else None
         closing = () if parts.folder is None else (partial(asyncio.to_thread, parts.services.workspace.sandbox.close),)
         parent = Parent(parts.relay, parts.limits, locks, self._settle_decided, closing)

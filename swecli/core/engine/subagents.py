@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
@@ -57,6 +57,9 @@ from swecli.core.workspace.jobs import JobInfo
 from swecli.core.worktrees import WorkTree, WorkTreeError, add_worktree, keep_or_remove, place_of, whereabouts
 from swecli.figures import plural
 from swecli.safe_text import printable_line, printable_name
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
 
 # Transcripts of subagents as text, and their reports to the parent session.
 
@@ -175,29 +178,6 @@ def tools_of(profile: AgentProfile, names: Sequence[str]) -> tuple[tuple[str, ..
     return kept, unknown
 
 
-class Inner(Protocol):
-    """A session nested in another one."""
-
-    def start(self, model: str | None, environment: str) -> None: ...
-
-    def send(self, command: Command) -> None: ...
-
-    def settle_decided(self) -> None:
-        """Settle the open requests that no longer need a question."""
-        ...
-
-    async def worked(self) -> None:
-        """Wait until nothing runs."""
-        ...
-
-    @property
-    def answer(self) -> str:
-        """The newest text of the model."""
-        ...
-
-    async def close(self) -> None: ...
-
-
 class Relay:
     """Log of a subagent: its events become events of the parent session, tagged with its id. Streaming texts are left
     out, because the complete items follow and several agents at once are unreadable anyway."""
@@ -286,7 +266,7 @@ class _Run(Struct):
     relay: Relay
     services: Services
     model: str
-    inner: Inner | None = None
+    inner: Session | None = None
     tree: WorkTree | None = None
     work: asyncio.Task[None] | None = None
     """Task of a background subagent."""
@@ -305,7 +285,7 @@ class Subagents(Companion):
         services: Services,
         recorder: Recorder,
         companions: Companions,
-        begin: Callable[[InnerParts, str], Inner],
+        begin: Callable[[InnerParts, str], Session],
         tell: Callable[[str, str], None],
     ) -> None:
         self._services = services
@@ -426,7 +406,7 @@ class Subagents(Companion):
         """React to changed options, which may allow more to work at once."""
         self._freed.set()
 
-    async def _converse(self, run: _Run, inner: Inner, told: str) -> None:
+    async def _converse(self, run: _Run, inner: Session, told: str) -> None:
         """Send the task, with any additions by hooks, and continue as long as hooks demand it."""
         added = f"\n\n[Added by the user's SubagentStart hook]\n{told}" if told else ""
         message, continued = f"{run.task.prompt}{added}", 0
@@ -581,7 +561,7 @@ class Subagents(Companion):
         for inner in self._working():
             inner.settle_decided()
 
-    def _working(self) -> list[Inner]:
+    def _working(self) -> list[Session]:
         return [run.inner for run in self._runs.values() if run.inner is not None]
 
     def stop(self, agent: str) -> bool:

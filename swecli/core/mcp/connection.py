@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from mcp import Client, MCPError
     from mcp.client._transport import TransportStreams
     from mcp.client.session import ClientRequestContext, IncomingMessage
+
+    from swecli.core.mcp.servers import McpServers
 
 State = Literal["waiting", "starting", "ready", "restarting", "failed", "off", "rejected", "needs login"]
 """``waiting``: for the user's approval; ``off``: switched off by the user."""
@@ -89,37 +91,6 @@ class Offered(Struct, frozen=True):
     """Name and version of the program, as declared."""
 
 
-class Watcher(Protocol):
-    """Receives reports from a connection and answers its questions."""
-
-    async def arrived(self, connection: Connection, offered: Offered) -> None:
-        """The server is ready, or its declarations changed."""
-        ...
-
-    def stale(self, connection: Connection) -> None:
-        """The server announced a change of its declarations; they are listed again at once."""
-        ...
-
-    def unlisted(self, connection: Connection) -> None:
-        """That listing failed: the declarations stay as they were."""
-        ...
-
-    def changed(self, connection: Connection) -> None:
-        """The connection's state changed."""
-        ...
-
-    async def authorisation(self, connection: Connection) -> httpx2.Auth | None:
-        """Authorisation for the server's address."""
-        ...
-
-    def start_limit(self, connection: Connection) -> float:
-        """Seconds that the server may take to become ready; longer if the user must log in."""
-        ...
-
-    @property
-    def asker(self) -> Asker: ...
-
-
 class Place(Struct, frozen=True):
     """Where servers run: their environment, the variables that definitions may name, the working directory, and the
     workspace folders."""
@@ -142,7 +113,7 @@ class Connection:
     def __init__(
         self,
         definition: ServerDefinition,
-        watcher: Watcher,
+        watcher: McpServers,
         place: Place,
         log: ServerLog,
     ) -> None:

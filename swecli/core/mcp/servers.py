@@ -355,13 +355,16 @@ class McpServers:
             self._keep(connection.name, tools={**known, **asked})
 
     def stale(self, connection: Connection) -> None:
-        """The next request waits for what the server now has."""
+        """The server announced a change of its declarations; they are listed again at once, and the next request waits
+        for them."""
         self.host.tools.expect(connection.name)
 
     def unlisted(self, connection: Connection) -> None:
+        """Listing failed: the declarations stay as they were."""
         self.host.tools.keep(connection.name)
 
     def changed(self, connection: Connection) -> None:
+        """The connection's state changed."""
         if self._host is None:
             return
         state: State = connection.state
@@ -379,6 +382,7 @@ class McpServers:
             self.host.notice(text, "warning", f"{way} {connection.name}")
 
     async def authorisation(self, connection: Connection) -> httpx2.Auth | None:
+        """Authorisation for the server's address."""
         if self._setup.login is None:
             return None
 
@@ -389,6 +393,7 @@ class McpServers:
         return await self._setup.login.authorisation(connection.definition, interactive, tell)
 
     def start_limit(self, connection: Connection) -> float:
+        """Seconds that the server may take to become ready; longer if the user must log in."""
         return WAIT if connection.name in self._interactive else connection.definition.start_timeout
 
     # --- what the user asks for -------------------------------------------------------------------------------

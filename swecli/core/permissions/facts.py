@@ -30,7 +30,7 @@ from swecli.core.permissions.git_facts import (
     settings_of,
 )
 from swecli.core.permissions.history_names import HistoryNames
-from swecli.core.permissions.listings import MAX_SEARCHED, Covering, Listings, covered
+from swecli.core.permissions.listings import MAX_SEARCHED, Listings, covered
 from swecli.core.permissions.paths import folders_above, inside, is_secret
 from swecli.core.permissions.version_managers import chosen_version
 from swecli.core.secret_names import SecretNames, is_test_key, secret_names
@@ -38,6 +38,8 @@ from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from subprocess import Popen
+
+    from swecli.core.permissions.rules import ReadRules
 
 PathKind = Literal["file", "directory", "other", "missing"]
 
@@ -223,7 +225,7 @@ class FileFacts:
         del path, wildcards, names
         return True
 
-    def secrets_below(self, path: str, reach: Reach, rules: Covering | None = None) -> tuple[str, ...] | None:
+    def secrets_below(self, path: str, reach: Reach, rules: ReadRules | None = None) -> tuple[str, ...] | None:
         """Files below a directory that may hold secrets or that ``rules`` cover, within the reach of a search; None if
         it is too large to check. Empty for a file."""
         del path, reach, rules
@@ -537,7 +539,7 @@ class OsFacts(FileFacts):
                 return True
         return False
 
-    def secrets_below(self, path: str, reach: Reach, rules: Covering | None = None) -> tuple[str, ...] | None:
+    def secrets_below(self, path: str, reach: Reach, rules: ReadRules | None = None) -> tuple[str, ...] | None:
         top = os.path.normpath(path)
         ignored = nothing_ignored(path) if reach.ignored else self._ignoring(path)
         if ignored(top, True):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 from swecli.core.permissions.git_facts import is_git_settings
 from swecli.core.permissions.paths import is_secret
 from swecli.core.secret_names import SecretNames, is_test_key
+
+if TYPE_CHECKING:
+    from swecli.core.permissions.rules import ReadRules
 
 MAX_SEARCHED = 40_000
 """Entries of a tree that are searched for secrets: about 0.2 s for the first time, later a tenth."""
@@ -21,14 +24,6 @@ _MOST_FOLDERS = 20_000
 """Folders whose entries are kept."""
 _SETTLED = 2_000_000_000
 """Nanoseconds; a later change gets another time on every file system."""
-
-
-class Covering(Protocol):
-    """Rules about reading; equal ones cover the same files."""
-
-    def covering(self, path: str) -> object | None:
-        """A rule that covers an absolute path."""
-        ...
 
 
 class Listed(Struct):
@@ -42,7 +37,7 @@ class Listed(Struct):
     files: list[str] = field(default_factory=lambda: list[str]())
     secret: list[str] = field(default_factory=lambda: list[str]())
     settings: list[str] = field(default_factory=lambda: list[str]())
-    covered: dict[Covering, list[str]] = field(default_factory=lambda: dict[Covering, list[str]]())
+    covered: dict[ReadRules, list[str]] = field(default_factory=lambda: dict[ReadRules, list[str]]())
 
 
 class Listings:
@@ -112,7 +107,7 @@ class Listings:
                 listed.settings.append(entry.name)
 
 
-def covered(listed: Listed, folder: str, rules: Covering | None) -> list[str]:
+def covered(listed: Listed, folder: str, rules: ReadRules | None) -> list[str]:
     """The files of a folder that rules cover."""
     if rules is None:
         return []

@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from enum import Enum
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -37,6 +37,9 @@ from swecli.core.sessions.damage import (
 )
 from swecli.core.sessions.schema import APPLICATION_ID, MIGRATIONS, Migration
 from swecli.steady_clock import SteadyClock
+
+if TYPE_CHECKING:
+    from swecli.core.sessions.recovery import SessionRecovery
 
 T = TypeVar("T")
 DATABASE = "sessions.db"
@@ -176,22 +179,6 @@ def _state(path: str) -> os.stat_result | None:
         return None
 
 
-class Recovery(Protocol):
-    """Carries what a process keeps in a database to another one if its file is no longer the one that was opened."""
-
-    def is_complete(self, path: Path) -> bool:
-        """Whether everything that this process stored is in the file at ``path``."""
-        ...
-
-    def recover(self, path: Path, change: Change, opened: Identity, old: sqlite3.Connection) -> Database:
-        """A database with everything of this process that the ``old`` connection or its memory has.
-
-        Raises:
-            OSError, sqlite3.Error: the disk fails; the old one stays in use.
-        """
-        ...
-
-
 class Database:
     """One connection for writing and one for reading, each used by one thread at a time.
 
@@ -207,7 +194,7 @@ class Database:
         """Why it is not in its file, as a sentence; empty if it is, or if no file was requested."""
         self.copied = False
         """Whether it has the contents of its read-only file."""
-        self.recovery: Recovery | None = None
+        self.recovery: SessionRecovery | None = None
         """Without it, writing fails once the file is no longer the one that was opened."""
         self._identity = Identity()
         self._closed = False

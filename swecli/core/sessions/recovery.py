@@ -94,7 +94,7 @@ class _Open(Struct):
 
 
 class SessionRecovery:
-    """The open sessions of one process; a ``database.Recovery``.
+    """The open sessions of one process.
 
     Whatever the old file's connection still reads is carried over; of a file that was overwritten in place, at least
     the newest facts, which stay in memory.
@@ -196,6 +196,7 @@ class SessionRecovery:
     # --- a database's recovery -----------------------------------------------------------------------------------
 
     def is_complete(self, path: Path) -> bool:
+        """Whether everything that this process stored is in the file at ``path``."""
         try:
             with closing(read_only(path)) as connection:
                 examine(connection, MIGRATIONS, _CHECK_SECONDS)
@@ -206,6 +207,11 @@ class SessionRecovery:
             return True  # it can't be read now, which says nothing about its content
 
     def recover(self, path: Path, change: Change, opened: Identity, old: sqlite3.Connection) -> Database:
+        """A database with everything of this process that the ``old`` connection or its memory has.
+
+        Raises:
+            OSError, sqlite3.Error: the disk fails; the old one stays in use.
+        """
         make_private(path.parent)
         with alone_in(path.parent):
             _detach(path, change, opened, old)
