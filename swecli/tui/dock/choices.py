@@ -89,7 +89,11 @@ class ChoiceList(Widget, can_focus=False):
             self._choices = tuple(choices)
             measured = [self._measure(choice) for choice in choices]
             self._texts = [text for text, _ in measured]
-            self._widest = max((cells for _, cells in measured), default=0)
+            described = any(choice.detail for choice in choices)
+            self._widest = max(
+                (cells for (_, cells), choice in zip(measured, choices, strict=True) if choice.detail or not described),
+                default=0,
+            )
             self._laid = (0, [])
             self.selected = min(max(0, self.selected if selected is None else selected), max(0, len(choices) - 1))
             self.refresh(layout=True)

@@ -79,7 +79,9 @@ class FindPanel(DockPanel):
     def fit(self) -> None:
         super().fit()
         columns = self.screen.size.width
-        hints: list[Hint] = [("enter", "older", 2), ("\u2193", "newer", 3), ("esc", "closes", 0)]
+        moves: list[Hint] = [("enter", "older", 2), ("\u2193", "newer", 3)]
+        searched = self._transcript.search_state
+        hints: list[Hint] = [*(moves if searched.total or not searched.query else ()), ("esc", "closes", 0)]
         self._keys.tell(hints, columns - 2, narrow=columns < NARROW)
 
     def _show_matches(self) -> None:
@@ -87,3 +89,4 @@ class FindPanel(DockPanel):
         text = f"{found.current} of {found.total}" if found.current else f"{found.total} found" if found.total else ""
         self._note.display = bool(found.query)
         self._note.update(Content(text or "no match"))
+        self.fit()

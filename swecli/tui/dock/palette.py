@@ -11,6 +11,7 @@ from swecli.tui.dock.picker import Choice, Picker
 from swecli.tui.main_screen import MainScreen
 from swecli.tui.model_choice import ModelChoice
 from swecli.tui.prompt.command_table import CommandTable
+from swecli.tui.prompt.completion import usage_of
 from swecli.tui.session_controller import SessionController
 from swecli.tui.status_bar import LOOKING
 from swecli.tui.themes.picker import ThemeChoice
@@ -52,7 +53,7 @@ class Palette:
         """Entries that make sense now: none that needs an idle session while a turn runs, and nothing that is in effect
         already."""
         commands = [
-            Choice(f"command {command.name}", f"/{command.name} {command.arguments}".rstrip(), command.summary)
+            Choice(f"command {command.name}", usage_of(command), command.summary)
             for command in listed(self._commands.all())
             if not self._session.state.busy or command.while_busy
         ]

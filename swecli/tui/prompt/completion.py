@@ -132,7 +132,7 @@ def commands(query: str, known: Sequence[SlashCommand]) -> list[Suggestion]:
         ranked.sort(key=lambda entry: entry[0])
     return [
         Suggestion(
-            _named(command),
+            usage_of(command),
             f"/{command.name} " if command.arguments else f"/{command.name}",
             command.summary,
             runs=not command.arguments or command.arguments.startswith("["),
@@ -334,7 +334,8 @@ HINT = 16
 """Characters of a command's arguments in the list: more would leave its meaning no room."""
 
 
-def _named(command: SlashCommand) -> str:
+def usage_of(command: SlashCommand) -> str:
+    """A command in a list: its name with the beginning of its arguments."""
     hint = command.arguments
     hint = hint if len(hint) <= HINT else f"{hint[: HINT - 1].rstrip(' |')}…"
     return f"/{command.name} {hint}".rstrip()

@@ -307,7 +307,7 @@ class CacheBoard(Board):
 
     def _foot(self, width: int, height: int, palette: Palette) -> list[Line]:
         keys = [
-            ("enter", "read"),
+            *([("enter", "read")] if self._numbers else []),
             (self.keymap.shown("filter_items"), "all requests" if self._only_misses else "misses only"),
             (self.keymap.shown("search_items"), "search"),
         ]

@@ -129,10 +129,9 @@ class WireBoard(Board):
         kept = sum(one.tokens for one in self._unchanged())
         first = ("First request of this run: nothing to compare with", palette.dim)
         alone = ("No part matches the previous request", palette.warning) if wire.compared else first
+        drafted = f" ·{with_message(self._draft)}" if self._draft else ""
         head = [
-            text_line(
-                ("Wire ", palette.heading), (f"the next request · {size}{with_message(self._draft)}", palette.text)
-            ),
+            text_line(("Wire ", palette.heading), (f"the next request · {size}{drafted}", palette.text)),
             text_line((to, palette.dim)),
             self._prefix_bar(width, palette),
             text_line(
@@ -153,7 +152,7 @@ class WireBoard(Board):
         columns = f"{len(rows)} · {what}{searched} "
         head.append(text_line((columns, palette.dim), ("─" * max(0, width - cells(columns)), palette.rule)))
         keys = [
-            ("enter", "read"),
+            *([("enter", "read")] if rows else []),
             (self.keymap.shown("show_changes"), "only differences"),
             (self.keymap.shown("search_items"), "search"),
             (self.keymap.shown("save_request"), "save, secrets masked"),

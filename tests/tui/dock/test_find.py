@@ -21,3 +21,10 @@ async def test_a_search_that_is_closed_as_it_opens_ends_nothing(ticks: int) -> N
         await it.until(lambda: it.editor.has_focus and not it.app.query(FindPanel))
         await it.press("x")
         await it.until(lambda: it.editor.text == "x")
+
+
+async def test_the_keys_of_a_search_are_those_that_do_something() -> None:
+    async with running() as it:
+        it.app.open_screen("find", "nowhere to be found")
+        await it.shows("no match", "esc closes")
+        await it.hides("enter older")

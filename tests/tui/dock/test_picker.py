@@ -16,6 +16,7 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import ReplyPermission, SetEffort, SetMode, SetModel
 from swecli.tui.dock.choices import Choice as Row
 from swecli.tui.dock.choices import ChoiceList
+from swecli.tui.dock.picker import Choice, Picker
 from swecli.tui.prompt.completion import last_part, score_folded
 from tests.tui.scenes import RUN, WORK
 from tests.tui.support import Running, Session, running
@@ -286,3 +287,12 @@ async def test_a_name_that_begins_with_the_typed_words_comes_first() -> None:
         await it.until(lambda: "fake/model" not in it.screen().split("Model:")[1].split("esc")[0])
         shown = it.screen()
         assert shown.index("x/gpt-5-mini") < shown.index("x/gpt-50x")
+
+
+async def test_a_long_choice_without_a_detail_moves_no_details() -> None:
+    choices = [Choice("a", "one", "the first"), Choice("b", "three", "the third"), Choice("c", "long/" * 12)]
+    async with running(size=(80, 24)) as it:
+        it.app.main.dock.show(Picker("Choose", choices, lambda value: None))
+        await it.shows("the first", "the third", "long/long")
+        lines = it.screen().splitlines()
+        assert len({line.index("the ") for line in lines if "the first" in line or "the third" in line}) == 1

@@ -876,3 +876,12 @@ async def test_a_range_is_marked_priced_and_folded() -> None:
         await it.until(lambda: bool(session.sent(ApplyPlan)))
         assert session.sent(ApplyPlan) == [ApplyPlan(asked[-1], fold=True)]
         assert len(asked[-1]) == 4
+
+
+async def test_a_view_without_rows_offers_no_key_to_read_one() -> None:
+    async with running(session=prepared(Inspected().fill(2))) as it:
+        await cache(it)
+        await it.shows("enter read")
+        await it.press("/", *"nowhere")
+        await it.shows("No request matches.")
+        await it.hides("enter read")
