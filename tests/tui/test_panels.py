@@ -4,6 +4,7 @@ and its colours on the way. A panel or screen without a golden fails here."""
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+import swecli.features
 import swecli.tui.dock
 import swecli.tui.screens
 from swecli.assembly.trust import TrustItem
@@ -242,6 +244,9 @@ async def test_panel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def subclasses(kind: type, package: Any) -> set[str]:
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         importlib.import_module(module.name)
+    for feature in pkgutil.iter_modules(swecli.features.__path__, "swecli.features."):
+        if feature.ispkg and importlib.util.find_spec(f"{feature.name}.screen"):
+            importlib.import_module(f"{feature.name}.screen")
     found = [*kind.__subclasses__()]
     for each in found:
         found += each.__subclasses__()
