@@ -330,7 +330,13 @@ async def examine(supply: ModelSupply, main: str | None, *, online: bool, at_wor
     servers = await find_local_servers() if online else ()
     known = {account.provider.name for account in accounts}
     found = [
-        _Known(server.provider, ("free, no key needed", f"{server.base_url}: {_reached(len(server.models))}"))
+        _Known(
+            server.provider,
+            (
+                "free, no key needed",
+                f"{server.base_url}: {'loads its model' if server.loading else _reached(len(server.models))}",
+            ),
+        )
         for server in servers
         if server.provider not in known
     ]

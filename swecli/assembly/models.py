@@ -283,6 +283,7 @@ class Windows:
 
 
 SCRIPTED = "scripted"
+LOADING = "The server at {} still loads its model; /model lists it when it has."
 NO_MODEL = (
     "No model is configured. Set OPENAI_API_KEY or ANTHROPIC_API_KEY (OPENAI_BASE_URL for any compatible server), or "
     "store a key with `swecli login PROVIDER`, and choose one with -m, for example: "
@@ -668,7 +669,8 @@ class ModelSupply:
         self._silent = tuple(filter(None, (problem for _, problem in lists)))
         asked = {_port(account.address) for account in own if is_loopback(account.address)}
         servers = [server for server in servers if _port(server.base_url) not in asked]
-        self.unlisted = tuple(filter(None, (*(account.problem for account in accounts), *self._silent)))
+        loading = (LOADING.format(host_key(server.base_url)) for server in servers if server.loading)
+        self.unlisted = tuple(filter(None, (*(account.problem for account in accounts), *self._silent, *loading)))
         listed = [offer for found, _ in lists for offer in found]
         named = named_models(self._settings)
         found = await asyncio.to_thread(

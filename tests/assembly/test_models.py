@@ -356,6 +356,16 @@ def nearby(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "listening", listening)
 
 
+async def test_a_server_nearby_that_still_loads_its_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def servers(seconds: float) -> tuple[LocalServer, ...]:
+        return (LocalServer("llamacpp", "http://127.0.0.1:8080/v1", (), loading=True),)
+
+    monkeypatch.setattr(models, "find_local_servers", servers)
+    chosen = supply(settings(), environment={})
+    assert not [offer for offer in await chosen.offers() if offer.running]
+    assert "The server at 127.0.0.1:8080 still loads its model; /model lists it when it has." in chosen.unlisted
+
+
 @pytest.mark.usefixtures("nearby")
 def test_a_server_that_nobody_named_is_named_before_it_is_asked() -> None:
     texts: list[str] = []

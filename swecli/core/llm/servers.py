@@ -28,7 +28,7 @@ from swecli.core.llm.model_listings import (
     read_ollama,
     read_props,
 )
-from swecli.core.llm.transport import SECONDS, Fetched, Fetcher
+from swecli.core.llm.transport import NOT_READY, SECONDS, Fetched, Fetcher
 from swecli.core.llm.types import ASSUMED_WINDOW
 
 PATIENT_SECONDS = 10.0
@@ -133,7 +133,7 @@ WAYS = (PROPS, "/api/v1/models", "/api/v0/models", SHOW, "/v1/model/info")
 """Where llama.cpp, LM Studio (two versions), Ollama and LiteLLM describe a model beyond OpenAI's list."""
 _MISSING = (400, 404, 405, 501)
 """Statuses of a path that a server does not have."""
-_NOT_READY = (429, 503)
+_LATER = (429, NOT_READY)
 
 
 async def _ask_local(endpoint: Endpoint, model: str, seconds: float, absent: set[str]) -> EndpointModel | None:
@@ -144,7 +144,7 @@ async def _ask_local(endpoint: Endpoint, model: str, seconds: float, absent: set
     try:
         await asyncio.wait({listing}, timeout=OTHERS_SECONDS)
         reply = listing.result() if listing.done() else None
-        if reply is not None and reply.status in _NOT_READY:
+        if reply is not None and reply.status in _LATER:
             return None  # its model is loading
         models = read_models(reply.value, "/v1/models") if reply is not None else ()
         owner = next((listed.server for listed in models if listed.server in PROGRAMS), "")
@@ -212,13 +212,18 @@ USUAL_PORTS: tuple[tuple[str, int], ...] = (
 )
 
 
+_LOADING = "Loading model"
+"""What llama.cpp says until it is ready."""
+
+
 class LocalServer(Struct, frozen=True):
     """A server that answered. ``base_url`` suits the provider's settings; ``models`` may be empty: it runs, but has
-    none."""
+    none, or is still ``loading`` it."""
 
     provider: str
     base_url: str
     models: tuple[EndpointModel, ...]
+    loading: bool = False
 
 
 async def find_local_servers(
@@ -263,6 +268,9 @@ async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None
                     loaded = read_props((await fetcher.get(PROPS)).value, PROPS)
                     models = tuple(replace(model, id=models[0].id) for model in (merge((loaded, *models)),) if model)
                 return LocalServer(name, root if name == "ollama" else f"{root}/v1", models)
+            error = as_object(as_object(reply.value).get("error"))
+            if reply.status == NOT_READY and as_text(error.get("message")) == _LOADING:
+                return LocalServer("llamacpp", f"{root}/v1", (), loading=True)
         return None
     finally:
         await fetcher.close()

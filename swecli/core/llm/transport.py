@@ -449,9 +449,12 @@ MAX_BYTES = 8_000_000
 """Largest document; a router describes 3,000 models in about 6 MB."""
 
 
+NOT_READY = 503
+
+
 class Fetched(Struct, frozen=True):
-    """Result of a fetch. ``value`` is the decoded document if ``problem`` is empty. ``status`` is 0 without an
-    answer."""
+    """Result of a fetch. ``value`` is the decoded document if ``problem`` is empty, or what a server that is not ready
+    says. ``status`` is 0 without an answer."""
 
     value: object = None
     problem: str = ""
@@ -489,7 +492,8 @@ class Fetcher:
                 if response.status != 200:
                     where = response.headers.get("location", "") if 300 <= response.status < 400 else ""
                     elsewhere = f", which redirects to {without_password(where)}" if where else ""
-                    return Fetched(None, f"status {response.status} for {path}{elsewhere}", response.status)
+                    said = (await self._read(path, response)).value if response.status == NOT_READY else None
+                    return Fetched(said, f"status {response.status} for {path}{elsewhere}", response.status)
                 return await self._read(path, response)
         except TimeoutError:
             return Fetched(None, f"no answer to {path} within {self._seconds:g} s")

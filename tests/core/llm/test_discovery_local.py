@@ -73,6 +73,21 @@ async def test_other_programs_at_the_same_port_are_not_taken_for_one(provider: s
     assert await found(provider, dict.fromkeys(("/v1/models", "/api/tags", "/api/v0/models"), reply), seconds) == []
 
 
+async def test_a_server_that_still_loads_its_model_is_found() -> None:
+    loading = Reply(b'{"error":{"message":"Loading model","type":"unavailable_error","code":503}}', 503)
+    async with serve_json({"/v1/models": loading}) as server:
+        [found] = await find_local_servers([("llamacpp", server.port)], seconds=PATIENCE)
+    assert (found.provider, found.models, found.loading) == ("llamacpp", (), True)
+
+
+@pytest.mark.parametrize(
+    "body", [b"Loading model", b"", b'{"error": "Loading model"}', b'{"error": {"message": "busy"}}']
+)
+async def test_another_program_that_is_not_ready_is_not_taken_for_one(body: bytes) -> None:
+    async with serve_json({"/v1/models": Reply(body, 503)}) as server:
+        assert await find_local_servers([("llamacpp", server.port)], seconds=PATIENCE) == ()
+
+
 async def test_what_is_loaded_comes_first() -> None:
     """LM Studio would have to load another one before it answers."""
     listed = [
