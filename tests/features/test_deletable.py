@@ -103,7 +103,7 @@ def test_without_them_everything_imports_and_a_run_answers(left: Path, tmp_path:
 
 @pytest.mark.skipif(os.environ.get("DELETABLE") != "whole", reason="takes minutes: DELETABLE=whole")
 def test_without_them_the_types_are_right_and_the_engines_tests_pass(left: Path) -> None:
-    typed = _run(left, sys.executable, "-m", "scripts.check_types")
+    typed = _run(left, sys.executable, "-m", "scripts.check_types", "--pythonpath", sys.executable)
     assert typed.returncode == 0, typed.stdout
     more = {"PYTEST_ADDOPTS": f"-n 2 -p no:cacheprovider --basetemp={left.parent / 'tests'}"}
     tested = _run(left, sys.executable, "-m", "pytest", "tests/core/engine", "tests/headless", "tests/features", **more)
