@@ -24,7 +24,6 @@ from swecli.core.engine.services import Services
 from swecli.core.engine.tool_calls import Scheduler, ToolCalls
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
-    MAIN,
     Event,
     FileChanged,
     ItemCheckpointed,
@@ -141,7 +140,7 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
     recorder.state.mode = request.mode
     requests = logs[0].requests = Requests(recorder)
     results = Results(services, recorder, Connection(services.access.make_client))
-    companions = [part for feature in features for part in feature.inner(services, recorder, MAIN)]
+    companions = [part for feature in features for part in feature.alone(services, recorder)]
     calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder), Companions(companions))
     item, part = "t1", ToolCallPart("call_1", request.name, request.arguments)
     recorder.emit(ItemStarted(item, "tool", request.name))

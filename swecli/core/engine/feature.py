@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from swecli.core.context_management.prompt import PromptTexts
-from swecli.core.engine.companion import Companion
+from swecli.core.engine.companion import CallCompanion, Companion
 from swecli.core.engine.core import Core
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Extension, Services
@@ -19,8 +19,13 @@ def _none(core: Core) -> Sequence[Companion]:
     return ()
 
 
-def _none_inside(services: Services, recorder: Recorder, agent: str) -> Sequence[Companion]:
-    del services, recorder, agent
+def _none_inside(core: Core, agent: str) -> Sequence[Companion]:
+    del core, agent
+    return ()
+
+
+def _none_alone(services: Services, recorder: Recorder) -> Sequence[CallCompanion]:
+    del services, recorder
     return ()
 
 
@@ -33,8 +38,10 @@ class Feature(Struct, frozen=True):
 
     companions: Callable[[Core], Sequence[Companion]] = _none
     """Those of the session that the user talks to."""
-    inner: Callable[[Services, Recorder, str], Sequence[Companion]] = _none_inside
-    """Those of a subagent's session, by the subagent's name, and of tool calls without a session."""
+    inner: Callable[[Core, str], Sequence[Companion]] = _none_inside
+    """Those of a subagent's session, by the subagent's name."""
+    alone: Callable[[Services, Recorder], Sequence[CallCompanion]] = _none_alone
+    """Those of tool calls without a session."""
     tools: Sequence[AnyTool] = ()
     spare: Sequence[AnyTool] = ()
     """Stand-ins for its tools, for a session that began with them: they answer that they have no source."""

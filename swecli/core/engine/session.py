@@ -25,7 +25,7 @@ from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
 from swecli.core.engine.git_history import GitHistory
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.instruction_news import InstructionNews
-from swecli.core.engine.invoked import ExtensionNews, NotInvoked, invocation_of, listed_commands
+from swecli.core.engine.invoked import NotInvoked, invocation_of, listed_commands
 from swecli.core.engine.jobs import JobWatch, run_shell
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Asking
@@ -220,14 +220,13 @@ class Session:
         """The companions in their order: features, and around them what belongs to every session."""
         services, recorder, notes = core.services, core.recorder, core.notes
         news = InstructionNews(services, recorder, notes, self._prompts)
-        extensions = ExtensionNews(services, recorder, notes, self._prompts, inner=self._parent is not None)
-        features: list[Companion] = [extensions, news]
+        features: list[Companion] = [news]
         if self._parent is not None:
             features.append(self._parent.limits)
             agent = self._parent.relay.agent
-            features += (part for feature in self._features for part in feature.inner(services, recorder, agent))
+            features += (part for feature in self._features for part in feature.inner(core, agent))
         if self._agents is not None:
-            features = [self._prompts, self._plans, self._agents, extensions]
+            features = [self._prompts, self._plans, self._agents]
             features += [news, Warming(core), GitHistory(core)]
             features += (part for feature in self._features for part in feature.companions(core))
         return (

@@ -32,11 +32,10 @@ def feature(hooks: Hooks | None = None, allow_hook: Callable[[Hook], Hook] = lam
         hooks.ask = core.questions.ask_briefly
         return (SessionHooks(hooks, allow_hook, core.services, core.recorder),)
 
-    def inner(services: Services, recorder: Recorder, agent: str) -> Sequence[SessionHooks]:
-        del agent
+    def alone(services: Services, recorder: Recorder) -> Sequence[SessionHooks]:
         return (SessionHooks(hooks, allow_hook, services, recorder, inner=True),)
 
-    return Feature(companions, inner)
+    return Feature(companions, lambda core, agent: alone(core.services, core.recorder), alone)
 
 
 def _build(launch: Launch) -> Feature:

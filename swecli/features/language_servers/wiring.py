@@ -34,14 +34,14 @@ def feature(code: LanguageServers | None = None) -> Feature:
     from swecli.core.protocol.events import MAIN
     from swecli.features.language_servers.companion import EditErrors
 
-    def inner(services: Services, recorder: Recorder, agent: str) -> Sequence[EditErrors]:
+    def inner(core: Core, agent: str) -> Sequence[EditErrors]:
+        return (EditErrors(code, core.recorder, agent),)
+
+    def alone(services: Services, recorder: Recorder) -> Sequence[EditErrors]:
         del services
-        return (EditErrors(code, recorder, agent),)
+        return (EditErrors(code, recorder, MAIN),)
 
-    def companions(core: Core) -> Sequence[EditErrors]:
-        return inner(core.services, core.recorder, MAIN)
-
-    return Feature(companions, inner)
+    return Feature(lambda core: inner(core, MAIN), inner, alone)
 
 
 def _build(launch: Launch) -> Feature:

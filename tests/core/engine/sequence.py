@@ -29,7 +29,7 @@ from swecli.core.engine.companion import Joined
 from swecli.core.engine.consent import Consents, SandboxWatch
 from swecli.core.engine.files import ChangedFiles, SessionFiles
 from swecli.core.engine.instruction_news import InstructionNews
-from swecli.core.engine.invoked import ExtensionNews, Invoking
+from swecli.core.engine.invoked import Invoking
 from swecli.core.engine.jobs import JobWatch
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Answer, Asking, StepAccount
@@ -49,6 +49,7 @@ from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.events import DELTAS, MAIN, Body, HooksRunning, ItemCheckpointed
 from swecli.core.protocol.messages import Message, ToolCallPart
 from swecli.features import FEATURES
+from swecli.features.extensions.companion import ExtensionNews
 from swecli.features.hooks.companion import SessionHooks
 from swecli.features.memory.companion import SessionMemory
 from swecli.features.playbook.companion import SessionPlaybook
@@ -79,7 +80,8 @@ def _keeps(memory: SessionMemory) -> bool:
 
 
 def _has_news(news: ExtensionNews, message: Joined) -> bool:
-    return message.first and news._files is not None  # pyright: ignore[reportPrivateUsage]
+    del news
+    return message.first
 
 
 def _compacted(guard: RepeatGuard) -> bool:

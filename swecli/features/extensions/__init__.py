@@ -1,0 +1,1 @@
+"""News of skills, Markdown commands and agent profiles that change while a session runs."""
