@@ -232,7 +232,7 @@ async def test_a_running_session_goes_by_the_settings_as_a_new_one_would(
     for name in Adjustable.__struct_fields__:
         now, wanted = (getattr(held(one), name) for one in (session, fresh))
         assert now == wanted, name
-        assert now != getattr(before, name), name
+        assert now != getattr(before, name) or name == "plans", name  # which follows trust, not a setting
     budget = session.view.budget
     assert budget is not None
     assert budget.window == 9_000
