@@ -1,7 +1,7 @@
 """Statements of the conversation: sentences that say something definite, each with a weight. Pure.
 
 A sentence weighs more if it decides, rejects or names a cause, and with each name and number in it; an announcement of
-the next step weighs less. Names and numbers count in any language.
+the next step, or a report that one is done, weighs less. Names and numbers count in any language.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MOST_READ = 20_000
 FINDING = 2
 """What a decision, a rejection or a cause weighs."""
 MOST_NAMES = 2
-_ANNOUNCED = 2
-"""What an announcement of the next step takes away."""
+_PASSING = 2
+"""What an announcement of the next step, or a report that one is done, takes away."""
 
 _SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|\n+")
 _FINDING = lazy_pattern(
@@ -40,6 +40,10 @@ _ANNOUNCEMENT = lazy_pattern(
     r"|(?:check|look|read|runn|search|open|updat|add|writ|verify|test|mov)ing)\b",
     re.IGNORECASE,
 )
+_DONE = lazy_pattern(
+    r"(?:is|are|was|were|have been|has been)(?: now| all)? (?:done|finished|completed?|ready)\W*$", re.IGNORECASE
+)
+"""The end of a sentence that only reports that the work went on: the record has that."""
 _NAME = lazy_pattern(
     r"`[^`\n]{2,60}`|[\w-]*\w(?:[/_]|\.[A-Za-z]|[a-z][A-Z]|-\d|::)[\w./:-]*|(?<=[\w,;] )[A-Z]\w+|\b[A-Z]{2,}\w*\b"
 )
@@ -68,8 +72,8 @@ def _weight(sentence: str) -> int:
         return 0
     names = min(MOST_NAMES, len(_NAME.findall(sentence)))
     finding = FINDING if _FINDING.search(sentence) else 0
-    announced = _ANNOUNCED if _ANNOUNCEMENT.match(sentence) else 0
-    return 1 + names + finding + (_NUMBER.search(sentence) is not None) - announced
+    passing = _PASSING if _ANNOUNCEMENT.match(sentence) or _DONE.search(sentence) else 0
+    return 1 + names + finding + (_NUMBER.search(sentence) is not None) - passing
 
 
 def closeness(terms: Iterable[str], text: str) -> float:

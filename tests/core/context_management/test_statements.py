@@ -17,6 +17,7 @@ from swecli.core.context_management.statements import closeness, statements
         ("Die Ursache ist, dass read_adc 3 ms zu spät kommt.", [4]),
         ("Let me look at it. Okay, next I'll open the file.", []),
         ("Is it the cache? Yes.", []),
+        ("Turn 5 is done. The tests are now complete.", []),
         ("I'm going to move the checksum into frame.c and drop crc_util.c.", [1]),
         ("x" * 400, []),
     ],
