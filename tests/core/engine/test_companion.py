@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from swecli.core.engine.companion import Companion, Companions
+from swecli.core.engine.companion import CallCompanion, Companion, Companions
 from swecli.core.engine.session import Session
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Interrupt, Submit
-from swecli.core.protocol.events import Event, StepStarted, TurnEnded
+from swecli.core.protocol.events import AgentEnded, Event, StepStarted, TurnEnded
+from swecli.core.protocol.messages import ToolCallPart
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
+from tests.core.engine.test_subagents import parent, task, with_agents
 from tests.support.processes import ME, running_with
 
 MOMENTS = ("screen", "joined", "before_request", "check_request", "after_step", "stay", "end_turn")
@@ -66,13 +68,18 @@ class FaultyWatch(Faulty):
 
 def with_companion(monkeypatch: pytest.MonkeyPatch, companion: Companion, folder: Path, **changes: Any) -> Any:
     """A session that has this companion first, and a job that runs until the session ends."""
+    put_first(monkeypatch, companion)
+    changes = {"script": JOB + DONE * 5, "tools": [RunCommand()], "policy": Policy(yolo=True), **changes}
+    return bench(changes.pop("script"), folder, **changes)
+
+
+def put_first(monkeypatch: pytest.MonkeyPatch, companion: Companion) -> None:
     others = Session._companions_of  # pyright: ignore[reportPrivateUsage]
 
     def companions(session: Session, *arguments: Any) -> Sequence[Companion]:
         return (companion, *others(session, *arguments))
 
     monkeypatch.setattr(Session, "_companions_of", companions)
-    return bench(JOB + DONE * 5, folder, tools=[RunCommand()], policy=Policy(yolo=True), **changes)
 
 
 def check_closed(b: Bench, turns: int) -> None:
@@ -143,6 +150,109 @@ async def test_at_the_close_it_keeps_no_process_from_ending(
             await closing
         check_closed(b, 1)
         assert not running_with(SECONDS)
+
+
+CALL_MOMENTS = ("before_call", "before_asking", "before_run", "after_call", "after_run", "after_calls")
+CALL = f"""[[step]]
+[[step.call]]
+tool = "write_file"
+arguments = {{ target = "a" }}
+
+{DONE}"""
+
+
+class FaultyCall(Faulty, CallCompanion):
+    """Fails or hangs in its part of a tool call."""
+
+
+def faulty_in_a_call(moment: str, *, hangs: bool) -> FaultyCall:
+    async def act(self: FaultyCall, *arguments: object) -> object:
+        await self.act()
+        return arguments[-1] if moment in ("before_call", "after_call", "after_run") else ""
+
+    return type("FaultyThere", (FaultyCall,), {moment: act})(hangs)
+
+
+class FaultyRemark(FaultyCall):
+    def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:
+        del call, item, text
+        if self.bad:
+            raise Fault("a defect")
+        return ""
+
+
+@pytest.mark.parametrize("moment", [*CALL_MOMENTS, "on_failure"])
+async def test_one_that_fails_in_a_call_ends_its_turn_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    remarks = moment == "on_failure"
+    companion = FaultyRemark(False) if remarks else faulty_in_a_call(moment, hangs=False)
+    defects: list[BaseException] = []
+    script = CALL.replace('"a"', '"broken"') if remarks else CALL
+    made = with_companion(
+        monkeypatch, companion, tmp_path, script=script * 2, policy=Policy(), report_defect=defects.append
+    )
+    async with made as b:
+        b.allow_all = True
+        companion.bad = True
+        end = await b.say("now it fails")
+        assert (end.outcome, end.error_kind) == ("error", "internal")
+        assert [type(defect) for defect in defects] == [Fault]
+        companion.bad = False
+        assert (await b.say("go on")).outcome == "done"
+        await b.idle()
+        check_closed(b, 2)
+
+
+@pytest.mark.parametrize("closes", [False, True], ids=["interrupted", "closed"])
+@pytest.mark.parametrize("moment", CALL_MOMENTS)
+async def test_one_that_hangs_in_a_call_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, closes: bool
+) -> None:
+    companion = faulty_in_a_call(moment, hangs=True)
+    async with with_companion(monkeypatch, companion, tmp_path, script=CALL * 2, policy=Policy()) as b:
+        b.allow_all = True
+        companion.bad = True
+        b.send(Submit("now it hangs"))
+        await until(lambda: companion.hanging)
+        if closes:
+            await b.session.close()
+            await until(lambda: len(b.bodies(TurnEnded)) == 1)
+        else:
+            b.send(Interrupt())
+            await b.idle()
+            companion.bad = False
+            await b.say("go on")
+        assert b.bodies(TurnEnded)[0].outcome == "interrupted"
+        check_closed(b, 1 if closes else 2)
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert not left
+
+
+@pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
+@pytest.mark.parametrize("moment", ["agent_begins", "agent_ends", "agent_blocked"])
+async def test_one_that_fails_or_hangs_at_a_subagent_ends_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, hangs: bool
+) -> None:
+    companion = faulty_in_a_call(moment, hangs=hangs)
+    put_first(monkeypatch, companion)
+    async with with_agents(parent(task()) * 3, tmp_path, DONE, policy=Policy(yolo=True)) as b:
+        companion.bad = True
+        b.send(Submit("now it is bad"))
+        if hangs:
+            await until(lambda: companion.hanging)
+            b.send(Interrupt())
+        await until(lambda: b.bodies(TurnEnded))
+        await b.idle()
+        outcome = "error" if not hangs else "done" if moment == "agent_ends" else "interrupted"
+        assert [end.outcome for end in b.bodies(AgentEnded)] == [outcome]
+        companion.bad = False
+        assert [(await b.say("go on")).outcome for _ in range(2)] == ["done", "done"]
+        assert b.bodies(AgentEnded)[-1].outcome == "done"
+        await b.idle()
+        assert not b.session._recorder.ledger.open  # pyright: ignore[reportPrivateUsage]
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    assert not left
 
 
 async def test_a_moment_that_none_of_them_has_calls_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
