@@ -11,7 +11,7 @@ from msgspec import Struct
 from swecli.core.engine.consent import rejection_note, unattended
 from swecli.core.engine.model_call import Call, Outdated
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Permissions
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import Work
 from swecli.core.permissions.types import Rule
@@ -38,8 +38,8 @@ class ToolRun(Struct, frozen=True):
 class CommandTools:
     """Runs tools on behalf of slash commands, between turns."""
 
-    def __init__(self, services: Services, recorder: Recorder, work: Work, scheduler: Scheduler) -> None:
-        self._services = services
+    def __init__(self, permissions: Permissions, recorder: Recorder, work: Work, scheduler: Scheduler) -> None:
+        self._permissions = permissions
         self._recorder = recorder
         self._work = work
         self._scheduler = scheduler
@@ -69,7 +69,7 @@ class CommandTools:
         await asyncio.wait([task])
         for change in recorder.ledger.changes[before:]:
             if change.after is not None:  # files written by the user's own command count as the user's
-                trouble = await asyncio.to_thread(self._services.permissions.keep_file, change.path, change.after)
+                trouble = await asyncio.to_thread(self._permissions.keep_file, change.path, change.after)
                 if trouble:
                     recorder.emit(Notice(trouble, "warning", "session"))
         if task.cancelled() or task.exception() is not None:

@@ -129,7 +129,7 @@ class Compactions:
         self._recorder = recorder
         self._connection = connection
         self._around = around
-        self.snapshots = SessionSnapshots(services, recorder)
+        self.snapshots = SessionSnapshots(services.context, services.store.snapshots, recorder)
         self.after: Callable[[], None] = lambda: None
         """Called after each compaction with which the model's thoughts begin anew."""
         self.in_doubt = False

@@ -28,7 +28,7 @@ from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.plan import read_plan
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import display_name
-from swecli.core.engine.services import Mentionable, Services
+from swecli.core.engine.services import Mentionable, Workspace
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.engine.work import Work
 from swecli.core.images import image_type, too_large
@@ -60,9 +60,9 @@ OFF_DIFF = "Checkpoints are off for this session, so its changes are unknown; gi
 class SessionFiles:
     """File changes of a session, and their undo and redo: between turns, as session work, each recorded as an event."""
 
-    def __init__(self, services: Services, recorder: Recorder, work: Work) -> None:
-        self._checkpoints = services.workspace.checkpoints
-        self._workspace = services.workspace
+    def __init__(self, workspace: Workspace, recorder: Recorder, work: Work) -> None:
+        self._checkpoints = workspace.checkpoints
+        self._workspace = workspace
         self._recorder = recorder
         self._work = work
         self._newest = FilesRestored("undo")
@@ -163,9 +163,9 @@ class _Stamp(Struct, frozen=True):
 class ChangedFiles(Companion):
     """Finds files that someone else changed after the model saw them, and a proposed plan that the user edited."""
 
-    def __init__(self, recorder: Recorder, services: Services, notes: Notes) -> None:
+    def __init__(self, recorder: Recorder, workspace: Workspace, notes: Notes) -> None:
         self._recorder = recorder
-        self._services = services
+        self._workspace = workspace
         self._notes = notes
         self._stamps: dict[str, _Stamp] = {}
 
@@ -179,7 +179,7 @@ class ChangedFiles(Companion):
 
     async def _edited(self, known: PlanChanged) -> Sequence[tuple[str, str]]:
         """The file of the proposed plan if the user edited it and the model has not read it since."""
-        ledger, cwd = self._recorder.ledger, self._services.workspace.cwd
+        ledger, cwd = self._recorder.ledger, self._workspace.cwd
         if ledger.files.last(str(cwd / known.path), ledger.present_items()) is not None:
             return ()
         text = await asyncio.to_thread(read_plan, cwd / known.path)
@@ -195,7 +195,7 @@ class ChangedFiles(Companion):
         self._stamps.update(found)
         undone = self._recorder.state.undone
         others = [(path, touch) for path, touch in visible if path in found and found[path].sha256 != touch.sha256]
-        editor, cwd = self._services.workspace.editor, self._services.workspace.cwd
+        editor, cwd = self._workspace.editor, self._workspace.cwd
         if others and editor is not None:  # the model may have seen unsaved content
             unsaved = await asyncio.to_thread(_unsaved, [path for path, _ in others], editor)
             others = [(path, touch) for path, touch in others if unsaved.get(path) != touch.sha256]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from swecli.core.config.trust import LOCAL_INSTRUCTIONS, RULE_FOLDERS
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import (
     INSTRUCTION_NAMES,
     MAX_BYTES,
@@ -30,7 +31,7 @@ from swecli.core.engine.companion import Companion
 from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.prompt_record import PromptRecord
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import InstructionFiles
 from swecli.core.protocol.events import Notice
 from swecli.core.protocol.messages import TextPart
 from swecli.lazy_pattern import lazy_pattern
@@ -48,9 +49,11 @@ _Stamp = tuple[int, int] | None
 class InstructionNews(Companion):
     """Detects changed instruction files before each request. Cheap without changes: it stats a few files."""
 
-    def __init__(self, services: Services, recorder: Recorder, notes: Notes, prompts: PromptRecord) -> None:
-        self._files = files = services.instruction_files
-        self._context = services.context
+    def __init__(
+        self, files: InstructionFiles, context: ContextManager, recorder: Recorder, notes: Notes, prompts: PromptRecord
+    ) -> None:
+        self._files = files
+        self._context = context
         self._recorder = recorder
         self._notes = notes
         self._prompts = prompts

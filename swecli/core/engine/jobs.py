@@ -13,7 +13,7 @@ from swecli.core.engine.companion import Companion
 from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Workspace
 from swecli.core.engine.tool_calls import LiveOutput
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.commands import RunShell
@@ -39,13 +39,11 @@ _NAMED = 8
 class JobWatch(Companion):
     """Creates and follows the jobs of a session."""
 
-    def __init__(self, services: Services, recorder: Recorder, notes: Notes) -> None:
+    def __init__(self, workspace: Workspace, processes: int, recorder: Recorder, notes: Notes) -> None:
         self._recorder = recorder
         self._notes = notes
         known = recorder.state.jobs
-        self.jobs = Jobs(
-            self._changed, services.workspace.output_folder, len(known) + 1, services.settings.now.process_limit
-        )
+        self.jobs = Jobs(self._changed, workspace.output_folder, len(known) + 1, processes)
         self._lost = [job for job in known.values() if job.status == "running"]
         """Jobs that were running when swecli last stopped."""
         self._stopping: set[asyncio.Task[None]] = set()
@@ -123,7 +121,7 @@ class _Ran(Struct, frozen=True):
     """Id of the job, if the command continues in the background."""
 
 
-async def run_shell(recorder: Recorder, services: Services, results: Results, jobs: Jobs, order: RunShell) -> None:
+async def run_shell(recorder: Recorder, workspace: Workspace, results: Results, jobs: Jobs, order: RunShell) -> None:
     """Run the user's ``!command`` without approval; its output joins the conversation."""
     item = recorder.new_item("u")
     recorder.emit(ItemStarted(item, "user", "shell", order.command))
@@ -135,7 +133,7 @@ async def run_shell(recorder: Recorder, services: Services, results: Results, jo
             recorder.emit(ItemDelta(item, text, "output"))
 
     try:
-        ran = await _run(services, jobs, order, item, show)
+        ran = await _run(workspace, jobs, order, item, show)
     except LaunchError as error:
         recorder.emit(ItemCompleted(item, "error", (), (TextBlock(str(error), "error"),), "not started"))
         return
@@ -166,11 +164,11 @@ def _interrupted(item: str, command: str, output: str, cut: bool) -> ItemComplet
     return ItemCompleted(item, "interrupted", (part,), (block,), "interrupted")
 
 
-async def _run(services: Services, jobs: Jobs, order: RunShell, item: str, show: Callable[[str], None]) -> _Ran:
+async def _run(workspace: Workspace, jobs: Jobs, order: RunShell, item: str, show: Callable[[str], None]) -> _Ran:
     if order.output is not None:
         return _Ran(order.output, order.exit_status, order.duration)
-    environment = services.workspace.environment
-    spec = CommandSpec(order.command, services.workspace.cwd, environment, shell=user_shell(environment))
+    environment = workspace.environment
+    spec = CommandSpec(order.command, workspace.cwd, environment, shell=user_shell(environment))
     result = await jobs.run(spec, RunOptions(item), _no_completion_note, show)
     return _Ran(result.output, result.exit_status, result.duration, result.ending == "exited", result.job)
 

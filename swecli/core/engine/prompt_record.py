@@ -7,12 +7,11 @@ from swecli.core.context_management.cache import BUILT_ANEW
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.note_topics import LESSONS
 from swecli.core.context_management.prompt import EarlierPrompt, Prompt, tools_digest
-from swecli.core.context_management.stored_prompt import restored, sent_prompt, why_built_anew, with_texts
+from swecli.core.context_management.stored_prompt import Conditions, restored, sent_prompt, why_built_anew, with_texts
 from swecli.core.engine.companion import Companion
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import PLAYBOOK
 from swecli.core.protocol.events import Notice
@@ -23,9 +22,16 @@ class PromptRecord(Companion):
     """Stores the system prompt of each model before its first request. Says what has changed in the lessons since an
     earlier run whose prompt goes on; instruction files, skills and memories have their own companions."""
 
-    def __init__(self, services: Services, recorder: Recorder, connection: Connection, notes: Notes) -> None:
-        self._services = services
-        self._context: ContextManager = services.context
+    def __init__(
+        self,
+        context: ContextManager,
+        conditions: Conditions,
+        recorder: Recorder,
+        connection: Connection,
+        notes: Notes,
+    ) -> None:
+        self._context = context
+        self._conditions = conditions
         self._recorder = recorder
         self._connection = connection
         self._notes = notes
@@ -40,7 +46,7 @@ class PromptRecord(Companion):
         prompts, texts = self._recorder.state.prompts, self._context.texts
         earlier: dict[str, EarlierPrompt] = {}
         for model, sent in prompts.items():
-            why = why_built_anew(sent, self._services.prompt_conditions, texts.sources)
+            why = why_built_anew(sent, self._conditions, texts.sources)
             prompt = restored(sent) if not why else None
             if prompt is not None:
                 earlier[model] = EarlierPrompt(prompt, sent.window, sent.tools)
@@ -70,7 +76,7 @@ class PromptRecord(Companion):
 
     def _store(self, info: ModelInfo, prompt: Prompt) -> None:
         self._stored[info.ref] = prompt
-        state, conditions = self._recorder.state, self._services.prompt_conditions
+        state, conditions = self._recorder.state, self._conditions
         tools = tools_digest(self._context.own_tools(info))
         window = self._context.window_of(info)
         sent = sent_prompt(info.ref, prompt, window, tools, conditions, state.prompts.values())

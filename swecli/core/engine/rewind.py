@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from swecli.core.checkpoints.generated import is_usual
 from swecli.core.context_management.compaction.package import branch_note
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edit_effects import price_words
 from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.projection import project
@@ -17,7 +18,7 @@ from swecli.core.engine.compaction import session_facts
 from swecli.core.engine.files import OFF
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Workspace
 from swecli.core.engine.work import Work
 from swecli.core.protocol.commands import Rewind
 from swecli.core.protocol.events import (
@@ -61,13 +62,15 @@ class Rewinds:
 
     def __init__(
         self,
-        services: Services,
+        context: ContextManager,
+        workspace: Workspace,
         recorder: Recorder,
         work: Work,
         changed: Callable[[], None],
         price: Callable[[str], Effect | None],
     ) -> None:
-        self._services = services
+        self._context = context
+        self._workspace = workspace
         self._recorder = recorder
         self._work = work
         self._changed = changed
@@ -84,7 +87,7 @@ class Rewinds:
         there = ledger.rewindable()
         items = [item for item in state.asked if item in there]
         after = self._tokens_after()
-        checkpoints = self._services.workspace.checkpoints
+        checkpoints = self._workspace.checkpoints
         turns = [state.asked[item] for item in items[-LISTED:]]
         changes = await checkpoints.changed_since(turns) if checkpoints is not None and turns else {}
         recorded = any(one.files for one in changes.values())
@@ -99,7 +102,7 @@ class Rewinds:
 
     async def preview(self, item: str) -> FilesRestored:
         """Preview of restoring files to before a message."""
-        turn, checkpoints = self._recorder.state.asked.get(item), self._services.workspace.checkpoints
+        turn, checkpoints = self._recorder.state.asked.get(item), self._workspace.checkpoints
         if turn is None or checkpoints is None:
             return FilesRestored("undo", reason=OFF if checkpoints is None else "")
         return self._with_unrecorded(await checkpoints.preview(turn), turn)
@@ -113,7 +116,7 @@ class Rewinds:
             self._rewound(command, "")
         elif command.item not in state.asked:
             self._notice(f"Files can only go back to a message that started a turn, and {command.item!r} did not.")
-        elif self._services.workspace.checkpoints is None:
+        elif self._workspace.checkpoints is None:
             self._notice(f"{OFF} /rewind can restore the conversation alone.")
         else:
             self._work.begin(self._with_files(command))
@@ -126,14 +129,14 @@ class Rewinds:
             self._work.begin(self._undo())
 
     async def _with_files(self, command: Rewind) -> None:
-        checkpoints, turn = self._services.workspace.checkpoints, self._recorder.state.asked[command.item]
+        checkpoints, turn = self._workspace.checkpoints, self._recorder.state.asked[command.item]
         assert checkpoints is not None
         done = self._with_unrecorded(await checkpoints.rewind(turn, self._next_name()), turn)
         self._recorder.emit(done)
         if done.reason and not done.files:
             self._notice(f"{done.reason} The conversation is unchanged.")
         else:
-            self._rewound(command, files_words(done, self._services.workspace.cwd))
+            self._rewound(command, files_words(done, self._workspace.cwd))
             if done.reason:
                 self._notice(done.reason)
 
@@ -150,7 +153,7 @@ class Rewinds:
         return replace(found, not_covered=(*found.not_covered, *left))
 
     async def _undo(self) -> None:
-        done, checkpoints = self._recorder.state.rewinds[-1], self._services.workspace.checkpoints
+        done, checkpoints = self._recorder.state.rewinds[-1], self._workspace.checkpoints
         words = ""
         if done.scope != "conversation":
             if checkpoints is None:
@@ -158,7 +161,7 @@ class Rewinds:
                 return
             restored = await checkpoints.unwind(done.name, done.turn)
             self._recorder.emit(restored)
-            words = files_words(restored, self._services.workspace.cwd)
+            words = files_words(restored, self._workspace.cwd)
             if restored.reason and restored.files:
                 self._notice(restored.reason)
         lost = _compactions_words(len(self._recorder.ledger.compactions_since(done.name)))
@@ -199,7 +202,7 @@ class Rewinds:
 
     def _tokens_after(self) -> dict[str, int]:
         """Estimated tokens of the context from each user message on, oldest first."""
-        messages, context = project(self._recorder.ledger), self._services.context
+        messages, context = project(self._recorder.ledger), self._context
         ratio = context.monitor.ratio(context.measured_for) if context.measured_for is not None else 1.0
         sizes = [round(ratio * sum(tokens for _, tokens in one)) for one in context.monitor.sizes(messages)]
         after: dict[str, int] = {}

@@ -169,41 +169,42 @@ class Session:
         self._requests = Requests(
             recorder, may_ask=parent is None, sweep=self._settle_decided if parent is None else parent.sweep
         )
-        self._connection = Connection(services.access.make_client, services.settings.now.side_models)
-        self._results = Results(services, recorder, self._connection)
+        self._connection = connection = Connection(services.access.make_client, services.settings.now.side_models)
+        self._results = Results(services, recorder, connection)
         self._compactions = Compactions(
-            services, recorder, self._connection, self._requests, self._companions.around_compaction
+            services, recorder, connection, self._requests, self._companions.around_compaction
         )
-        self._models = ModelChoice(services, recorder, self._connection, self._compactions)
-        self.offers = ModelOffers(services.access, services.catalog, recorder, self._connection)
-        self.questions = SideQuestions(services, recorder, self._connection, self._models)
+        self._models = ModelChoice(services, recorder, connection, self._compactions)
+        self.offers = ModelOffers(services.access, services.catalog, recorder, connection)
+        self.questions = SideQuestions(services, recorder, connection, self._models)
         self._sandbox = SandboxWatch(services, recorder)
         self._notes = Notes(recorder)
-        self._prompts = PromptRecord(services, recorder, self._connection, self._notes)
-        self._jobs = JobWatch(services, recorder, self._notes)
+        context, workspace = services.context, services.workspace
+        self._prompts = PromptRecord(context, services.prompt_conditions, recorder, connection, self._notes)
+        self._jobs = JobWatch(workspace, services.settings.now.process_limit, recorder, self._notes)
         self._offered = OfferedTools(services, recorder, self._notes)
         self._counting: asyncio.Task[None] | None = None
         self._calls = self._tool_calls(services, recorder)
         self._scheduler = Scheduler(self._calls)
-        self.command_tools = CommandTools(services, recorder, self._work, self._scheduler)
+        self.command_tools = CommandTools(services.permissions, recorder, self._work, self._scheduler)
         self._plans = Plans(services, recorder)
-        self.files = SessionFiles(services, recorder, self._work)
+        self.files = SessionFiles(workspace, recorder, self._work)
         self._closing = (
             parent.closing
             if parent is not None
-            else (self.files.close, partial(asyncio.to_thread, services.workspace.sandbox.close))
+            else (self.files.close, partial(asyncio.to_thread, workspace.sandbox.close))
         )
-        self.view = SessionView(services, recorder, self._connection, self._work, self._jobs.jobs, self._plans, agents)
-        self.inspection = Inspection(services, recorder, self._connection, self._next_notes)
-        self.prices = EditPrices(services, recorder, self._connection, self._compactions, self.inspection)
+        self.view = SessionView(services, recorder, connection, self._work, self._jobs.jobs, self._plans, agents)
+        self.inspection = Inspection(services, recorder, connection, self._next_notes)
+        self.prices = EditPrices(services, recorder, connection, self._compactions, self.inspection)
         services.settings.changed.append(self._follow)
-        self.rewinds = Rewinds(services, recorder, self._work, self._models.measure, self.prices.rewind)
+        self.rewinds = Rewinds(context, workspace, recorder, self._work, self._models.measure, self.prices.rewind)
         self._core = Core(
             services,
             recorder,
             self._notes,
             self._prompts,
-            self._connection,
+            connection,
             self._requests,
             self._compactions,
             self._models,
@@ -219,7 +220,7 @@ class Session:
     def _companions_of(self, core: Core) -> Sequence[Companion]:
         """The companions in their order: features, and around them what belongs to every session."""
         services, recorder, notes = core.services, core.recorder, core.notes
-        news = InstructionNews(services, recorder, notes, self._prompts)
+        news = InstructionNews(services.instruction_files, services.context, recorder, notes, self._prompts)
         features: list[Companion] = [news]
         if self._parent is not None:
             features.append(self._parent.limits)
@@ -231,7 +232,7 @@ class Session:
             features += (part for feature in self._features for part in feature.companions(core))
         return (
             *features,
-            ChangedFiles(recorder, services, notes),
+            ChangedFiles(recorder, services.workspace, notes),
             StandingFacts(recorder, notes, services.context),
             self._jobs,
             RepeatGuard(recorder, services.tools, core.requests, notes),
@@ -502,7 +503,7 @@ class Session:
     async def _run_shell(self, order: RunShell) -> None:
         try:
             with self._sandbox.announced(None):
-                await run_shell(self._recorder, self._services, self._results, self._jobs.jobs, order)
+                await run_shell(self._recorder, self._services.workspace, self._results, self._jobs.jobs, order)
         finally:
             client = self._connection.client
             if client is not None:  # the output joined the conversation

@@ -8,16 +8,16 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import mark_of
 from swecli.core.context_management.ledger import Ledger, OpenItem
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.restoring import restoration, view_of
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.reductions import written
-from swecli.core.engine.services import Services
 from swecli.core.engine.state import SessionState
 from swecli.core.llm.types import ModelClient
-from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure
+from swecli.core.ports import Snapshot, SnapshotError, SnapshotMeasure, Snapshots
 from swecli.core.protocol.budget import TAIL
 from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.events import (
@@ -171,8 +171,9 @@ def _number(item: str) -> int:
 class SessionSnapshots:
     """Writes snapshots, and checks the validity of an earlier run's."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
-        self._services = services
+    def __init__(self, context: ContextManager, store: Snapshots | None, recorder: Recorder) -> None:
+        self._context = context
+        self._store = store
         self._recorder = recorder
         self._writing: set[asyncio.Task[None]] = set()
         self._newest: SnapshotMeasure | None = None
@@ -197,8 +198,8 @@ class SessionSnapshots:
             await self._save(snapshot)
 
     def _now(self, client: ModelClient) -> Snapshot | None:
-        ledger, context = self._recorder.ledger, self._services.context
-        if self._services.store.snapshots is None or not ledger.view:
+        ledger, context = self._recorder.ledger, self._context
+        if self._store is None or not ledger.view:
             return None
         messages = project(ledger)
         budget = context.measure(messages, client.info)
@@ -221,7 +222,7 @@ class SessionSnapshots:
         return written(recorder.reductions)
 
     async def _save(self, snapshot: Snapshot) -> None:
-        store = self._services.store.snapshots
+        store = self._store
         if store is None:
             return
         await self._recorder.log.barrier()  # it must not contain anything missing from the record
@@ -236,7 +237,7 @@ class SessionSnapshots:
     def resume(self) -> None:
         """Apply the snapshot of a continued session. If the events of its messages are unreadable, the messages replace
         what is left of them."""
-        store, facts = self._services.store.snapshots, self._recorder.facts
+        store, facts = self._store, self._recorder.facts
         if store is None or (not self._recorder.ledger.entries and not facts.lost):
             return
         try:
@@ -253,7 +254,7 @@ class SessionSnapshots:
 
     def adopt_sizes(self, client: ModelClient) -> int:
         """Adopt the sizes in the snapshot. Returns the newest event with a reported size; 0 for none."""
-        snapshot, context = self._newest, self._services.context
+        snapshot, context = self._newest, self._context
         if snapshot is None or not snapshot.marks:
             return 0
         messages = project(self._recorder.ledger)
