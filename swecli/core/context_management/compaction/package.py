@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -175,16 +175,24 @@ def _notes(ledger: Ledger, removed: set[str], sizes: EntrySizes, allowances: All
     return "\n\n".join(reversed(told))
 
 
+MOST_IN_VAIN = 40
+"""Messages of the user without room, one after another, that are tried for a quote."""
+
+
 def _user_messages(
     ledger: Ledger, removed: set[str], sizes: EntrySizes, allowance: int
 ) -> tuple[str, tuple[str, ...], tuple[str, ...], int]:
     """Quotes newest first until the allowance is used; older ones by their first line. Then what is left of the
-    allowance."""
+    allowance. Once many in a row had no room, still older ones are not tried: their number grows with the session."""
     quotes: list[str] = []
+    in_vain = 0
     kept: list[str] = []
     shortened: list[str] = []
     left = allowance
     for source, text in reversed([(source, text) for source, text in user_texts(ledger) if source in removed]):
+        if in_vain == MOST_IN_VAIN:
+            shortened.append(source)
+            continue
         images = "".join(map(_gone_image, ledger.entries[source].parts))
         quote = f"[{source}] " + f"{harmless(text.strip())}{images}".strip()
         size = sizes.text(quote)
@@ -196,7 +204,9 @@ def _user_messages(
             size = sizes.text(quote)
             shortened.append(source)
             if size > left:
+                in_vain += 1
                 continue
+        in_vain = 0
         left -= size
         quotes.append(quote)
     return "\n\n".join(reversed(quotes)), tuple(reversed(kept)), tuple(reversed(shortened)), left
@@ -235,12 +245,27 @@ def constraints(ledger: Ledger) -> list[Anchor]:
 
 _REMEMBERED = 4_000
 """Most characters of a message with remembered parts."""
+_MOST_REMEMBERED = 8_192
+"""Messages with remembered parts: about 2 MB."""
 
 
 def remembered(parts: Callable[[str], tuple[str, ...]]) -> Callable[[str], tuple[str, ...]]:
-    """Cached ``parts`` of a message, because each step of a compaction needs them again."""
-    found = lru_cache(maxsize=512)(parts)
-    return lambda text: found(text) if len(text) <= _REMEMBERED else parts(text)
+    """Cached ``parts`` of a message, because each step of a compaction needs them again, of all messages so far. The
+    texts themselves are not kept: a long session has put them away."""
+    found: OrderedDict[tuple[int, int], tuple[str, ...]] = OrderedDict()
+
+    def cached(text: str) -> tuple[str, ...]:
+        if len(text) > _REMEMBERED:
+            return parts(text)
+        key = (len(text), hash(text))
+        result = found.get(key)
+        if result is None:
+            result = found[key] = parts(text)
+            if len(found) > _MOST_REMEMBERED:
+                found.popitem(last=False)
+        return result
+
+    return cached
 
 
 @remembered
