@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from swecli.core.llm.scripted import parse_script
+from swecli.features import FEATURES
 from tests.support.everything import HOOKED, configure
 from tests.support.loopback import LoopbackServer, Manners
 from tests.support.program import Program
@@ -83,5 +84,6 @@ def test_what_is_not_configured_is_not_loaded(tmp_path: Path, configured: bool) 
     )
     names = ran.stdout.split()
     loaded = {package for package in OPEN if any(f"{name}.".startswith(f"{package}.") for name in names)}
-    ours = {"mcp", "hooks.runner", "extensions.reading", "language_servers"}  # those, as the folder is trusted
+    ours = {"mcp", "hooks.runner", "extensions.reading"}  # those, as the folder is trusted
+    ours |= {"language_servers"} & {*FEATURES}
     assert loaded == ({f"swecli.core.{name}" for name in ours} if configured else set())
