@@ -23,7 +23,7 @@ from swecli.core.context_management.prompts import framed, read_prompt
 from swecli.core.permissions.paths import is_secret
 from swecli.core.secret_names import secret_names
 from swecli.core.workspace.command_output import as_read
-from swecli.core.workspace.text_file import open_regular
+from swecli.core.workspace.text_file import marked_text, open_regular
 from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def read_head(path: Path, limit: int, within: Path | None = None) -> FileHead:
         data = _read(descriptor, limit + 1)
     whole = len(data) <= limit
     data = data[:limit]
-    text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8", "replace")
+    text = marked_text(data)
+    if text is None:
+        text = data.decode("utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else "utf-8", "replace")
     if not whole:
         # The cut may be inside a character or a line; keep only whole lines.
         text = text[: text.rfind("\n") + 1] or text.rstrip("\ufffd")

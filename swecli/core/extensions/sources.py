@@ -14,7 +14,7 @@ from msgspec import Struct
 from swecli.core.config.trust import EXTENSION_HOMES, own_extensions, trust_key
 from swecli.core.extensions.front_matter import Problem
 from swecli.core.workspace.command_output import as_read
-from swecli.core.workspace.text_file import open_regular
+from swecli.core.workspace.text_file import marked_text, open_regular
 from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
@@ -247,6 +247,7 @@ def _read(path: Path, shown: str, source: Source) -> FoundFile:
         data = data[:MOST_BYTES].rpartition(b"\n")[0] or data[:MOST_BYTES]
         text = f"has {status.st_size:,} bytes; only its first {MOST_BYTES:,} are used"
         problems.append(Problem(0, text))
+    data = marked.encode() if (marked := marked_text(data)) is not None else data
     if b"\0" in data[:_HEAD]:
         raise ValueError("is a binary file and is ignored")
     data = data.removeprefix(b"\xef\xbb\xbf")

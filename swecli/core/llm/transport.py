@@ -224,6 +224,8 @@ class Transport:
         if isinstance(error, httpcore.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in words:
             other = "mismatch" in words
             return _final(f"the certificate of {server} is not trusted: {words}", _NAME_HINT if other else _CA_HINT)
+        if isinstance(error, httpcore.ConnectError) and any(each in words for each in _NO_TLS):
+            return _final(f"{server} does not answer in TLS", _PLAIN_HINT)
         if isinstance(error, CertificateSettingError):
             return _final(str(error), "Correct it or unset it.")
         if isinstance(error, httpcore.ConnectError):
@@ -424,6 +426,9 @@ def _system_words(error: BaseException) -> str:
 _URL_HINT = "Check the base URL: it looks like http://127.0.0.1:8000/v1."
 _HEADER_HINT = "Check the API key and the headers of this provider for stray characters."
 _SOCKS_HINT = "Install it where swecli is installed, or use an HTTP proxy in ALL_PROXY, HTTPS_PROXY and HTTP_PROXY."
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL", "HTTP_REQUEST")
+"""Reasons of OpenSSL if the other side speaks something else."""
+_PLAIN_HINT = "Its base URL may begin with http://, not https://; a proxy between may answer in its place."
 _NAME_HINT = "The certificate belongs to another name: check the base URL and the server behind it."
 _SERVER_HINT = "Check the base URL and that the server is running."
 _NETWORK_HINT = "Check your network connection and the base URL."

@@ -277,6 +277,15 @@ def decode(raw: bytes) -> TextFile:
     return _without_bom(raw)
 
 
+def marked_text(raw: bytes) -> str | None:
+    """The text of bytes that begin with the mark of UTF-16 or UTF-32, as some editors and shells write it; None for
+    others."""
+    if not raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)):
+        return None
+    found = decode(raw)
+    return found.text.encode("utf-8", "replace").decode("utf-8") if found.bom else None
+
+
 def _with_bom(raw: bytes, bom: bytes, codec: str, label: str) -> TextFile | None:
     body = raw[len(bom) :]
     unit = {"utf-8": 1, "utf-16": 2, "utf-32": 4}[codec[:6].rstrip("-")]

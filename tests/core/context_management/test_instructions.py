@@ -209,3 +209,12 @@ def test_what_the_user_trusts_keeps_its_bytes(project: Path) -> None:
     text = "Frames look like <quoted> and </quoted>.\n# Summary\nUse tabs."
     (project / "AGENTS.md").write_text(text)
     assert text in load_instructions(project).render()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_instructions_in_the_encoding_of_their_mark(project: Path, encoding: str) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    (project / "AGENTS.md").write_bytes(f"{mark}Write naïve tests.\r\n".encode(encoding))
+    found = load_instructions(project)
+    assert "\nWrite naïve tests.\n" in found.render()
+    assert found.notices == ()

@@ -183,6 +183,14 @@ def test_links_out_of_the_project_are_not_read(places: Places) -> None:
     ]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_command_in_the_encoding_of_its_mark(places: Places, encoding: str) -> None:
+    places.write(".claude/commands/wide.md", "---\ndescription: wide\n---\nnaïve".encode(encoding))
+    files = places.open()
+    assert files.now.problems == ()
+    assert files.now.commands["wide"].body == "naïve"
+
+
 def test_files_that_are_nothing_of_use_are_one_line_each(places: Places) -> None:
     places.write(".claude/commands/binary.md", b"a\0b")
     places.write(".claude/commands/latin.md", "---\ndescription: d\n---\nna\xefve".encode("latin-1"))

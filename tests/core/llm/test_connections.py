@@ -141,6 +141,21 @@ async def test_certificates(host: str, told: str, monkeypatch: pytest.MonkeyPatc
             assert text_of([event async for event in client.stream(REQUEST)]) == "Hello"
 
 
+async def test_a_server_without_tls_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    only(monkeypatch)
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        error = await unreached(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+    assert (error.kind, error.retryable) == ("network", False)
+    assert error.message.endswith("does not answer in TLS")
+    assert "http://" in error.hint
+
+
 async def test_certificates_that_can_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     only(monkeypatch, SSL_CERT_FILE=str(tmp_path / "none.pem"))
     error = await unreached("https://127.0.0.1:9/v1")
