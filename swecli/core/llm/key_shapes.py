@@ -378,7 +378,7 @@ _PASSWORD_LINE = lazy_pattern(
 """A line of ``.pgpass``."""
 _POSTGRES = lazy_pattern(r"543\d|6432|\*")
 _SETTING = lazy_pattern(
-    r"(?:(?<=[\n\"])|(?<=\\[nrt])|(?<![\s\S]))[ \t]{0,20}"
+    r"(?:(?<=[\n\"])|(?<=\\[nrt])|(?<![\s\S]))[ \t]{0,20}(?:\d{1,7}(?:\\{1,7}t|[\t :|│→]{1,4}))?[ \t]{0,20}"
     r"(?:requirepass|masterauth|bindpw|rootpw|(?:wpa_)?psk[ \t]{0,4}=)[ \t]{0,8}"
     r"(?:\\{0,7}\"(?P<quoted>[^\n\"\\]{4,200})|(?P<value>(?![$%{<*])[^\s\"'\\]{4,200}))"
 )

@@ -17,7 +17,13 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize(("text", "key"), SHOWN)
 def test_keys_are_masked_in_plain_text_and_in_json(text: str, key: str) -> None:
     masker = Masker()
-    for shown in (text, f"a\n{text}\nb", json.dumps({"t": f"a\n{text}\nb"}), json.dumps(json.dumps({"t": text}))):
+    for shown in (
+        text,
+        f"a\n{text}\nb",
+        f"    11\ta\n    12\t{text}\n",
+        json.dumps({"t": f"a\n{text}\nb"}),
+        json.dumps(json.dumps({"t": text})),
+    ):
         assert key not in masker.mask(shown)
         covered = masker.cover(shown)
         assert key not in covered
