@@ -18,7 +18,7 @@ from swecli.core.context_management.instructions import load_instructions
 from swecli.core.context_management.prompt import environment_note
 from swecli.core.context_management.prompts import without_notes
 from swecli.core.context_management.rule_files import RuleFile, offered_lines
-from swecli.core.engine.files import _by_the_user
+from swecli.core.engine.attachments import _by_the_user
 from swecli.core.engine.state import AgentRecord
 from swecli.core.engine.subagents import Report, report_text
 from swecli.core.extensions.gemini_commands import read_gemini_command

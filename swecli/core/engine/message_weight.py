@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.counter import IMAGE_TOKENS, PieceEstimator, document_tokens, sampled
-from swecli.core.engine.files import chosen_part, resolved_mentions
+from swecli.core.engine.attachments import chosen_part, resolved_mentions
 from swecli.core.engine.results import display_name
 from swecli.core.engine.services import Mentionable
 from swecli.core.images import image_type, too_large

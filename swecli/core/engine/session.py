@@ -14,6 +14,8 @@ from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft
 from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.context_management.recall import Recall
+from swecli.core.engine.attachments import words_of
+from swecli.core.engine.changed_files import ChangedFiles
 from swecli.core.engine.command_tools import CommandTools
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.companion import Companion, Companions, EndReason
@@ -21,7 +23,7 @@ from swecli.core.engine.consent import Requests, SandboxWatch
 from swecli.core.engine.core import Core
 from swecli.core.engine.edit_prices import EditPrices
 from swecli.core.engine.feature import Feature
-from swecli.core.engine.files import ChangedFiles, SessionFiles, words_of
+from swecli.core.engine.files import SessionFiles
 from swecli.core.engine.git_history import GitHistory
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.instruction_news import InstructionNews

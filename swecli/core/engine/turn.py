@@ -14,10 +14,10 @@ from swecli.core.context_management.gateway import REQUEST_NOT_SENT, over_cap
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER, SEARCHES, SEARCHES_AGAIN, SEARCHES_USED
 from swecli.core.context_management.projection import project, watermarks
+from swecli.core.engine.attachments import attach, words_of
 from swecli.core.engine.compaction import FILLING, report_cache_miss
 from swecli.core.engine.companion import Companions, Joined, Refused, Step, TurnStopped
 from swecli.core.engine.core import Core
-from swecli.core.engine.files import attach, words_of
 from swecli.core.engine.invoked import Invoking, NotInvoked
 from swecli.core.engine.model_call import (
     AnswerCompleted,

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from swecli.core.context_management.budget import window_of
 from swecli.core.context_management.counter import texts_of
 from swecli.core.context_management.prompts import POINTERS, profile_for, read_prompt
+from swecli.core.engine.attachments import Passage, attach_passages
 from swecli.core.engine.companion import Companion, EndReason, Joined
-from swecli.core.engine.files import Passage, attach_passages
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder

@@ -24,10 +24,11 @@ import pytest
 
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine import session, turn
+from swecli.core.engine.changed_files import ChangedFiles
 from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.companion import Joined
 from swecli.core.engine.consent import Consents, SandboxWatch
-from swecli.core.engine.files import ChangedFiles, SessionFiles
+from swecli.core.engine.files import SessionFiles
 from swecli.core.engine.instruction_news import InstructionNews
 from swecli.core.engine.invoked import Invoking
 from swecli.core.engine.jobs import JobWatch

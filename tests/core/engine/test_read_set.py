@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from swecli.core.engine import files
+from swecli.core.engine import changed_files
 from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import Compact, Rewind
 from swecli.core.protocol.events import CompactionCompleted, FileRead, ItemCompleted
@@ -128,14 +128,14 @@ async def test_a_changed_file_is_read_again_in_full_and_the_model_is_told(tmp_pa
 async def test_a_change_with_the_same_time_as_the_one_before_is_found(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_SETTLED", 1e9)
+    monkeypatch.setattr(changed_files, "_SETTLED", 1e9)
     async with open_bench(script(read(), step("list_files")), tmp_path) as b:
         await b.say("read")
         assert "Changed on disk" not in told(b)
         times = os.stat(file)
         put(file, LINES.replace("value_7 = 7", "value_7 = 8"))
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
-        monkeypatch.setattr(files, "_SETTLED", 0.0)  # more time has passed
+        monkeypatch.setattr(changed_files, "_SETTLED", 0.0)  # more time has passed
         await b.say("list")
         assert "Changed on disk since you last saw them: a.py." in told(b)
 
