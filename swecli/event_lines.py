@@ -405,6 +405,7 @@ _MEANS: Final = {
     "truncation": "dropping the oldest messages",
     "importance": "dropping the least important messages",
     "shrinking": "shortening long entries",
+    "fold": "folding a stretch into a few lines",
 }
 
 

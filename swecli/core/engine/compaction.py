@@ -235,7 +235,9 @@ class Compactions:
             self._end(item, "error", f"nothing was changed: {left}")
             return
         messages = len(project(recorder.ledger)), len(project(recorder.ledger, arranged.view))
-        steps = ("summary",) if summary else ("record",) if wish.summarise else ("clearing",)
+        steps = (
+            ("fold",) if wish.fold else ("summary",) if summary else ("record",) if wish.summarise else ("clearing",)
+        )
         result = CompactResult(arranged.before, arranged.after, *messages, steps, summary)
         made = Compacted(arranged.view, result, (), Summary(summary), arranged.quality)
         self._commit(item, made, client, draft.before.effective, () if wish.fold else draft.attached)
