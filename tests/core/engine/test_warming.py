@@ -146,3 +146,17 @@ async def test_a_hosted_provider_is_asked_only_by_choice(tmp_path: Path) -> None
         b.send(SetModel("fake/other"))
         await b.say("second")
         assert server.ahead == []
+
+
+async def test_a_resumed_conversation_is_filled_in_before_its_next_message(tmp_path: Path) -> None:
+    server = Server(warms=False, prewarms=True)
+    server.ready.set()
+    async with warm_bench(server, tmp_path) as b:
+        await b.say("first")
+        facts = list(b.facts)
+    assert server.ahead == []
+    async with warm_bench(server, tmp_path, history=facts) as b:
+        await until(lambda: len(server.ahead) == 1, "the filled cache")
+        await b.say("second")
+        [ahead] = server.ahead
+        assert server.scripted.requests[-1].messages[: len(ahead.messages)] == ahead.messages
