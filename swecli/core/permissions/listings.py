@@ -37,7 +37,7 @@ class Listed(Struct):
     files: list[str] = field(default_factory=lambda: list[str]())
     secret: list[str] = field(default_factory=lambda: list[str]())
     settings: list[str] = field(default_factory=lambda: list[str]())
-    covered: dict[ReadRules, list[str]] = field(default_factory=lambda: dict[ReadRules, list[str]]())
+    covered: dict[ReadRules, list[str]] = field(default_factory=lambda: dict["ReadRules", list[str]]())
 
 
 class Listings:
