@@ -8,7 +8,7 @@ MINUTES ?= 10
 # Two more than the processors, because tests also wait for programs that they start: with 3 workers two processors did
 # nothing for a quarter of the time, with 4 for a fiftieth.
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
-SOURCES := $(shell find swecli -name '*.py')
+SOURCES := $(shell find swecli scripts benchmarks -name '*.py')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo run test check bench soak soak-sessions test-live test-interop test-package test-model test-fleet docs site lock clean unconditional

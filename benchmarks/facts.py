@@ -53,8 +53,10 @@ class Fact(NamedTuple):
 
 
 def planted(collection: str) -> list[Fact]:
-    rows = (line.split("\t") for line in DATA.read_text(encoding="utf-8").splitlines()[1:])
-    facts = (Fact(*row[:4], tuple(row[4].split("|")), *row[5:]) for row in rows)
+    facts: list[Fact] = []
+    for line in DATA.read_text(encoding="utf-8").splitlines()[1:]:
+        group, kind, by, sentence, keys, question, paraphrase = line.split("\t")
+        facts.append(Fact(group, kind, by, sentence, tuple(keys.split("|")), question, paraphrase))
     return [fact for fact in facts if fact.collection == collection]
 
 

@@ -8,10 +8,14 @@ import os
 import tempfile
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from scripts import shown_project
-from scripts.screenshots import Camera, Greeting, save
+from scripts.screenshots import Camera, save
+from swecli.command_line.interactive import open_with_banner
 from swecli.launch import LaunchOptions
 from swecli.tui.app import SwecliApp
+from swecli.tui.program import program_of
 
 SIZE = (112, 36)
 FILES = ("basket/pricing.py", "basket/discounts.py", "basket/orders.py", "basket/stock.py", "tests/test_pricing.py")
@@ -80,7 +84,7 @@ def _compacted(app: SwecliApp) -> bool:
 
 async def main(folder: Path, script_file: Path) -> None:
     options = LaunchOptions(cwd=folder, script=script_file, mode="auto", trust="session")
-    app = SwecliApp(Greeting(options))
+    app = SwecliApp(replace(program_of(options, open_with_banner), greets=True))
     async with app.run_test(size=SIZE) as pilot:
         camera = Camera(app, pilot)
         await camera.until(lambda: app.loaded and app.session.port is not None)
