@@ -135,10 +135,10 @@ def request_sent(frame: FrameType, kind: str, argument: Any, _seen: dict[str, An
 
 def list_shown(frame: FrameType, kind: str, _argument: Any, seen: dict[str, Any]) -> bool:
     """Whether the screen was drawn after something was put on it."""
-    if kind != "call" or f"{os.sep}textual{os.sep}" not in frame.f_code.co_filename:
+    if kind != "call":
         return False
     name = frame.f_code.co_name
-    if name in ("push_screen", "mount"):
+    if f"{os.sep}textual{os.sep}" in frame.f_code.co_filename and name in ("push_screen", "mount"):
         seen["mounted"] = True
     return name == "_display" and "mounted" in seen
 
