@@ -68,9 +68,8 @@ class Inspected:
         self.agents: dict[str, AgentRecord] = {}
         state = SimpleNamespace(mode="default", todos=(), effort=None, agents=self.agents)
         recorder = SimpleNamespace(ledger=self.said.ledger, timeline=self.timeline, state=state, session="s")
-        services = SimpleNamespace(
-            context=self.context, settings=Settings(), price=lambda model, usage: self.price(model, usage)
-        )
+        access = SimpleNamespace(price=lambda model, usage: self.price(model, usage))
+        services = SimpleNamespace(context=self.context, settings=Settings(), access=access)
         connection = SimpleNamespace(client=self.client)
         parts: Any = SimpleNamespace(services=services, recorder=recorder, connection=connection)
         self.inspection = Inspection(parts.services, parts.recorder, parts.connection, lambda: ())

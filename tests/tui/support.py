@@ -168,6 +168,11 @@ class Running:
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in lines)
 
     async def press(self, *keys: str) -> None:
+        """
+        Raises:
+            AssertionError: the app has failed, so that it takes no key.
+        """
+        assert self.app._exception is None, repr(self.app._exception)
         await self.pilot.press(*keys)
 
     async def at_once(self, *keys: str) -> None:
