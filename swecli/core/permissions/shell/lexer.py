@@ -43,8 +43,8 @@ def decode_ansi(body: str) -> str:
 
 def _ansi_character(match: re.Match[str]) -> str:
     code = match.group(1)
-    if code in ("u", "U", "x"):
-        return f"\\{code}"  # without digits it is not an escape
+    if code in ("u", "U", "x", "c"):
+        return f"\\{code}"  # without digits, or at the end, it is not an escape
     if code[0] in "uUx":
         number = int(code[1:], 16)
         return chr(number) if number < 0x110000 and not 0xD800 <= number < 0xE000 else ""
