@@ -71,7 +71,10 @@ def test_each_word_is_a_folder_and_each_folder_a_word() -> None:
 def left(tmp_path: Path) -> Path:
     """A copy of the program without the features."""
     copy = tmp_path / "copy"
-    for name in ("swecli", *(("tests", "scripts", "docs") if os.environ.get("DELETABLE") == "whole" else ())):
+    for name in (
+        "swecli",
+        *(("tests", "scripts", "benchmarks", "docs") if os.environ.get("DELETABLE") == "whole" else ()),
+    ):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in (*FOLDERS,):
         shutil.rmtree(copy / name, ignore_errors=True)

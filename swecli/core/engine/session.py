@@ -406,7 +406,7 @@ class Session:
     def send(self, command: Command) -> None:
         """Carry out or start a command. Called on the event loop; never blocks and never raises; results arrive as
         events."""
-        if self._closed or self._companions.heard(command):
+        if self._closed or self._heard(command):
             return
         match command:
             case Submit():
@@ -638,14 +638,25 @@ class Session:
         said = (message.text for message in reversed(self.view.messages) if message.role == "assistant")
         return next((text.strip() for text in said if text.strip()), "")
 
+    def _heard(self, command: Command) -> bool:
+        """Whether a companion has acted on it alone. One that fails has not: front-ends can do nothing about it."""
+        try:
+            return self._companions.heard(command)
+        except Exception as defect:  # noqa: BLE001 - a defect is reported, and the session acts on the command
+            self._tell_defect(defect)
+            return False
+
+    def _tell_defect(self, defect: BaseException) -> None:
+        self._services.store.report_defect(defect)
+        self.notice(
+            f"swecli failed internally: {type(defect).__name__}: {defect}",
+            "error",
+            "The conversation is kept; you can continue. Details are in the log.",
+        )
+
     def _ended(self, defect: BaseException | None) -> None:
         if defect is not None:
-            self._services.store.report_defect(defect)
-            self.notice(
-                f"swecli failed internally: {type(defect).__name__}: {defect}",
-                "error",
-                "The conversation is kept; you can continue. Details are in the log.",
-            )
+            self._tell_defect(defect)
         # Queued messages start by themselves only after successful work; otherwise the user decides.
         state = self._recorder.state
         turned, self._settled = self._recorder.turn != self._settled, self._recorder.turn

@@ -14,8 +14,8 @@ import pytest
 from swecli.core.engine.companion import CallCompanion, Companion, Companions
 from swecli.core.engine.session import Session
 from swecli.core.permissions.types import Policy
-from swecli.core.protocol.commands import Interrupt, Submit
-from swecli.core.protocol.events import AgentEnded, Event, StepStarted, TurnEnded
+from swecli.core.protocol.commands import Command, Interrupt, Submit
+from swecli.core.protocol.events import AgentEnded, Event, Notice, StepStarted, TurnEnded
 from swecli.core.protocol.messages import ToolCallPart
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
@@ -66,6 +66,13 @@ class FaultyWatch(Faulty):
             raise Fault("a defect")
 
 
+class FaultyHeard(Faulty):
+    def heard(self, command: Command) -> bool:
+        if self.bad:
+            raise Fault("a defect")
+        return False
+
+
 def with_companion(monkeypatch: pytest.MonkeyPatch, companion: Companion, folder: Path, **changes: Any) -> Any:
     """A session that has this companion first, and a job that runs until the session ends."""
     put_first(monkeypatch, companion)
@@ -106,6 +113,20 @@ async def test_one_that_fails_ends_its_turn_only(tmp_path: Path, monkeypatch: py
         check_closed(b, 3)
         assert running_with(SECONDS)
     assert not running_with(SECONDS)
+
+
+async def test_one_that_fails_at_a_command_keeps_nobody_from_acting_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    companion, defects = FaultyHeard(False), list[BaseException]()
+    async with with_companion(monkeypatch, companion, tmp_path, report_defect=defects.append) as b:
+        await b.say("begin a job")
+        companion.bad = True
+        assert (await b.say("now it fails")).outcome == "done"
+        assert [type(defect) for defect in defects] == [Fault]
+        assert "swecli failed internally: Fault: a defect" in [notice.text for notice in b.bodies(Notice)]
+        companion.bad = False
+        check_closed(b, 2)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
