@@ -7,7 +7,7 @@ the next step, or a report that one is done, weighs less. Names and numbers coun
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
 from msgspec import Struct
@@ -57,11 +57,16 @@ class Statement(Struct, frozen=True):
     weight: int
 
 
+def sentences(text: str) -> Iterator[str]:
+    """The sentences and lines of a text, each on one line."""
+    return (" ".join(sentence.split()) for sentence in _SENTENCE.split(text))
+
+
 def statements(text: str) -> tuple[Statement, ...]:
     """The statements of a text in order. A question makes none."""
     found: list[Statement] = []
-    for sentence in _SENTENCE.split(text[:MOST_READ]):
-        clean = " ".join(sentence.split()).lstrip("#-*> ")
+    for sentence in sentences(text[:MOST_READ]):
+        clean = sentence.lstrip("#-*> ")
         if len(clean) <= LONGEST and not clean.endswith("?") and (weight := _weight(clean)) > 0:
             found.append(Statement(clean, weight))
     return tuple(found)

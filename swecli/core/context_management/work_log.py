@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.clearing import arguments_of, target_of
 from swecli.core.context_management.ledger import Entry, ItemRecord, Ledger
-from swecli.core.context_management.statements import statements
+from swecli.core.context_management.statements import sentences, statements
 from swecli.core.protocol.events import FileChanged
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
 from swecli.lazy_pattern import lazy_pattern
@@ -56,7 +56,6 @@ FINDINGS = 160
 """Most statements of the model to remember: those that weigh most, of equal ones the newest."""
 _NOT_STARTED = (126, 127)
 """Exit statuses of a missing or non-executable command: it has checked nothing."""
-_SENTENCE = lazy_pattern(r"(?<=[.!?])\s+|\n+")
 
 
 class TouchedFile(Struct, frozen=True):
@@ -151,8 +150,7 @@ class WorkLog(Struct):
         self.requests.setdefault(entry.turn, Said(text[: 2 * LONGEST_LINE], entry.created, (entry.item,)))
         for turn in [turn for turn in self.requests if turn != self.first_turn][:-KEPT]:
             del self.requests[turn]
-        for sentence in _SENTENCE.split(text[:4_000]):
-            clean = " ".join(sentence.split())
+        for clean in sentences(text[:4_000]):
             if clean and len(clean) <= LONGEST_LINE and _states_decision(clean, whole=clean == " ".join(text.split())):
                 known = self.choices.get(clean, Said(clean, entry.created))
                 self.choices[clean] = replace(known, items=(*known.items, entry.item)[-REPEATED:])

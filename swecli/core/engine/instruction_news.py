@@ -256,7 +256,7 @@ class InstructionNews(Companion):
         changed = [
             file
             for name, file in present.items()
-            if name in told and file.digest not in own and told[name] not in self._told((file,))
+            if name in told and file.digest not in own and told[name] not in harmless(self._fitting((file,)).render())
         ]
         gone = _missing(self._files.root, told.keys() & names)
         if changed or gone:
@@ -289,12 +289,16 @@ class InstructionNews(Companion):
         self._notes.add(f"{title}: {names}", f"For {where} these instructions also apply.\n\n{self._told(files)}")
 
     def _told(self, files: Sequence[InstructionFile]) -> str:
-        found, room = Instructions(tuple(files)), self._context.room_for_instructions
-        if room is not None:
-            found = found.within(room)
-            for text in found.notices:
-                self._recorder.emit(Notice(text, "warning", "instructions"))
-        return harmless(found.render())
+        fitting = self._fitting(files)
+        for text in fitting.notices:
+            self._recorder.emit(Notice(text, "warning", "instructions"))
+        return harmless(fitting.render())
+
+    def _fitting(self, files: Sequence[InstructionFile]) -> Instructions:
+        """The files, cut to the room for instructions; its notices name those that are cut."""
+        room = self._context.room_for_instructions
+        whole = Instructions(tuple(files))
+        return whole if room is None else whole.within(room)
 
     # --- files no longer in the context -----------------------------------------------------------------------
 

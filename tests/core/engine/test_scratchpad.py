@@ -6,25 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.permissions.types import Policy
 from swecli.core.protocol.commands import ChangeContext
 from swecli.core.protocol.context_events import ContextChange
 from swecli.core.protocol.events import ContextEdited, ItemStarted
-from swecli.core.tools.edit_file import EditFile, WriteFile
-from swecli.core.tools.read_file import ReadFile
-from swecli.core.tools.run_command import RunCommand
-from swecli.core.tools.session_tools import Scratchpad, UpdateTodos
 from tests.core.engine.support import bench, new_notes, notes_in, until
-
-TOOLS = (ReadFile(), WriteFile(), EditFile(), RunCommand(), UpdateTodos(), Scratchpad())
-AUTO = Policy(mode="accept-edits", trust="trusted")
-
-
-def step(tool: str, arguments: str) -> str:
-    return f'[[step]]\n[[step.call]]\ntool = "{tool}"\narguments = {{ {arguments} }}\n'
-
-
-DONE = '[[step]]\ntext = "Done."\n'
+from tests.core.engine.test_instruction_news import AUTO, DONE, TOOLS, step
 
 
 @pytest.fixture
