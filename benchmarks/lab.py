@@ -15,15 +15,15 @@ from swecli.assembly.storage import DATABASE
 from swecli.core.config.paths import user_paths
 from swecli.core.sessions.database import open_database
 from swecli.core.sessions.store import SessionStore
-from swecli.lab.replay import Recording, replay
+from swecli.features.lab.replay import Recording, replay
 
 TURNS = 320
 
 
 def run() -> Iterator[tuple[str, float, str]]:
     """Times of this process's processor. A comparison replays the record too."""
-    from tests.lab.recorded_session import record
-    from tests.lab.test_replay import strategy
+    from tests.features.lab.recorded_session import record
+    from tests.features.lab.test_replay import strategy
 
     with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, SWECLI_HOME=f"{folder}/home"):
         base = Path(folder)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.replay import SUMMARY
-from swecli.lab.prefix_cache import Charge, PrefixCache
+from swecli.features.lab.prefix_cache import Charge, PrefixCache
 from tests.support.program import Program
 
 WINDOWS = (32_000, 64_000, 128_000, 200_000)

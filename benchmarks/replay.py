@@ -36,7 +36,7 @@ from swecli.core.protocol.messages import Part as MessagePart
 from swecli.core.tools.base import ToolContext, ToolOutcome
 from swecli.core.tools.dynamic import DynamicTool, RawParams
 from swecli.core.tools.registry import ToolRegistry
-from swecli.lab.prefix_cache import Charge, Framed, PrefixCache
+from swecli.features.lab.prefix_cache import Charge, Framed, PrefixCache
 
 LONG = 400_000
 """Tokens of a long session; the recorded ones are put together to such."""

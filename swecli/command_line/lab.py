@@ -22,7 +22,7 @@ from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
     from swecli.core.sessions.store import SessionStore
-    from swecli.lab.replay import Recording, Replayed, Strategy
+    from swecli.features.lab.replay import Recording, Replayed, Strategy
 
 USUAL = "current,early,truncation"
 NEWEST = 10
@@ -40,7 +40,7 @@ def lab(arguments: Sequence[str]) -> int:
 
 
 def replay_session(arguments: Sequence[str]) -> int:
-    from swecli.lab.strategies import PRESETS
+    from swecli.features.lab.strategies import PRESETS
 
     parser = Parser(
         prog="swecli lab replay",
@@ -62,9 +62,9 @@ def replay_session(arguments: Sequence[str]) -> int:
     strategies = _strategies(chosen.strategy.split(","), folder)
     with opened(folder) as store:
         recording = _recording(store, chosen.session or _newest(store, folder))
-    from swecli.lab.replay import replay
-    from swecli.lab.report import document
-    from swecli.lab.strategies import LEAST_REQUESTS
+    from swecli.features.lab.replay import replay
+    from swecli.features.lab.report import document
+    from swecli.features.lab.strategies import LEAST_REQUESTS
 
     if recording.skipped:
         complain(f"warning: skipped {recording.skipped:,} unreadable events of the session")
@@ -80,7 +80,7 @@ def replay_session(arguments: Sequence[str]) -> int:
 
 def _shown(recording: Recording, names: Sequence[str], results: Sequence[Replayed]) -> list[str]:
     from swecli.block_text import block_lines
-    from swecli.lab.report import curves, table
+    from swecli.features.lab.report import curves, table
     from swecli.safe_text import safe_line
 
     effective = recording.first.effective
@@ -103,8 +103,8 @@ def tune(arguments: Sequence[str]) -> int:
     parser.add_argument("-C", "--cwd", metavar="DIR", help="sessions of this folder")
     chosen = parser.parse_args(arguments)
     folder = working_directory(chosen.cwd)
-    from swecli.lab.replay import NotReplayable, Recording, replay
-    from swecli.lab.strategies import GRID, LEAST_REQUESTS, Tried, propose, worth_replaying
+    from swecli.features.lab.replay import NotReplayable, Recording, replay
+    from swecli.features.lab.strategies import GRID, LEAST_REQUESTS, Tried, propose, worth_replaying
 
     strategies = _strategies(("current", *GRID), folder)
     recordings: list[Recording] = []
@@ -156,8 +156,8 @@ def _strategies(words: Sequence[str], folder: Path) -> list[Strategy]:
     from swecli.core.config.load import typed_value
     from swecli.core.config.settings import Settings
     from swecli.core.validation import InvalidError, validated
-    from swecli.lab.replay import Strategy
-    from swecli.lab.strategies import changes_of, with_changes
+    from swecli.features.lab.replay import Strategy
+    from swecli.features.lab.strategies import changes_of, with_changes
 
     def read(key: str, text: str) -> object:
         return typed_value(text, words=True, many=False) if not text.strip()[:1].isdigit() else json.loads(text)
@@ -186,7 +186,7 @@ def _newest(store: SessionStore, folder: Path) -> str:
 
 
 def _recording(store: SessionStore, name: str) -> Recording:
-    from swecli.lab.replay import NotReplayable, Recording
+    from swecli.features.lab.replay import NotReplayable, Recording
 
     session = store.get(name).id
     try:

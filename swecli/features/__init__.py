@@ -25,6 +25,7 @@ FEATURES = (
     "mcp",
     "language_servers",
     "telemetry",
+    "lab",
     "init",
     "git",
 )

@@ -35,7 +35,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.protocol.messages import Message, Origin, Part, Response, Stop, TextPart, ToolCallPart, Usage
-from swecli.lab.prefix_cache import Framed, blocks_of, provider_tokens
+from swecli.features.lab.prefix_cache import Framed, blocks_of, provider_tokens
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, until
 from tests.support.reduced import check_written

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from swecli.core.llm.types import Finished, ModelClient, ModelInfo, ModelRequest, StreamEvent, UsageUpdate
 from swecli.core.protocol.messages import Message, Usage
-from swecli.lab.prefix_cache import Charge, PrefixCache
+from swecli.features.lab.prefix_cache import Charge, PrefixCache
 
 
 @dataclass

@@ -14,7 +14,7 @@ from swecli.core.context_management.prompt import message_breakpoints
 from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.context_events import ViewEntry
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage
-from swecli.lab.prefix_cache import Charge, Framed, PrefixCache
+from swecli.features.lab.prefix_cache import Charge, Framed, PrefixCache
 
 RULES = "Never commit.".ljust(3_000)
 BASE = "You are a coding agent.".ljust(3_000)

@@ -12,7 +12,7 @@ from swecli.core.context_management.prompt import message_breakpoints
 from swecli.core.llm.types import ModelInfo, ModelRequest, SystemBlock
 from swecli.core.protocol.events import CompactionCompleted
 from swecli.core.protocol.messages import Message, TextPart
-from swecli.lab.prefix_cache import Framed, PrefixCache
+from swecli.features.lab.prefix_cache import Framed, PrefixCache
 from tests.support.said import Said
 
 LINES = "\n".join(f"line {number} of some output" for number in range(200))

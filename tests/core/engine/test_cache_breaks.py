@@ -43,7 +43,7 @@ from swecli.core.protocol.events import (
     TurnEnded,
 )
 from swecli.core.tools.registry import ToolRegistry
-from swecli.lab.prefix_cache import PrefixCache, Style, provider_tokens
+from swecli.features.lab.prefix_cache import PrefixCache, Style, provider_tokens
 from tests.core.engine.support import Bench, Gates, Peek, Poke, Shell, bench, call, until
 from tests.core.engine.test_offered_tools import Source, echo
 from tests.core.engine.test_prompt_cache import SUMMARY, Clock

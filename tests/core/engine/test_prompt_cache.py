@@ -9,8 +9,8 @@ from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Compact, SetMode, UndoCompaction
 from swecli.core.protocol.events import CacheBreak, CompactionCompleted, CompactionUndone
+from swecli.features.lab.prefix_cache import PrefixCache, provider_tokens
 from swecli.figures import percent
-from swecli.lab.prefix_cache import PrefixCache, provider_tokens
 from tests.core.engine.support import Bench, bench, call, until
 from tests.support.prefix_cache import CachedModel
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.messages import Message, TextPart
-from swecli.lab.prefix_cache import Charge, Framed, PrefixCache
+from swecli.features.lab.prefix_cache import Charge, Framed, PrefixCache
 
 
 def tokens(block: object) -> int:

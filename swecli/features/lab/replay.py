@@ -67,7 +67,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart, ToolCallPart, Usage
 from swecli.core.protocol.request_events import Question
 from swecli.core.tools.registry import ToolRegistry
-from swecli.lab.prefix_cache import Charge, PrefixCache, provider_tokens
+from swecli.features.lab.prefix_cache import Charge, PrefixCache, provider_tokens
 
 MARKED = "anthropic-messages"
 """The protocol with explicit cache breakpoints; others keep any prefix."""

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from swecli.core.config.load import toml_text
-from swecli.lab.replay import Recording, Replayed
+from swecli.features.lab.replay import Recording, Replayed
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "current": {},

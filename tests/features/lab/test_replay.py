@@ -20,11 +20,11 @@ from swecli.core.protocol.events import Event, StepStarted, Unknown
 from swecli.core.sessions.database import DATABASE, open_database
 from swecli.core.sessions.store import SessionStore
 from swecli.core.validation import validated
-from swecli.lab.replay import NotReplayable, Recording, Replayed, Strategy, replay
-from swecli.lab.report import document
-from swecli.lab.strategies import PRESETS, Tried, changes_of, propose, with_changes
+from swecli.features.lab.replay import NotReplayable, Recording, Replayed, Strategy, replay
+from swecli.features.lab.report import document
+from swecli.features.lab.strategies import PRESETS, Tried, changes_of, propose, with_changes
 from swecli.launch import StartError
-from tests.lab.recorded_session import record
+from tests.features.lab.recorded_session import record
 from tests.support.thorough import examples
 
 TURNS = examples(18, 40)

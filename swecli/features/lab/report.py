@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from swecli.core.protocol.blocks import TableBlock
-from swecli.lab.replay import Recording, Replayed
+from swecli.features.lab.replay import Recording, Replayed
 
 COLUMNS = ("strategy", "peak", "cost", "", "compactions", "clearings", "anchors lost", "needed again", "blocked")
 EIGHTHS = " ▁▂▃▄▅▆▇█"

@@ -1,0 +1,7 @@
+"""It has no part in sessions: `swecli lab` reads their records."""
+
+from __future__ import annotations
+
+from swecli.features import Wiring
+
+WIRING = Wiring()
