@@ -29,7 +29,7 @@ from tests.core.context_management import test_tool_recall as recall
 from tests.core.context_management.test_tool_index import QUERIES, TOOLS
 from tests.core.engine.support import bench
 from tests.core.engine.test_deferral import Source, settle
-from tests.core.engine.test_subagents import parent, task, with_agents
+from tests.features.subagents.test_companion import parent, task, with_agents
 from tests.support.everything import configure
 from tests.support.loopback import LoopbackServer
 from tests.support.program import Program

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from swecli.core.config.paths import Paths
     from swecli.core.config.trust import TrustReading
     from swecli.core.extensions.plugins import Plugin
+    from swecli.core.extensions.watch import ExtensionFiles
     from swecli.core.hooks.hook import Hook
     from swecli.core.mcp.definitions import ServerDefinition
     from swecli.core.sandbox.sandbox import Sandbox
@@ -146,6 +147,9 @@ class Launch(Struct, frozen=True):
     child_environment: Mapping[str, str]
     """That of programs which it starts: without secrets, and marked."""
     sandbox: Sandbox
+    sandbox_for: Callable[[Path], Sandbox]
+    """The same for another folder."""
+    extension_files: ExtensionFiles
     secrets: frozenset[str]
     """Values that must never be written."""
     hooks: Sequence[Hook] = ()

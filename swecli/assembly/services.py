@@ -19,7 +19,7 @@ from swecli.assembly.live_settings import adjustable, provider_search
 from swecli.assembly.policy import approved_file_saver, build_policy, grants_of, rule_saver, with_grants
 from swecli.assembly.sandbox import build_sandbox
 from swecli.assembly.startup import Startup
-from swecli.assembly.tools import agent_profiles, own_tools, spare_tools, unusable
+from swecli.assembly.tools import own_tools, spare_tools, unusable
 from swecli.core.config.paths import Paths
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
@@ -31,7 +31,6 @@ from swecli.core.ports import BlobStore
 from swecli.core.tools.registry import ToolRegistry
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.workspace.process_tree import PLACE, end_owned
-from swecli.core.worktrees import worktrees_folder
 from swecli.launch import Launch, LaunchOptions
 
 
@@ -51,6 +50,8 @@ def launch_of(options: LaunchOptions, startup: Startup) -> Launch:
         startup.environment,
         environment,
         build_sandbox(options, startup, environment),
+        lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
+        extension_files(options, startup),
         startup.secrets,
         startup.hooks.hooks,
         startup.plugins,
@@ -90,8 +91,8 @@ def build_services(
     blobs: BlobStore | None = None,
 ) -> Services:
     """All services of a session except its history and its store; ``blobs`` stores large results."""
-    options, environment = launch.options, launch.child_environment
-    files = extension_files(options, startup)
+    options = launch.options
+    files = launch.extension_files
     own = own_tools(options, startup.loaded.settings, files)
     registry = ToolRegistry(
         (*own, *(tool for feature in features for tool in feature.tools)),
@@ -117,9 +118,6 @@ def build_services(
         tools=registry,
         context=context(registry, texts),
         context_for=context_for,
-        worktrees=worktrees_folder(startup.paths),
-        profiles=lambda: agent_profiles(files, registry),
-        sandbox_for=lambda folder: build_sandbox(replace(options, cwd=folder, add_dirs=()), startup, environment),
         access=access,
         permissions=_permissions(launch, startup),
         settings=LiveSettings(values, safe_mode=options.safe_mode),

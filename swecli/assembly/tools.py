@@ -1,20 +1,15 @@
-"""The tools and agent profiles of a run."""
+"""The tools of a run."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-
-from msgspec.structs import replace
 
 from swecli.assembly.startup import Startup
 from swecli.core.config.settings import Settings
 from swecli.core.context_management.context_manager import COMPACT_TOOL
-from swecli.core.engine.services import AgentProfile
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.permissions.types import MEMORY_TOOL
 from swecli.core.tools.base import AnyTool
-from swecli.core.tools.registry import ToolRegistry, builtin_tools
-from swecli.core.tools.session_tools import AskUser, Scratchpad, SkillTool, TaskTool
+from swecli.core.tools.registry import builtin_tools
+from swecli.core.tools.session_tools import AskUser, Scratchpad, SkillTool
 from swecli.core.tools.web_fetch import WebFetch
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.launch import LaunchOptions
@@ -37,8 +32,6 @@ def own_tools(options: LaunchOptions, settings: Settings, files: ExtensionFiles)
         own.append(SkillTool(lambda: files.now.skills))
     if settings.memory.scratchpad and not options.safe_mode:
         own.append(Scratchpad())
-    if settings.subagents.enabled:
-        own.append(TaskTool(told_agents(files)))
     return own
 
 
@@ -46,16 +39,6 @@ def spare_tools(options: LaunchOptions, files: ExtensionFiles) -> list[AnyTool]:
     """Stand-ins for tools that depend on the folder's content and trust, for a session that began with them: they
     answer that they have no source. Excludes tools that the user turned off."""
     return [] if options.safe_mode else [SkillTool(lambda: files.now.skills)]
-
-
-def told_agents(files: ExtensionFiles) -> Callable[[], Sequence[tuple[str, str]]]:
-    """Names and descriptions of the agents at the start of the session, for the model; none while there are only those
-    of swecli, which the tool names itself."""
-    profiles = files.profiles.values() if files.now.profiles else ()
-    from swecli.core.context_management.prompts import without_notes
-
-    listed = sorted((profile.name, without_notes(profile.description)) for profile in profiles)
-    return lambda: listed
 
 
 def is_unattended(options: LaunchOptions) -> bool:
@@ -70,16 +53,3 @@ def unusable(options: LaunchOptions, startup: Startup) -> tuple[str, ...]:
         *((AskUser.name,) if is_unattended(options) else ()),
         *((MEMORY_TOOL,) if not startup.trust.trusts else ()),
     )
-
-
-def agent_profiles(files: ExtensionFiles, registry: ToolRegistry) -> list[AgentProfile]:
-    """The present profiles, with the tools that each gets in this session."""
-    from swecli.core.extensions.profiles import resolve_profile
-
-    found: list[AgentProfile] = []
-    for one in files.profiles.values():
-        made = resolve_profile(one, tools=registry.names(), mode="auto")
-        tools = (*made.tools, *made.missing) if one.tools is not None or one.disallowed else None
-        given = AgentProfile(one.name, one.description, one.prompt, tools, model=one.model, mode=one.mode)
-        found.append(replace(given, worktree=one.worktree))
-    return found

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from swecli.launch import Launch
 
 FEATURES = (
+    "subagents",
     "extensions",
     "playbook",
     "retrieval",

@@ -84,22 +84,15 @@ T = TypeVar("T")
 
 class Requests:
     """Open permission requests and questions. The first answer counts; answers to unknown or settled ids are
-    ignored."""
+    ignored. The permission requests are those of all agents: ids differ between them."""
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        *,
-        may_ask: bool = True,
-        sweep: Callable[[], None] | None = None,
-    ) -> None:
-        """Without ``may_ask`` the model's questions are dismissed. ``sweep`` reconsiders these requests and those of
-        other agents; by default only these."""
+    def __init__(self, recorder: Recorder, outer: Requests | None = None) -> None:
+        """``outer`` has the requests of the session around this one, in which the model's questions are dismissed."""
         self._recorder = recorder
-        self._may_ask = may_ask
-        self._sweep = sweep or self.settle_decided
-        self._permissions: dict[str, asyncio.Future[ReplyPermission | Decision]] = {}
-        self._deciding: dict[str, Callable[[], Decision]] = {}
+        self._may_ask = outer is None
+        self._permissions: dict[str, asyncio.Future[ReplyPermission | Decision]]
+        self._permissions = {} if outer is None else outer._permissions
+        self._deciding: dict[str, Callable[[], Decision]] = {} if outer is None else outer._deciding
         """Current decision on each open request."""
         self._questions: dict[str, asyncio.Future[Answer]] = {}
         self.order = AskingOrder()
@@ -173,10 +166,6 @@ class Requests:
 
     def reconsider(self) -> None:
         """Settle requests that a changed mode or changed rules now allow or refuse. The others stay open."""
-        self._sweep()
-
-    def settle_decided(self) -> None:
-        """Settle the decided ones of these requests alone."""
         for request, decide in tuple(self._deciding.items()):
             decision = decide()
             if decision.outcome != "ask":

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from swecli.core.engine.compaction import Compactions
+from swecli.core.engine.companion import Companions
 from swecli.core.engine.consent import Requests
+from swecli.core.engine.inner import Relay
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Asking
 from swecli.core.engine.models import ModelChoice
@@ -18,6 +22,13 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.tool_calls import Scheduler
+from swecli.core.engine.work import Work
+
+if TYPE_CHECKING:
+    from swecli.core.engine.session import Session
+
+BeginInner = Callable[[Relay, Services, str, Path | None], "Session"]
+"""Starts a session inside this one, with a model, and in a folder of its own if it has one."""
 
 
 class Core(Struct, frozen=True):
@@ -35,5 +46,10 @@ class Core(Struct, frozen=True):
     asking: Asking
     scheduler: Scheduler
     questions: SideQuestions
+    companions: Companions
+    work: Work
+    begin_inner: BeginInner
+    tell: Callable[[str, str], None]
+    """Appends a note to the conversation, at once while idle: its title for the user, its text for the model."""
     follow_settings: Callable[[], Awaitable[None]]
     """Reads the settings again and adopts those that apply at once. Raises ValueError: they can't be read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from swecli.core.engine.notes import Notes, Statement
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results
 from swecli.core.engine.services import Workspace
+from swecli.core.engine.state import AgentRecord
 from swecli.core.engine.tool_calls import LiveOutput
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.commands import RunShell
@@ -177,3 +178,24 @@ def _no_completion_note(output: str, exit_status: int | None) -> str:
     """No completion message: the user's own command runs outside the sandbox and needs none."""
     del output, exit_status
     return ""
+
+
+def agent_jobs(agents: Iterable[AgentRecord]) -> tuple[JobInfo, ...]:
+    """Background subagents as jobs."""
+    return tuple(
+        JobInfo(
+            record.id,
+            f"{record.started.profile}: {record.started.title}",
+            record.started.item,
+            0,
+            record.began,
+            "running" if record.outcome is None else "exited" if record.outcome == "done" else "killed",
+            None if record.outcome is None else 0 if record.outcome == "done" else 1,
+            record.ended,
+            note=record.reason,
+            reported=record.outcome is not None,
+            tokens=record.tokens,
+        )
+        for record in agents
+        if record.started.background
+    )

@@ -22,7 +22,7 @@ from swecli.core.llm.types import ModelInfo
 from swecli.core.permissions.types import Call, Decision, Policy, Rule
 from swecli.core.ports import Asker, BlobStore, EditorFiles, Snapshots
 from swecli.core.protocol.blocks import DisplayBlock
-from swecli.core.protocol.events import Mode, NoticeLevel
+from swecli.core.protocol.events import NoticeLevel
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.registry import ToolRegistry
 
@@ -195,20 +195,6 @@ class InstructionFiles(Struct, frozen=True):
     """Patterns of the user's for names of files that are not imported."""
 
 
-class AgentProfile(Struct, frozen=True):
-    """A subagent's prompt and resources. ``tools`` are tool names, None for all; ``mode`` None and ``model`` empty mean
-    the session's own. ``worktree``: it works in a git work tree of its own."""
-
-    name: str
-    description: str
-    prompt: str
-    tools: tuple[str, ...] | None = None
-    disallowed: tuple[str, ...] = ()
-    model: str = ""
-    mode: Mode | None = None
-    worktree: bool = False
-
-
 def agent_context(tools: ToolRegistry, prompt: str) -> ContextManager:
     return ContextManager(tools.schemas(), PromptTexts(append=prompt), special_tools=tools.special)
 
@@ -234,13 +220,7 @@ class Services(Struct):
     """Extensions that bring tools and run as long as the session."""
     extension_files: ExtensionFiles | None = None
     """Skills, Markdown commands and agent profiles."""
-    profiles: Callable[[], Sequence[AgentProfile]] = tuple
-    """Current agent profiles for tasks."""
     context_for: Callable[[ToolRegistry, str], ContextManager] = agent_context
     """Context of a subagent with these tools and this addition to the common agent prompt."""
-    sandbox_for: Callable[[Path], Sandbox] = lambda folder: Sandbox.none()
-    """Sandbox for the commands of a subagent in this folder."""
-    worktrees: Path | None = None
-    """Folder of subagents' work trees; None if none can be created."""
     parents_tokens: Callable[[], int | None] = lambda: None
     """In a subagent, the tokens left under the caps of its parent session; None without a cap."""

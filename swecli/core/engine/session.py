@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
@@ -13,7 +14,6 @@ from swecli.core.checkpoints.restore import Target
 from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft
 from swecli.core.context_management.compaction.summary import Summary
-from swecli.core.context_management.recall import Recall
 from swecli.core.engine.attachments import words_of
 from swecli.core.engine.changed_files import ChangedFiles
 from swecli.core.engine.command_tools import CommandTools
@@ -25,10 +25,11 @@ from swecli.core.engine.edit_prices import EditPrices
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.files import SessionFiles
 from swecli.core.engine.git_history import GitHistory
+from swecli.core.engine.inner import Parent, ParentLimits, Relay
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.instruction_news import InstructionNews
 from swecli.core.engine.invoked import NotInvoked, invocation_of, listed_commands
-from swecli.core.engine.jobs import JobWatch, run_shell
+from swecli.core.engine.jobs import JobWatch, agent_jobs, run_shell
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Asking
 from swecli.core.engine.model_offers import ModelOffers
@@ -46,8 +47,8 @@ from swecli.core.engine.services import Mentionable, PromptTemplate, Services
 from swecli.core.engine.session_view import SessionView
 from swecli.core.engine.side_questions import SideQuestions
 from swecli.core.engine.snapshots import recover
-from swecli.core.engine.subagents import InnerParts, Parent, Subagents, close_interrupted, transcript_of
 from swecli.core.engine.tool_calls import CallParts, Scheduler, ToolCalls
+from swecli.core.engine.transcripts import agent_transcript, transcript_of
 from swecli.core.engine.turn import Begun, Turn
 from swecli.core.engine.warming import Warming
 from swecli.core.engine.work import Work, add_user_message, edit_queue, enqueue, take_first
@@ -158,7 +159,6 @@ class Session:
         if parent is not None:
             recorder.turn = parent.relay.turn - 1  # its work belongs to the turn that started it
         self._companions = Companions()
-        self._agents = agents = None if parent is not None else self._subagents(services, recorder)
         self._parent, self._features, self._environment, self._closed = parent, features, "", False
         self._continues = bool(history)
         self._work = Work(self._ended)
@@ -168,9 +168,7 @@ class Session:
         """Messages that a turn without success left waiting: the user decides about them."""
         self._refused: dict[str, str] = {}
         """Waiting commands and skills that could not be sent, with the reason."""
-        self._requests = Requests(
-            recorder, may_ask=parent is None, sweep=self._settle_decided if parent is None else parent.sweep
-        )
+        self._requests = Requests(recorder, parent.requests if parent is not None else None)
         self._connection = connection = Connection(services.access.make_client, services.settings.now.side_models)
         self._results = Results(services, recorder, connection)
         self._compactions = Compactions(
@@ -196,7 +194,7 @@ class Session:
             if parent is not None
             else (self.files.close, partial(asyncio.to_thread, workspace.sandbox.close))
         )
-        self.view = SessionView(services, recorder, connection, self._work, self._jobs.jobs, self._plans, agents)
+        self.view = SessionView(services, recorder, connection, self._work, self._jobs.jobs, self._plans)
         self.inspection = Inspection(services, recorder, connection, self._next_notes)
         self.prices = EditPrices(services, recorder, connection, self._compactions, self.inspection)
         services.settings.changed.append(self._follow)
@@ -214,6 +212,10 @@ class Session:
             Asking(services, recorder),
             self._scheduler,
             self.questions,
+            self._companions,
+            self._work,
+            self._begin_inner,
+            self.tell_model,
             self.follow_settings,
         )
         self._companions.take(self._companions_of(self._core))
@@ -228,9 +230,8 @@ class Session:
             features.append(self._parent.limits)
             agent = self._parent.relay.agent
             features += (part for feature in self._features for part in feature.inner(core, agent))
-        if self._agents is not None:
-            features = [self._prompts, self._plans, self._agents]
-            features += [news, Warming(core), GitHistory(core)]
+        else:
+            features = [self._prompts, self._plans, news, Warming(core), GitHistory(core)]
             features += (part for feature in self._features for part in feature.companions(core))
         return (
             *features,
@@ -246,19 +247,14 @@ class Session:
         return self._notes.preview((*facts, self._offered.statement))
 
     def _tool_calls(self, services: Services, recorder: Recorder) -> ToolCalls:
-        agents, parent = self._agents, self._parent
+        parent = self._parent
         parts = CallParts(
             self._compactions.request_compaction,
             self._jobs.jobs,
-            agents,
-            Recall(recorder.ledger, services.store.blobs, agents.transcript) if agents is not None else None,
             parent.locks if parent is not None else None,
             parent.relay.agent if parent is not None else MAIN,
         )
         return ToolCalls(services, recorder, self._requests, self._results, self._sandbox, self._companions, parts)
-
-    def _subagents(self, services: Services, recorder: Recorder) -> Subagents:
-        return Subagents(services, recorder, self._companions, self._begin_inner, self.tell_model)
 
     def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         """All events from now on, in order; with ``replay`` preceded by the stored facts of the session, or of its
@@ -281,7 +277,6 @@ class Session:
         address = self._models.address
         commands = listed_commands(self._services.extension_files)
         self._recorder.emit(SessionStarted(cwd, name, mode, version, resumed, environment, address, commands))
-        close_interrupted(self._recorder)
         self._offered.adopt()
         for extension in self._services.extensions:
             extension.start(self)
@@ -421,9 +416,9 @@ class Session:
                 edit_queue(self._recorder, command.id, command.text)
             case Interrupt():
                 if not (command.skip and (self._models.skip() or self._offered.skip())):
-                    self._interrupt()
+                    self._work.interrupt()
             case Close():
-                self._interrupt()
+                self._work.interrupt()
             case CancelItem():
                 if not self._scheduler.cancel(command.item):
                     self.notice("That call has already ended.")
@@ -431,17 +426,13 @@ class Session:
                 if not self._jobs.jobs.to_background(command.item):
                     self.notice("Only a running command can move to the background.")
             case StopJob():
-                if self._agents is None or not self._agents.stop(command.job):
+                if not self._work.stop_beside(command.job):
                     self._jobs.stop_soon(command.job)
             case ReplyPermission():
                 self._requests.reply(command)
-                if self._agents is not None:
-                    self._agents.send(command)
             case RevokeRule():
                 if any(rule.text == command.rule for rule in self._recorder.state.rules):
                     self._recorder.emit(RuleRevoked(command.rule))
-                if self._agents is not None:
-                    self._agents.send(command)
             case Answer():
                 self._requests.answer(command)
             case SetMode():
@@ -450,8 +441,6 @@ class Session:
                     self._refuse(command.mode)
                 elif mode != self._recorder.state.mode:
                     self._recorder.emit(ModeChanged(mode, CHOSEN))
-                    if self._agents is not None:
-                        self._agents.follow(mode)
                     self._requests.reconsider()
             case SetEffort():
                 self._models.announce(command.effort)
@@ -471,7 +460,7 @@ class Session:
                 trouble = choose(command.model)
                 if trouble is not None:
                     self.notice(trouble, "error")
-            case Rewind() | UndoRewind() if self._agents is not None and self._agents.in_background:
+            case Rewind() | UndoRewind() if self._work.has_beside:
                 self.notice("A background subagent is running; rewind when it ends.", "warning", "See /jobs.")
             case Rewind():
                 self.rewinds.begin(command)
@@ -495,7 +484,7 @@ class Session:
                 self._compactions.redo(client, command.item)
             case ChangeContext():
                 self._compactions.change(client, command)
-            case UndoFiles() | RedoFiles() if self._agents is not None and self._agents.in_background:
+            case UndoFiles() | RedoFiles() if self._work.has_beside:
                 self.notice("A background subagent is running; restore files when it ends.", "warning", "See /jobs.")
             case UndoFiles():
                 self.files.begin("undo", Target(command.scope, command.turn, command.name))
@@ -602,31 +591,16 @@ class Session:
             self._services.workspace.checkpoints.start()
         self._work.begin(turn.run())
 
-    def _interrupt(self) -> None:
-        self._work.interrupt()
-        if self._agents is not None:
-            self._agents.stop_all()
-
-    # --- subagents ----------------------------------------------------------------------------------------------
-
-    def _begin_inner(self, parts: InnerParts, model: str) -> Session:
-        locks = self._calls.locks if parts.folder is None else None
-        closing = () if parts.folder is None else (partial(asyncio.to_thread, parts.services.workspace.sandbox.close),)
-        parent = Parent(parts.relay, parts.limits, locks, self._settle_decided, closing)
+    def _begin_inner(self, relay: Relay, services: Services, model: str, folder: Path | None) -> Session:
+        limits = ParentLimits(self._services, self._recorder, self._companions)
+        locks = self._calls.locks if folder is None else None
+        closing = () if folder is None else (partial(asyncio.to_thread, services.workspace.sandbox.close),)
+        parent = Parent(relay, limits, self._requests, locks, closing)
         session_id, features = self._recorder.session, self._features
-        inner = Session(session_id, parts.services, lambda publish: parts.relay, features=features, parent=parent)
+        session = Session(session_id, services, lambda publish: relay, features=features, parent=parent)
         place = str(self._services.workspace.cwd)
-        inner.start(model, self._environment.replace(place, str(parts.folder)) if parts.folder else self._environment)
-        return inner
-
-    def _settle_decided(self) -> None:
-        self._requests.settle_decided()
-        if self._agents is not None:
-            self._agents.settle_decided()
-
-    def settle_decided(self) -> None:
-        """Settle the open requests that no longer need a question."""
-        self._requests.settle_decided()
+        session.start(model, self._environment.replace(place, str(folder)) if folder else self._environment)
+        return session
 
     async def worked(self) -> None:
         """Wait until nothing runs."""
@@ -763,8 +737,6 @@ class Session:
             command.seconds = now.command_timeout
         self._connection.use_beside(now.side_models)
         self._jobs.jobs.processes = now.process_limit
-        if self._agents is not None:
-            self._agents.adjusted()
 
     async def follow_settings(self) -> None:
         """Adopt those current settings that apply at once.
@@ -779,7 +751,7 @@ class Session:
         settings.take(await asyncio.to_thread(settings.read))
         if (now := self._services.access.effort(model)) != effort:
             self._models.announce(now)
-        self._settle_decided()
+        self._requests.reconsider()
         if not self._work.busy:
             self._models.measure()
 
@@ -802,7 +774,7 @@ class Session:
         Raises:
             JobsError: no such job exists.
         """
-        transcript = await asyncio.to_thread(self._agents.transcript, job) if self._agents is not None else None
+        transcript = await asyncio.to_thread(agent_transcript, self._recorder, job)
         return transcript if transcript is not None else await self._jobs.jobs.output(job)
 
     async def stop_job(self, job: str) -> JobInfo:
@@ -811,9 +783,9 @@ class Session:
         Raises:
             JobsError: no such job exists.
         """
-        if self._agents is not None and (ended := await self._agents.ended(job)) is not None:
-            return ended
-        return await self._jobs.jobs.stop(job)
+        await self._work.beside_ended(job)
+        ended = next((agent for agent in agent_jobs(self.view.agents) if agent.id == job), None)
+        return ended or await self._jobs.jobs.stop(job)
 
     def report_defect(self, error: BaseException) -> None:
         """Record an internal failure of a companion of the session. Never raises."""
@@ -837,8 +809,7 @@ class Session:
         if self._counting is not None:
             self._counting.cancel()
         await self._work.stop()
-        if self._agents is not None:
-            await self._agents.end()
+        await self._work.end_beside()
         await asyncio.gather(*(extension.close() for extension in self._services.extensions))
         await self._companions.close(reason)  # may wait for the model, which hooks must not
         await self._models.close()

@@ -15,12 +15,12 @@ from swecli.core.context_management.note_topics import changed_in_prompt
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.thoughts import sent_thoughts
 from swecli.core.engine.compaction import NO_EFFECT, why_not_by_provider
+from swecli.core.engine.jobs import agent_jobs
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.plan import Plans, ProposedPlan
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.engine.state import AgentRecord, Spending, Totals
-from swecli.core.engine.subagents import Subagents
 from swecli.core.engine.work import Work
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.types import ModelInfo
@@ -73,10 +73,8 @@ class SessionView:
         work: Work,
         jobs: Jobs,
         plans: Plans,
-        agents: Subagents | None = None,
     ) -> None:
         self._plans = plans
-        self._agents = agents
         self._services = services
         self._recorder = recorder
         self._connection = connection
@@ -228,7 +226,7 @@ class SessionView:
     @property
     def jobs(self) -> tuple[JobInfo, ...]:
         """Running and recently ended background jobs, oldest first; subagents last."""
-        return self._jobs.all if self._agents is None else (*self._jobs.all, *self._agents.jobs())
+        return (*self._jobs.all, *agent_jobs(self.agents))
 
     @property
     def planned_model(self) -> str:

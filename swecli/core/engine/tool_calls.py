@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -19,6 +20,7 @@ from swecli.core.engine.prepared_call import PreparedCall, Rejected, short_line
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results, SeenFiles
 from swecli.core.engine.services import Services
+from swecli.core.engine.transcripts import agent_transcript
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.events import (
@@ -34,8 +36,7 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.arguments import parse_arguments
-from swecli.core.tools.base import AgentRunner, ToolContext, ToolError, ToolOutcome
-from swecli.core.tools.session_tools import TaskTool
+from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import Jobs
 from swecli.core.worktrees import whereabouts
@@ -169,9 +170,6 @@ class CallParts(Struct, frozen=True):
 
     request_compaction: Callable[[], str] | None = None
     jobs: Jobs | None = None
-    agents: AgentRunner | None = None
-    recall: Recall | None = None
-    """None: of the session's own transcript."""
     locks: EffectLocks | None = None
     """Those of other agents in the same folder; None without others."""
     agent: str = MAIN
@@ -200,7 +198,7 @@ class ToolCalls:
         self._results = results
         self._sandbox = sandbox
         self._consents = Consents(services, recorder, requests, sandbox, companions)
-        self._recall = parts.recall or Recall(recorder.ledger, services.store.blobs)
+        self._recall = Recall(recorder.ledger, services.store.blobs, partial(agent_transcript, recorder))
         self._files = SeenFiles(recorder, services.workspace.cwd)
         self.locks = parts.locks or EffectLocks()
         self._live = LiveOutput()
@@ -222,8 +220,7 @@ class ToolCalls:
             self._end(call.item, part, "error", ToolOutcome(text, is_error=True, detail=short_line(str(error))))
             return None
         self._recorder.emit(ItemCheckpointed(call.item, part, title))
-        if self._parts.agents is not None and tool.name == TaskTool.name:
-            self._parts.agents.expect(call.item)
+        tool.announce(ctx)
         return PreparedCall(
             call.item,
             part,
@@ -256,7 +253,7 @@ class ToolCalls:
             read_rules=self._consents.read_rules,
             request_compaction=self._parts.request_compaction,
             jobs=self._parts.jobs,
-            agents=self._parts.agents,
+            companion=self.companions.find,
             editor=self._services.workspace.editor,
             turn=self._recorder.turn,
             reads_documents=self._results.reads_documents,

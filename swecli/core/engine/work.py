@@ -64,14 +64,15 @@ def add_user_message(recorder: Recorder, item: str, message: Submit | Queued) ->
 
 
 class Work:
-    """A slot for one task. ``ended`` is called on the event loop after each task, with its defect if it had one; an
-    interrupt is no defect."""
+    """A slot for one task, and named tasks in the background. ``ended`` is called on the event loop after each task in
+    the slot, with its defect if it had one; an interrupt is no defect."""
 
     def __init__(self, ended: Callable[[BaseException | None], None]) -> None:
         self._ended = ended
         self._task: asyncio.Task[None] | None = None
         self.interrupted = False
         """Whether the newest task was interrupted by the user."""
+        self._beside: dict[str, asyncio.Task[None]] = {}
 
     @property
     def busy(self) -> bool:
@@ -85,12 +86,44 @@ class Work:
         self._task.add_done_callback(self._done)
         return self._task
 
+    def begin_beside(self, name: str, work: Coroutine[object, object, None]) -> None:
+        """Start in the background. The work reports its own defects."""
+        self._beside[name] = asyncio.create_task(work)
+        self._beside[name].add_done_callback(lambda _: self._beside.pop(name, None))
+
+    @property
+    def has_beside(self) -> bool:
+        return bool(self._beside)
+
     def interrupt(self) -> None:
+        """Interrupt all work."""
+        self._interrupt_slot()
+        for name in self._beside:
+            self.stop_beside(name)
+
+    def _interrupt_slot(self) -> None:
         if self._task is not None:
             self.interrupted = True
-            # A task cancelled before its first step runs nothing, not even its clean-up. That step is
-            # already scheduled, so the cancellation goes after it.
-            asyncio.get_running_loop().call_soon(self._task.cancel)
+            _cancel(self._task)
+
+    def stop_beside(self, name: str) -> bool:
+        """Interrupt work in the background. False if none of this name runs."""
+        if name not in self._beside:
+            return False
+        _cancel(self._beside[name])
+        return True
+
+    async def beside_settled(self) -> bool:
+        """Wait for the work in the background. False if there is none."""
+        tasks = tuple(self._beside.values())
+        if tasks:
+            await asyncio.wait(tasks)
+        return bool(tasks)
+
+    async def beside_ended(self, name: str) -> None:
+        """Interrupt work in the background, if it runs, and wait for its end."""
+        if self.stop_beside(name):
+            await asyncio.wait((self._beside[name],))
 
     async def settled(self) -> None:
         """Wait until nothing runs."""
@@ -98,11 +131,23 @@ class Work:
             await asyncio.wait((self._task,))
 
     async def stop(self) -> None:
+        """End the task in the slot."""
         task = self._task
         if task is not None:
-            self.interrupt()
+            self._interrupt_slot()
             await asyncio.gather(task, return_exceptions=True)
+
+    async def end_beside(self) -> None:
+        """End the work in the background."""
+        self.interrupt()
+        await self.beside_settled()
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._task = None
         self._ended(None if task.cancelled() else task.exception())
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    """Cancel soon: a task cancelled before its first step runs nothing, not even its clean-up. That step is already
+    scheduled, so the cancellation goes after it."""
+    asyncio.get_running_loop().call_soon(task.cancel)

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from msgspec import Meta, Struct, field, to_builtins
 
@@ -130,33 +130,6 @@ class LastPlan(Struct):
     plan: Any = None
 
 
-class AgentTask(Struct, frozen=True):
-    """A task for a subagent. ``agent`` names its profile; with ``background`` the call ends when the work begins; with
-    ``worktree`` it gets its own git worktree even if the profile does not ask for one."""
-
-    title: str
-    prompt: str
-    agent: str
-    background: bool = False
-    worktree: bool = False
-
-
-class AgentRunner(Protocol):
-    """Runs subagents."""
-
-    def expect(self, item: str) -> None:
-        """Announce that call ``item`` may start a subagent, so that numbers follow the order of the calls."""
-        ...
-
-    async def work(self, item: str, task: AgentTask, output: Callable[[str], None]) -> ToolOutcome:
-        """Run the task for call ``item``. ``output`` receives progress before the end.
-
-        Raises:
-            ToolError: the subagent can't start.
-        """
-        ...
-
-
 class ToolContext(Struct, frozen=True):
     """Everything a tool may use. ``cwd`` is the session's working directory, ``roots`` the resolved workspace
     directories. ``output`` receives live output text, from any thread."""
@@ -187,9 +160,8 @@ class ToolContext(Struct, frozen=True):
     """The user's edits of this call's change, in order; each applies to the result of the previous one."""
     jobs: Jobs | None = None
     """Runs commands, also in the background; None if no command may outlive its call."""
-    agents: AgentRunner | None = None
-    """Runs subagents; None where they are unavailable, as within a subagent."""
-    """Language servers; None if there can be none."""
+    companion: Callable[[type[Any]], Any] = lambda kind: None
+    """The session's companion of a class, if any."""
     turn: int = 0
     """Number of the turn."""
     reads_documents: bool = False
@@ -315,6 +287,9 @@ class Tool(ABC, Generic[P]):
     def title(self, params: P, ctx: ToolContext) -> str:
         """The target on one line: a path, a pattern, a command."""
         return ""
+
+    def announce(self, ctx: ToolContext) -> None:
+        """This call is about to be decided. Called for the calls of a step in the model's order, before any runs."""
 
     async def preview(self, params: P, ctx: ToolContext) -> Preview:
         """What to show before approval. Raises ``ToolError`` if the call can't succeed."""

@@ -14,7 +14,7 @@ from swecli.core.llm.types import ToolSchema
 from swecli.core.permissions.types import Effects
 from swecli.core.protocol.blocks import TextBlock, Todo, TodoBlock, TodoStatus
 from swecli.core.protocol.request_events import Option, Question
-from swecli.core.tools.base import AgentTask, Params, Tool, ToolContext, ToolError, ToolOutcome, readable_size
+from swecli.core.tools.base import Params, Tool, ToolContext, ToolError, ToolOutcome, readable_size
 from swecli.figures import plural
 
 if TYPE_CHECKING:
@@ -153,82 +153,6 @@ class AskUser(Tool[AskUserParams]):
         ]
         text = "\n".join(lines)
         return ToolOutcome(text, (TextBlock(text),), plural(len(lines), "answer"))
-
-
-# The tool that hands a task to a subagent.
-
-
-NESTED = "A subagent can't start subagents. Do the work with the other tools."
-_DESCRIPTION = 200
-"""Characters of a profile's description shown to the model."""
-_LIST: Final = 12_000
-"""Characters of all profiles together, about 3,000 tokens: people have collections of hundreds."""
-
-
-class TaskParams(Params):
-    description: Annotated[str, Meta(min_length=1, description="3-8 words for the user")]
-    prompt: Annotated[str, Meta(min_length=1, description="It sees nothing of this conversation")]
-    agent: Annotated[str, Meta(description="general (default), explore or review (only read)")] = "general"
-    background: Annotated[bool, Meta(description="The report comes later as a message")] = False
-    worktree: Annotated[bool, Meta(description="In a new git worktree, kept if changed")] = False
-
-
-class TaskTool(Tool[TaskParams]):
-    """``profiles`` returns names and descriptions of the agents to list; without them the model knows those of
-    swecli."""
-
-    name = "task"
-    verb = "Task"
-    params = TaskParams
-
-    def __init__(self, profiles: Callable[[], Sequence[tuple[str, str]]]) -> None:
-        self._profiles = profiles
-
-    def description(self) -> str:
-        profiles = self._profiles()
-        if not profiles:
-            return super().description()
-        lines = [f"- {name}: {_short(text, _DESCRIPTION)}" for name, text in profiles]
-        if sum(map(len, lines)) + len(lines) > _LIST:
-            lines = _within_limit(profiles)
-        return "\n".join((f"{super().description()} Agents:", *lines))
-
-    def effects(self, params: TaskParams, ctx: ToolContext) -> Effects:
-        return Effects(internal=True)  # each call of the subagent is judged by itself
-
-    def title(self, params: TaskParams, ctx: ToolContext) -> str:
-        return " ".join(params.description.split())
-
-    async def run(self, params: TaskParams, ctx: ToolContext) -> ToolOutcome:
-        if ctx.agents is None:
-            raise ToolError(NESTED)
-        title = self.title(params, ctx) or params.agent
-        task = AgentTask(title, params.prompt, params.agent, params.background, params.worktree)
-        return await ctx.agents.work(ctx.item, task, ctx.output)
-
-
-def _within_limit(profiles: Sequence[tuple[str, str]]) -> list[str]:
-    """A line for each profile, the longest descriptions cut; if that is not enough, the last ones share a line with
-    only their names."""
-    from swecli.core.extensions.skills import longest_that_fit
-
-    names = sum(len(name) + 5 for name, _ in profiles)
-    fit = longest_that_fit([min(len(text), _DESCRIPTION) for _, text in profiles], _LIST - names)
-    longest = min(fit, _DESCRIPTION)
-    lines: list[str] = []
-    room = _LIST - sum(len(name) + 2 for name, _ in profiles)  # beside the names of the profiles that follow
-    for at, (name, text) in enumerate(profiles):
-        line = f"- {name}: {_short(text, longest)}"
-        room += len(name) + 2 - (len(line) + 1)
-        if room < 0:
-            return [*lines, f"- {', '.join(other for other, _ in profiles[at:])}"]
-        lines.append(line)
-    return lines
-
-
-def _short(text: str, most: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 # The tool with which the model gets the text of a skill.

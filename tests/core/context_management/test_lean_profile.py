@@ -15,12 +15,13 @@ from swecli.core.protocol.messages import Message, TextPart
 from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.sessions.results import reference_text, usual_excerpt
 from swecli.core.tools.registry import LEAN_TOOLS, LEFT_OUT, MINIMAL_TOOLS, ToolRegistry, builtin_tools, small_schemas
-from swecli.core.tools.session_tools import Scratchpad, TaskTool
+from swecli.core.tools.session_tools import Scratchpad
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.features.language_servers.tool import Symbols
 from swecli.features.memory.places import MemoryPlaces
 from swecli.features.memory.tool import MemoryTool
 from swecli.features.retrieval.tool import Locate
+from swecli.features.subagents.tool import TaskTool
 from swecli.library import ContextBudget
 
 MEMORY = MemoryTool(MemoryPlaces(None, None), 1_000, lambda text: False)

@@ -29,6 +29,7 @@ from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.companion import Joined
 from swecli.core.engine.consent import Consents, SandboxWatch
 from swecli.core.engine.files import SessionFiles
+from swecli.core.engine.inner import Relay
 from swecli.core.engine.instruction_news import InstructionNews
 from swecli.core.engine.invoked import Invoking
 from swecli.core.engine.jobs import JobWatch
@@ -42,7 +43,6 @@ from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.repeats import RepeatGuard
 from swecli.core.engine.results import Results, SeenFiles
 from swecli.core.engine.snapshots import SessionSnapshots
-from swecli.core.engine.subagents import Relay, Subagents
 from swecli.core.engine.tool_calls import EffectLocks, Scheduler, ToolCalls
 from swecli.core.engine.work import Work
 from swecli.core.llm.scripted import ScriptedModel
@@ -55,6 +55,7 @@ from swecli.features.hooks.companion import SessionHooks
 from swecli.features.memory.companion import SessionMemory
 from swecli.features.playbook.companion import SessionPlaybook
 from swecli.features.retrieval.companion import PromptRetrieval
+from swecli.features.subagents.companion import Subagents
 from tests.core.engine.support import MemoryLog
 
 FOLDER = Path(__file__).parent / "sequences"
@@ -97,7 +98,7 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     # the session
     ("recover", session, "recover", _always),
     ("connection: connect", Connection, "connect", _always),
-    ("subagents: close the interrupted", session, "close_interrupted", _always),
+    ("subagents: close the interrupted", Subagents, "start", _always),
     ("tools: adopt", OfferedTools, "adopt", _always),
     ("snapshots: resume", SessionSnapshots, "resume", _always),
     ("context: resume the cache", ContextManager, "resume_cache", _always),
@@ -106,7 +107,7 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("models: start", ModelChoice, "start", _always),
     ("hooks: start", SessionHooks, "start", _always),
     ("work: stop", Work, "stop", _always),
-    ("subagents: close", Subagents, "end", _always),
+    ("subagents: close", Work, "end_beside", _always),
     ("hooks: end", SessionHooks, "close", _always),
     ("playbook: close", SessionPlaybook, "close", _always),
     ("models: close", ModelChoice, "close", _always),
@@ -156,7 +157,7 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("account: end", StepAccount, "end", _always),
     ("memory: keep", SessionMemory, "_keep", _keeps),
     ("repeats: check", RepeatGuard, "after_step", _always),
-    ("subagents: settled", Subagents, "settled", _always),
+    ("subagents: settled", Work, "beside_settled", _always),
     ("hooks: stop", SessionHooks, "stay", _always),
     # the end of a turn
     ("plans: propose", Plans, "end_turn", lambda _plans, end: end.outcome == "done"),

@@ -19,7 +19,7 @@ from swecli.core.protocol.events import AgentEnded, Event, Notice, StepStarted, 
 from swecli.core.protocol.messages import ToolCallPart
 from swecli.core.tools.run_command import RunCommand
 from tests.core.engine.support import Bench, bench, until
-from tests.core.engine.test_subagents import parent, task, with_agents
+from tests.features.subagents.test_companion import parent, task, with_agents
 from tests.support.processes import ME, running_with
 
 MOMENTS = ("screen", "joined", "before_request", "check_request", "after_step", "stay", "end_turn")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from swecli.core.engine.services import AgentProfile
 from swecli.core.engine.settings import SubagentOptions
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.permissions.decide import decide
@@ -25,7 +24,9 @@ from swecli.core.protocol.events import (
 )
 from swecli.core.tools.base import ToolContext, ToolOutcome
 from swecli.core.tools.run_command import RunCommand
-from swecli.core.tools.session_tools import SkillTool, TaskTool
+from swecli.core.tools.session_tools import SkillTool
+from swecli.features.subagents.profiles import AgentProfile
+from swecli.features.subagents.tool import TaskTool
 from tests.core.engine.support import Bench, Gates, Poke, Target, bench, call, until
 from tests.core.engine.test_model_choice import Family
 from tests.core.extensions.support import Places

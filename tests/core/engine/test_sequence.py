@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from swecli.core.checkpoints.history import RunChanges
-from swecli.core.engine.services import AgentProfile, Mentionable
+from swecli.core.engine.services import Mentionable
 from swecli.core.engine.settings import SubagentOptions
 from swecli.core.hooks.answer import Answer as HookAnswer
 from swecli.core.hooks.answer import Ran
@@ -26,8 +26,9 @@ from swecli.core.protocol.commands import Answer, Interrupt, Invoke, ReplyPermis
 from swecli.core.protocol.events import HookRan, QuestionAsked
 from swecli.core.retrieval.retrieve import Ranked, Retrieval
 from swecli.core.tools.base import Params, Tool, ToolContext, ToolOutcome
-from swecli.core.tools.session_tools import TaskTool
 from swecli.features import FEATURES
+from swecli.features.subagents.profiles import AgentProfile
+from swecli.features.subagents.tool import TaskTool
 from tests.core.engine.sequence import Order, check, watched
 from tests.core.engine.support import Bench, bench, call, until
 from tests.core.engine.test_compaction import SUMMARY, fill

@@ -15,8 +15,8 @@ from swecli.core.protocol.commands import Interrupt, Submit
 from swecli.core.protocol.events import AgentEnded, ItemCompleted, PermissionRequested, TurnEnded
 from swecli.core.protocol.messages import ToolResultPart
 from tests.core.engine.support import Bench, bench, until
-from tests.core.engine.test_subagents import parent, task, with_agents
 from tests.core.mcp.support import TEXT, call, servers_of, unkind
+from tests.features.subagents.test_companion import parent, task, with_agents
 
 CALLS = {
     "echo": '{"text": "hi"}',

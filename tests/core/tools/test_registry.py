@@ -11,7 +11,7 @@ from msgspec import Meta
 from swecli.core.llm.foreign_calls import ALIASES
 from swecli.core.tools.base import Params, compact_schema
 from swecli.core.tools.registry import ToolRegistry, builtin_tools
-from swecli.core.tools.session_tools import TaskTool
+from swecli.features.subagents.tool import TaskTool
 
 REGISTRY = ToolRegistry(builtin_tools())
 

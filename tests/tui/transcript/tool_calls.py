@@ -21,7 +21,7 @@ from swecli.core.retrieval.project import ProjectIndex
 from swecli.core.tools import web_fetch, web_search
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import AnyTool, ToolOutcome
-from swecli.core.tools.session_tools import Scratchpad, SkillTool, TaskTool, ToolSearch
+from swecli.core.tools.session_tools import Scratchpad, SkillTool, ToolSearch
 from swecli.core.tools.web_search import SearchEngine, WebSearch
 from swecli.core.web.fetch import Limits, Page
 from swecli.core.workspace.jobs import JobInfo, Jobs
@@ -29,6 +29,7 @@ from swecli.features.language_servers.tool import Symbols
 from swecli.features.memory.places import MemoryPlaces
 from swecli.features.memory.tool import MemoryTool
 from swecli.features.retrieval.tool import Locate
+from swecli.features.subagents.tool import TaskTool
 from tests.core.extensions.support import found
 from tests.support.tool_context import FixedAnswers, ToolBench
 
@@ -149,7 +150,7 @@ async def made(name: str, folder: Path) -> Made:
         blobs=cast("BlobStore", stored),
         transcript=cast("TranscriptSearch", stored),
         request_compaction=stored.request_compaction,
-        agents=cast("Any", _Agents()),
+        companion=lambda kind: _Agents(),
         jobs=cast("Jobs", _Jobs()) if name == "job" else None,
     )
     skill = read_skill(found("---\nname: prices\ndescription: d\n---\nUse pounds.", "prices", "skills"))

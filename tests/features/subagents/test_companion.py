@@ -15,9 +15,7 @@ import pytest
 from swecli.commands.context import agents_text, tokens_by_agent
 from swecli.core.engine.companion import Companions
 from swecli.core.engine.model_access import ModelUnavailable
-from swecli.core.engine.services import AgentProfile
 from swecli.core.engine.settings import SubagentOptions
-from swecli.core.engine.subagents import tools_of
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.llm.types import ModelClient
 from swecli.core.permissions.types import tightest
@@ -39,7 +37,9 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ToolResultPart
 from swecli.core.sandbox.sandbox import Sandbox
 from swecli.core.tools.base import ToolContext, ToolOutcome
-from swecli.core.tools.session_tools import TaskTool
+from swecli.features.subagents.companion import Subagents
+from swecli.features.subagents.profiles import AgentProfile, tools_of
+from swecli.features.subagents.tool import TaskTool
 from tests.core.engine.support import Bench, Gates, Poke, Target, bench, call, until
 
 PROFILES = (
@@ -418,7 +418,9 @@ async def test_an_interrupt_ends_all_of_them(tmp_path: Path) -> None:
         assert sorted(target for event, target in made.gates.log if event == "cancel") == ["x", "x", "y"]
         assert 'read_result with ref_id "agent-1"' in texts
         assert all(body.blocks == () for body in made.bodies(ItemCompleted) if body.status == "interrupted")
-        assert not made.session._agents._runs
+        agents = made.session.companion(Subagents)
+        assert agents is not None
+        assert not agents._runs
 
 
 async def test_an_interrupt_while_one_waits_for_consent(tmp_path: Path) -> None:

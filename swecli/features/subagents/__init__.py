@@ -1,0 +1,1 @@
+"""Subagents: tasks from the model, carried out by sessions inside the session."""
