@@ -84,6 +84,9 @@ class Room:
     ) -> None:
         self._ledger = ledger
         self._options = options
+        self._roomy = ("ok", "warn") if options.auto else ("ok", "warn", "compact")
+        """Levels at which the next request is sent as it is."""
+        self._exact = context.monitor.exact
         self._sizes = EntrySizes(context.monitor, info)
         self._back = with_pairs(ledger, back)
         self._measure = ViewMeasure(context, ledger, info).measure
@@ -110,9 +113,10 @@ class Room:
         likely = now.upper + self._more(wanted, present)
         if likely < FAR * limit:
             budget = self._measure(wanted)
-            # What exact counts may find larger is as good as full.
-            fits = budget.level in ("ok", "warn") and not (is_vague(budget) and budget.upper > limit)
-            if fits or budget.used <= now.used:
+            # What exact counts may find larger is as good as full. Of exact ones only the guard is left, with which the
+            # view was sent before.
+            doubtful = is_vague(budget) and not self._exact and budget.upper > limit
+            if (budget.level in self._roomy and not doubtful) or budget.used <= now.used:
                 return Fitted(wanted, budget.used)
             likely = budget.upper
             if budget.level != "block":
