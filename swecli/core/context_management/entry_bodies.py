@@ -60,13 +60,15 @@ class EntryBody:
     """The parts of one entry, whether in memory or not. ``seq`` is the event that has them; 0 if no event has them
     unchanged, or they are short. ``long``: worth moving out of memory."""
 
-    __slots__ = ("_held", "long", "seq")
+    __slots__ = ("_held", "imitates", "long", "seq")
 
     def __init__(self, parts: Parts, seq: int = 0) -> None:
         length = sum(map(_length, parts))
         self._held: Parts | _Evicted | _Recorded = parts
         self.seq = seq if length > SHORT else 0
         self.long = length >= LONG
+        self.imitates: bool | None = None
+        """Whether requests escape imitations of this program's notes in its texts; None until a request has them."""
 
     @classmethod
     def of_record(cls, outline: Parts, seq: int, read: Callable[[int], Parts]) -> EntryBody:

@@ -167,9 +167,11 @@ def sent_parts(entry: Entry, view_entry: ViewEntry) -> tuple[Part, ...]:
     if view_entry.kind == "stub":
         parts = stub_parts(entry.body.outline, view_entry.text)
     else:
-        marked = entry.kind in ("result", "user", "attachment")
-        said = entry.body.parts
-        parts = tuple(map(_unmarked, said)) if marked else said
+        body = entry.body
+        if body.imitates is None:
+            marked = entry.kind in ("result", "user", "attachment")
+            body.imitates = marked and any(_unmarked(part) is not part for part in body.parts)
+        parts = tuple(map(_unmarked, body.parts)) if body.imitates else body.parts
     return _attached(parts) if entry.kind == "attachment" else parts
 
 
@@ -180,9 +182,12 @@ def _left_out(part: Part) -> Part:
     return replace(part, text="", opaque=replace(part.opaque, data=None))
 
 
+_FROM_OUTSIDE = (ToolResultPart, TextPart)
+
+
 def _unmarked(part: Part) -> Part:
     """Content from files, commands and the clipboard, with imitations of this program's notes escaped."""
-    if not isinstance(part, ToolResultPart | TextPart):
+    if not isinstance(part, _FROM_OUTSIDE):
         return part
     text = without_notes(part.text)
     return part if text is part.text else replace(part, text=text)
@@ -285,48 +290,69 @@ def _begun(messages: list[Message]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
+_OF_USER = (TextPart, ImagePart, DocumentPart)
+_NOT_OF_MODEL = (ToolResultPart, ImagePart, DocumentPart)
+_SAID = (TextPart, ToolCallPart, OpaquePart)
+
+
 def _repaired(messages: Sequence[Message], used: set[str], before: AbstractSet[str] = frozenset()) -> list[Message]:
     """Valid messages. Call ids are added to ``used``; those in ``before`` count as used, too."""
     repaired: list[Message] = []
-    for index, message in enumerate(messages):
-        if message.role == "tool":
-            continue  # results are placed by their call
+    newest: list[Message] = []
+    following: list[list[Message]] = []
+    """The tool messages behind each answer, up to the next one."""
+    for message in messages:
+        if message.role == "assistant":
+            newest = []
+            following.append(newest)
+        elif message.role == "tool":
+            newest.append(message)
+    answers = iter(following)
+    for message in messages:
         if message.role == "user":
-            parts = tuple(
-                part
-                for part in message.parts
-                if isinstance(part, TextPart | ImagePart | DocumentPart) and not _is_blank(part)
-            )
+            parts = tuple(part for part in message.parts if isinstance(part, _OF_USER) and not _is_blank(part))
             if parts:
-                repaired.append(message if parts == message.parts else replace(message, parts=parts))
-        else:
-            repaired.extend(_answered(message, list(_results_after(messages, index)), used, before))
+                repaired.append(_replaced(message, parts))
+        elif message.role == "assistant":
+            results = next(answers)
+            if _is_valid(message, results, used, before):
+                repaired += (message, *results)
+            else:
+                repaired.extend(_answered(message, results, used, before))
     return repaired
+
+
+def _is_valid(message: Message, tool_messages: Sequence[Message], used: set[str], before: AbstractSet[str]) -> bool:
+    """Whether an answer and its results need no repair, as most: then its call ids are ``used``."""
+    calls: list[str] = []
+    said = False
+    for part in message.parts:
+        if isinstance(part, ToolCallPart):
+            calls.append(part.call_id)
+        elif isinstance(part, _NOT_OF_MODEL) or is_nothing(part):
+            return False
+        elif not said:
+            said = isinstance(part, _SAID) and not _is_blank(part)
+    if not calls:
+        return said and not tool_messages
+    if len(tool_messages) != 1 or not all(calls) or not used.isdisjoint(calls) or not before.isdisjoint(calls):
+        return False
+    answered = [part.call_id if isinstance(part, ToolResultPart) else "" for part in tool_messages[0].parts]
+    if calls != answered or len({*calls}) < len(calls):
+        return False
+    used.update(calls)
+    return True
 
 
 def _replaced(message: Message, parts: tuple[Part, ...]) -> Message:
     return message if parts == message.parts else replace(message, parts=parts)
 
 
-def _results_after(messages: Sequence[Message], index: int) -> Iterator[Message]:
-    """Tool messages between this assistant message and the next one."""
-    for position in range(index + 1, len(messages)):
-        message = messages[position]
-        if message.role == "assistant":
-            return
-        if message.role == "tool":
-            yield message
-
-
 def _answered(
     message: Message, tool_messages: Sequence[Message], used: set[str], before: AbstractSet[str]
 ) -> Iterator[Message]:
-    parts = tuple(
-        part
-        for part in message.parts
-        if not isinstance(part, ToolResultPart | ImagePart | DocumentPart) and not is_nothing(part)
-    )
-    if not any(isinstance(part, TextPart | ToolCallPart | OpaquePart) and not _is_blank(part) for part in parts):
+    parts = tuple(part for part in message.parts if not isinstance(part, _NOT_OF_MODEL) and not is_nothing(part))
+    if not any(isinstance(part, _SAID) and not _is_blank(part) for part in parts):
         return
     available: dict[str, list[ToolResultPart]] = {}
     for tool_message in tool_messages:
@@ -364,10 +390,6 @@ def is_nothing(part: Part) -> bool:
 
 
 def _is_blank(part: Part) -> bool:
-    match part:
-        case TextPart(text=text):
-            return not text.strip()
-        case ReasoningPart(text=text, opaque=opaque):
-            return opaque is None and not text
-        case _:
-            return False
+    if isinstance(part, TextPart):
+        return not part.text or part.text.isspace()
+    return isinstance(part, ReasoningPart) and part.opaque is None and not part.text

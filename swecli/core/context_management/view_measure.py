@@ -45,12 +45,21 @@ class ViewMeasure:
         self._info = info
         self._whole: _Measured | None = None
         """The view measured as a whole last."""
+        self._newest: _Measured | None = None
+        """The view measured last: the next try often differs from it in few entries."""
 
     def measure(self, view: View) -> Budget:
-        weighed = self._exchanged(view) if self._whole is not None else None
-        if weighed is None:
-            weighed = self._measured(view).weighed
-        return self._context.monitor.budget(weighed, self._context.limits, self._info)
+        found = self._known(view) or self._measured(view)
+        return self._context.monitor.budget(found.weighed, self._context.limits, self._info)
+
+    def _known(self, view: View) -> _Measured | None:
+        """A view that was measured, or that differs little from one; None if it has to be measured as a whole."""
+        before = (self._newest, self._whole)
+        found = next((one for one in before if one is not None and one.view is view), None)
+        for one in before if found is None else ():
+            found = found or (self._exchanged(one, view) if one is not None else None)
+        self._newest = found or self._newest
+        return found
 
     def _measured(self, view: View) -> _Measured:
         own = view is self._ledger.view
@@ -58,32 +67,35 @@ class ViewMeasure:
         messages = project(self._ledger, None if own else view, dead)
         by_id = {message.id: message for message in messages}
         named = by_id if len(by_id) == len(messages) else dict[str, Message]()
-        self._whole = _Measured(view, named, dead, self._context.weighed(messages, self._info))
+        self._whole = self._newest = _Measured(view, named, dead, self._context.weighed(messages, self._info))
         return self._whole
 
-    def _exchanged(self, view: View) -> Weighed | None:
-        """The sizes of a view that shows the same entries; None if it has to be measured as a whole."""
-        whole, ledger = self._whole, self._ledger
-        if whole is None or view is whole.view:
-            return whole.weighed if whole is not None else None
-        if whole.weighed.cleared or len(view) != len(whole.view):
+    def _exchanged(self, known: _Measured, view: View) -> _Measured | None:
+        """The sizes of a view that shows the same entries as a known one; None if it does not."""
+        ledger = self._ledger
+        if known.weighed.cleared or len(view) != len(known.view):
             return None
-        others = compress(count(), map(is_not, whole.view, view))
-        places = [at for at in others if whole.view[at] != view[at]]
+        others = compress(count(), map(is_not, known.view, view))
+        places = [at for at in others if known.view[at] != view[at]]
         if len(places) > MOST_CHANGED * len(view):
             return None
-        if not all(self._only_form(whole.view[at], view[at]) for at in places):
+        if not all(self._only_form(known.view[at], view[at]) for at in places):
             return None
         dead = ledger.dead_thoughts(view)
-        if dead != whole.dead:
-            other = dead ^ whole.dead
+        if dead != known.dead:
+            other = dead ^ known.dead
             places = sorted({*places, *(at for at, entry in enumerate(view) if entry.id in other)})
         around = self._with_their_messages(view, places)
-        before = messages_of(ledger, [whole.view[at] for at in around], whole.dead)
+        before = messages_of(ledger, [known.view[at] for at in around], known.dead)
         after = messages_of(ledger, [view[at] for at in around], dead)
-        if any(whole.messages.get(message.id) != message for message in before):
+        if any(known.messages.get(message.id) != message for message in before):
             return None  # in its place it is not what it is alone
-        return self._context.monitor.exchanged(whole.weighed, before, after, self._info)
+        messages = known.messages.copy()
+        for message in before:
+            del messages[message.id]
+        messages.update((message.id, message) for message in after)
+        weighed = self._context.monitor.exchanged(known.weighed, before, after, self._info)
+        return _Measured(view, messages, dead, weighed)
 
     def _only_form(self, one: ViewEntry, other: ViewEntry) -> bool:
         """Whether two forms of one entry make messages that differ in nothing but content."""

@@ -5,8 +5,9 @@ Code writes both the state block of a compaction and the session notes from it, 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import islice
 
 from msgspec import Struct, field
@@ -59,11 +60,13 @@ _NOT_STARTED = (126, 127)
 
 
 class TouchedFile(Struct, frozen=True):
-    """One file read or changed. ``digest`` is the start of the SHA-256 after swecli's last change."""
+    """One file read or changed. ``digest`` is the start of the SHA-256 after swecli's last change; ``reads`` counts how
+    often it was read, as far as the log remembers."""
 
     path: str
     operations: tuple[str, ...]
     digest: str = ""
+    reads: int = 0
 
 
 class Said(Struct, frozen=True):
@@ -124,6 +127,22 @@ class WorkLog(Struct):
         log = cls()
         log.absorb(ledger)
         return log
+
+    def copy(self) -> WorkLog:
+        """A log that goes on from here by itself."""
+        return WorkLog(
+            dict(self.requests),
+            dict(self.choices),
+            dict(self.findings),
+            dict(self.modified),
+            list(self.decided),
+            dict(self._operations),
+            dict(self._checks),
+            self.first_turn,
+            self.last_turn,
+            dict(self._digests),
+            self._seen,
+        )
 
     def absorb(self, ledger: Ledger) -> bool:
         """Add new entries. Whether there were any."""
@@ -203,15 +222,20 @@ class WorkLog(Struct):
             path: [verb for verb, item in operations if item not in left]
             for path, operations in self._operations.items()
         }
+        digests: dict[str, list[tuple[str, str]]] = {}
+        for full, after in self._digests.items():
+            if after:
+                digests.setdefault(os.path.basename(full), []).append((full, after[:12]))
         return [
-            TouchedFile(path, tuple(reversed(dict.fromkeys(reversed(verbs)))), self._digest(path))
+            TouchedFile(
+                path,
+                tuple(reversed(dict.fromkeys(reversed(verbs)))),
+                next((after for full, after in digests.get(os.path.basename(path), ()) if _same(full, path)), ""),
+                verbs.count("read"),
+            )
             for path, verbs in done.items()
             if verbs
         ]
-
-    def _digest(self, path: str) -> str:
-        found = (after[:12] for full, after in self._digests.items() if after and _same(full, path))
-        return next(found, "")
 
     def checks(self, left: Collection[str] = ()) -> list[tuple[str, ItemRecord]]:
         """The newest run of each test or build command, the most recent last."""
@@ -265,8 +289,12 @@ def error_lines(text: str, limit: int = 6) -> list[str]:
 
 def user_texts(ledger: Ledger) -> list[tuple[str, str]]:
     """Ledger id and text of every user message except dropped and rewound ones, oldest first."""
-    return [
-        (entry.id, "".join(part.text for part in entry.parts if isinstance(part, TextPart)))
-        for entry in ledger.entries.values()
-        if entry.kind == "user" and entry.id not in ledger.dropped and entry.item not in ledger.left
-    ]
+    return list(newest_user_texts(ledger))[::-1]
+
+
+def newest_user_texts(ledger: Ledger) -> Iterator[tuple[str, str]]:
+    """The same, newest first: whoever needs some of them does not read all of a long session."""
+    left = ledger.left
+    for entry in reversed(ledger.entries.values()):
+        if entry.kind == "user" and entry.id not in ledger.dropped and entry.item not in left:
+            yield entry.id, "".join(part.text for part in entry.parts if isinstance(part, TextPart))

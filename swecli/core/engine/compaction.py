@@ -48,7 +48,6 @@ from swecli.core.engine.model_call import gateway_of
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.services import Services
 from swecli.core.engine.snapshots import SessionSnapshots, known_size
-from swecli.core.engine.state import SessionState
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.protocols.anthropic import NAME as ANTHROPIC
 from swecli.core.llm.protocols.openai_responses import NAME as OPENAI
@@ -173,17 +172,19 @@ class Compactions:
         services, ledger = self._services, self._recorder.ledger
         effective = services.context.measure(project(ledger), client.info).effective
         sizes = EntrySizes(services.context.monitor, client.info)
+        facts = session_facts(self._recorder)
+        files = facts.work(ledger).files(ledger.left)
         job = Job(
             "manual",
             "plan",
             ModelRequest((), (), ()),
             client,
-            session_facts(self._recorder.state),
+            facts,
             when=self._now(),
             without_model=without_model,
             by_provider=by_provider,
             sealed=writes_sealed(client),
-            attachments=attachments(ledger, services.workspace.cwd, sizes, Allowances.of(effective).attached),
+            attachments=attachments(files, services.workspace.cwd, sizes, Allowances.of(effective).attached),
         )
         return Compaction(services.context, ledger, job, services.settings.now.compaction)
 
@@ -249,8 +250,9 @@ class Compactions:
     def measure(self, client: ModelClient) -> None:
         """Publish the current size of the context, for the meter and every other display. It is an estimate while
         servers start whose tools may still join."""
-        self._services.context.bind(self._recorder.ledger, client.info)
-        budget = self._services.context.measure(project(self._recorder.ledger), client.info)
+        self._publish(self._budget(client), client)
+
+    def _publish(self, budget: Budget, client: ModelClient) -> None:
         if budget.source == "measured" and self._services.tools.pending:
             budget = replace(budget, source="estimated")
         self._recorder.emit(ContextMeasured(budget))
@@ -446,13 +448,15 @@ class Compactions:
         recorder, ledger = self._recorder, self._recorder.ledger
         item = recorder.new_item("k")
         allowances = Allowances.of(prepared.budget.effective)
+        recorder.reductions.work.absorb(ledger)
+        facts = session_facts(recorder)
         job = Job(
             trigger=trigger,
             summary_id=item,
             request=prepared.request,
             client=client,
             when=self._now(),
-            facts=session_facts(recorder.state),
+            facts=facts,
             summary_client=self._summary_client(),
             focus=focus,
             forced=forced,
@@ -462,7 +466,7 @@ class Compactions:
             cover=self._services.store.cover,
             attachments=await asyncio.to_thread(
                 attachments,
-                ledger,
+                facts.work(ledger).files(ledger.left),
                 self._services.workspace.cwd,
                 EntrySizes(self._services.context.monitor, client.info),
                 allowances.attached,
@@ -524,10 +528,12 @@ class Compactions:
             why = f"Compaction {item} is not active." if item else "There is no compaction to undo."
             self._notice(f"{why} /compact history lists all.", "warning")
             return
-        size = self._used(client)
+        room = self._room(client) if client is not None else None
+        size = room.now.used if room is not None else 0
         if completed := self._of_earlier_run(ledger.undoable, client):
             self._adopt_view(ledger.replaced_view, completed.tokens_before, client)
-        fitted = self.undone(client, wanted)
+            room = self._room(client) if client is not None else None
+        fitted = room.without(wanted) if room is not None else _whole(ledger.view_without(wanted))
         if fitted is None:
             if completed:
                 self._adopt_view(ledger.view, size, client)
@@ -549,8 +555,7 @@ class Compactions:
         model all of it comes back."""
         if client is not None:
             return self._room(client).without(item)
-        view = self._recorder.ledger.view_without(item)
-        return None if view is None else Fitted(view, 0)
+        return _whole(self._recorder.ledger.view_without(item))
 
     def _room(self, client: ModelClient, back: Iterable[str] = ()) -> Room:
         """How much of a view fits in this model's window; the entries of ``back`` stay word for word."""
@@ -577,10 +582,10 @@ class Compactions:
         """This compaction if an earlier run measured it with the present model and memory still holds it."""
         last, model = self._resumed
         names = (model, client.info.ref) if client is not None else ()
-        for event in self._recorder.facts.held:
-            if event.seq <= last and isinstance(event.body, CompactionCompleted) and event.body.item == item:
+        for event in reversed(self._recorder.facts.held):
+            if isinstance(event.body, CompactionCompleted) and event.body.item == item:
                 asked = next((name for seq, name, _ in reversed(self._recorder.state.models) if seq < event.seq), None)
-                return event.body if asked in names else None
+                return event.body if event.seq <= last and asked in names else None
         return None
 
     def _adopt_view(self, view: View, tokens: int, client: ModelClient | None) -> None:
@@ -602,19 +607,23 @@ class Compactions:
         """Report undone or redone compactions, the size of the context ``before`` and after, and the way ``back``."""
         what = f"Compaction {how}" if count == 1 else f"{count} compactions {how}"
         extent = f" {fitted.extent}" if fitted is not None and not fitted.whole else ""
-        after = self._used(client)
+        now = self._budget(client) if client is not None else None
+        after = now.used if now is not None else 0
         sizes = f": {before:,} to {after:,} tokens" if client is not None else ""
         if client is not None and after == before:
             sizes = f": still {after:,} tokens, " + ("as nothing more fits" if extent else "as large as before")
         self._notice(f"{what}{extent}{sizes}. {back}")
-        if client is not None:
-            self.measure(client)
+        if client is not None and now is not None:
+            self._publish(now, client)
 
     def _used(self, client: ModelClient | None) -> int:
         """Tokens of the present context; 0 without a model."""
-        if client is None:
-            return 0
-        return self._services.context.measure(project(self._recorder.ledger), client.info).used
+        return self._budget(client).used if client is not None else 0
+
+    def _budget(self, client: ModelClient) -> Budget:
+        """The measure of the present context."""
+        self._services.context.bind(self._recorder.ledger, client.info)
+        return self._services.context.measure(project(self._recorder.ledger), client.info)
 
     def _does_not_fit(self, view: tuple[ViewEntry, ...], client: ModelClient | None) -> str:
         """Excess of this view over the model's window, as a sentence; empty if it fits or is no larger than the current
@@ -771,6 +780,10 @@ class Compactions:
         self._recorder.emit(Notice(text, level, "context"))
 
 
+def _whole(view: View | None) -> Fitted | None:
+    return None if view is None else Fitted(view, 0)
+
+
 def writes_sealed(client: ModelClient) -> bool:
     """Whether only the provider can read its summaries."""
     return isinstance(client, HttpModelClient) and client.config.target.origin.protocol == OPENAI
@@ -797,12 +810,13 @@ def _it(count: int) -> str:
     return "it" if count == 1 else "them"
 
 
-def session_facts(state: SessionState) -> SessionFacts:
-    """Session facts for a summary that the ledger does not hold."""
+def session_facts(recorder: Recorder) -> SessionFacts:
+    """Session facts for a summary. Their work log goes on from the session's, so that a long one is not read again."""
+    state = recorder.state
     running = tuple(f"{job.job} `{job.command}` is running" for job in state.jobs.values() if job.status == "running")
     plan, open_steps = state.plan, any(todo.status != "completed" for todo in state.todos)
     counts = plan is not None and (not plan.accepted or open_steps or not state.todos)
-    return SessionFacts(state.mode, state.todos, running, plan if counts else None)
+    return SessionFacts(state.mode, state.todos, running, plan if counts else None, recorder.reductions.work.copy())
 
 
 def report_cache_miss(

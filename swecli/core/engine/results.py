@@ -400,7 +400,7 @@ class Results:
             )
             if does_not_fit(facts, best) or not does_not_fit(facts, worst):
                 return worst
-        job = Job("auto", "room", ModelRequest((), (), ()), client, session_facts(self._recorder.state))
+        job = Job("auto", "room", ModelRequest((), (), ()), client, session_facts(self._recorder))
         room = Compaction(services.context, ledger, job, services.settings.now.compaction).room_for_results()
         self._simulated = _Simulated(room, measure.added, moment)
         return max(measure.room, min(room - reserved, most))

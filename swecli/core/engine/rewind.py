@@ -171,7 +171,7 @@ class Rewinds:
         text = self._text_of(command.item) if command.scope != "files" else ""
         effect = self._price(command.item) if command.scope != "files" else None
         reason = " ".join(filter(None, (reason, f"{price_words(effect)}." if effect is not None else "")))
-        ledger, facts = self._recorder.ledger, session_facts(self._recorder.state)
+        ledger, facts = self._recorder.ledger, session_facts(self._recorder)
         handoff = branch_note(ledger, command.item, facts) if command.handoff and command.scope != "files" else ""
         self._record(Rewound(command.item, reason, text, command.scope, self._next_name()), handoff)
 

@@ -42,6 +42,9 @@ from swecli.core.protocol.messages import Message, Origin, Part, Stop, ToolCallP
 
 WRITTEN_FROM = 500
 """New facts from which on reductions are stored: fewer are read in a few milliseconds."""
+GROWN = 0.25
+"""Share of all facts that must be new for that while the session runs: the stored form grows with the session, and its
+cost per turn must not."""
 MOST_TIMES = 2
 """Largest plausible ratio of a reported size to the measure."""
 
@@ -185,7 +188,7 @@ class SessionSnapshots:
     # --- writing --------------------------------------------------------------------------------------------
 
     def save_soon(self, client: ModelClient) -> None:
-        snapshot = self._now(client)
+        snapshot = self._now(client, GROWN)
         if snapshot is not None:
             task = asyncio.create_task(self._save(snapshot))
             self._writing.add(task)
@@ -193,11 +196,12 @@ class SessionSnapshots:
 
     async def close(self, client: ModelClient | None) -> None:
         await asyncio.gather(*self._writing)
-        snapshot = self._now(client) if client is not None else None
+        snapshot = self._now(client, 0.0) if client is not None else None
         if snapshot is not None and (snapshot.state or not _tells_nothing_new(snapshot.measure, self._newest)):
             await self._save(snapshot)
 
-    def _now(self, client: ModelClient) -> Snapshot | None:
+    def _now(self, client: ModelClient, grown: float) -> Snapshot | None:
+        """A snapshot of this moment; with the reductions if this share of the facts is new."""
         ledger, context = self._recorder.ledger, self._context
         if self._store is None or not ledger.view:
             return None
@@ -211,14 +215,15 @@ class SessionSnapshots:
             tuple(mark_of(message) for message in messages),
             context.monitor.sizes(messages),
         )
-        return Snapshot(messages, measure, view_of(ledger, messages), self._reductions())
+        return Snapshot(messages, measure, view_of(ledger, messages), self._reductions(grown))
 
-    def _reductions(self) -> bytes:
+    def _reductions(self, grown: float) -> bytes:
         """Stored form of the reductions; empty if reading all events is fast enough, or if some are unreadable."""
         recorder = self._recorder
-        if recorder.facts.lost or len(recorder.facts) - self._since < WRITTEN_FROM:
+        facts = len(recorder.facts)
+        if recorder.facts.lost or facts - self._since < max(WRITTEN_FROM, grown * facts):
             return b""
-        self._since = len(recorder.facts)
+        self._since = facts
         return written(recorder.reductions)
 
     async def _save(self, snapshot: Snapshot) -> None:

@@ -150,7 +150,7 @@ class Sentinel(Companion):
         view = ledger.view_before(item)
         if view is None:
             return None
-        told = note(branch_note(ledger, item, session_facts(self._recorder.state)))
+        told = note(branch_note(ledger, item, session_facts(self._recorder)))
         before = self._tokens(ledger.view, info)
         after = self._tokens((*view, ViewEntry("summary", "handoff", told)), info)
         if before - after < SMALL:

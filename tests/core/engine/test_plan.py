@@ -239,11 +239,11 @@ async def test_the_plan_is_part_of_what_outlives_a_compaction(tmp_path: Path) ->
     async with bench(answers(PLAN, "Done."), tmp_path, policy=Policy(mode="plan"), **written(tmp_path / "plans")) as b:
         await b.say("plan it")
         recorder = b.session._recorder
-        assert "the user has not agreed to it" in state_block(recorder.ledger, session_facts(recorder.state))
+        assert "the user has not agreed to it" in state_block(recorder.ledger, session_facts(recorder))
         b.send(CarryOut())
         await until(lambda: not b.session.view.busy and b.session.view.totals.turns == 2, "end of the turn")
-        text = state_block(recorder.ledger, session_facts(recorder.state))
+        text = state_block(recorder.ledger, session_facts(recorder))
         assert "the user agreed to it and you are carrying it out. It is in plans/" in text
         assert "> 1. **Fix** `shop/pricing.py`" in text
         recorder.emit(TodosChanged(tuple(Todo(todo.text, "completed") for todo in recorder.state.todos)))
-        assert "## Plan" not in state_block(recorder.ledger, session_facts(recorder.state))
+        assert "## Plan" not in state_block(recorder.ledger, session_facts(recorder))

@@ -32,6 +32,7 @@ from swecli.core.protocol.messages import Message
 from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, new_notes, until
 from tests.core.engine.test_compaction import BIG, fill, fill_and_compact, script
+from tests.support.said import Said
 
 MORE = BIG + '\n[[step]]\ntext = "Still here."'
 AGAIN = script('[[step]]\ntext = "Still here."', window=200_000)
@@ -313,3 +314,24 @@ async def test_a_runaway_answer_leaves_the_fixed_part_as_it_is(tmp_path: Path, w
         assert now.keys() == before.keys()
         assert all(abs(now[name] - tokens) <= 0.03 * tokens + 2 for name, tokens in before.items())
         assert (await b.say("Go on.")).outcome == "done"
+
+
+async def test_the_state_of_a_long_session_is_written_when_a_quarter_is_new(tmp_path: Path) -> None:
+    """Its size grows with the session; the cost of a turn must not."""
+    said = Said()
+    for number in range(300):
+        said.user(f"Request {number}.")
+        said.answer(f"It is {number}.")
+    kept, states = Kept(), list[bool]()
+    async with bench(AGAIN, tmp_path, snapshots=kept, history=said.events) as b:
+        recorder, snapshots = b.session._recorder, b.session._compactions.snapshots
+        for new in (1, 600, 600, 600):
+            for number in range(new):
+                recorder.emit(Notice(f"Notice {number}."))
+            saved = kept.saved
+            snapshots.save_soon(b.model)
+            await until(lambda before=saved: kept.saved > before)
+            assert kept.newest is not None
+            states.append(bool(kept.newest.state))
+    assert states == [True, False, True, False]
+    assert kept.newest.state  # the end always writes it

@@ -42,14 +42,12 @@ _WORD = lazy_pattern(r"\w+")
 def harmless_summary(text: str, user_texts: Iterable[str], cover: Callable[[str], str]) -> str:
     """A summary with its keys covered, and with each sentence about a permission or a changed rule marked as the
     model's claim unless the user wrote it."""
-    typed = [_words(said) for said in user_texts]
-    return "\n".join(_line(line, typed) for line in cover(text).split("\n"))
-
-
-def _line(line: str, typed: list[frozenset[str]]) -> str:
-    if not (_GRANTS.search(line) or _LIFTS.search(line)):
-        return line
-    return " ".join(_sentences(line, typed))
+    lines = cover(text).split("\n")
+    claims = [bool(_GRANTS.search(line) or _LIFTS.search(line)) for line in lines]
+    typed = [_words(said) for said in user_texts] if any(claims) else []
+    return "\n".join(
+        " ".join(_sentences(line, typed)) if claim else line for line, claim in zip(lines, claims, strict=True)
+    )
 
 
 def _sentences(line: str, typed: list[frozenset[str]]) -> Iterator[str]:

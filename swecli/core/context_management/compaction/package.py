@@ -15,14 +15,14 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from swecli.core.context_management.compaction.clearing import NEWLINE, arguments_of
+from swecli.core.context_management.compaction.clearing import NEWLINE
 from swecli.core.context_management.compaction.options import Allowances, EntrySizes
 from swecli.core.context_management.ledger import ItemRecord, Ledger, is_statement
 from swecli.core.context_management.prompts import harmless, is_pointers, is_report, unmarked
-from swecli.core.context_management.work_log import TouchedFile, WorkLog, user_texts
+from swecli.core.context_management.work_log import TouchedFile, WorkLog, newest_user_texts, user_texts
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import PlanChanged
-from swecli.core.protocol.messages import ImagePart, Part, TextPart, ToolCallPart
+from swecli.core.protocol.messages import ImagePart, Part, TextPart
 from swecli.core.workspace.text_file import NotRegularError, TooLargeError, decode, read_bytes
 from swecli.figures import plural
 from swecli.lazy_pattern import lazy_pattern
@@ -235,12 +235,14 @@ class Anchor(Struct, frozen=True):
 
 
 def constraints(ledger: Ledger) -> list[Anchor]:
-    """Sentences of the user that forbid, demand or prefer something; of many the newest."""
+    """Sentences of the user that forbid, demand or prefer something, the newest last; of many the newest."""
     found: dict[str, Anchor] = {}
-    for source, text in user_texts(ledger):
-        for clean in _demands(text):
-            found[clean.casefold()] = Anchor(clean, source)
-    return list(found.values())[-MOST:]
+    for source, text in newest_user_texts(ledger):
+        for clean in reversed(_demands(text)):
+            found.setdefault(clean.casefold(), Anchor(clean, source))
+        if len(found) >= MOST:
+            break
+    return list(found.values())[MOST - 1 :: -1]
 
 
 _REMEMBERED = 4_000
@@ -311,19 +313,20 @@ PLAN = 8_000
 
 
 class SessionFacts(Struct, frozen=True):
-    """Facts outside the ledger. For one ledger only."""
+    """Facts for a summary. For one ledger only."""
 
     mode: str = "default"
     todos: tuple[Todo, ...] = ()
     jobs: tuple[str, ...] = ()
     plan: PlanChanged | None = None
     """The plan, until it is carried out."""
-    _log: WorkLog = field(default_factory=WorkLog)
+    log: WorkLog = field(default_factory=WorkLog)
+    """Work so far, with as much of the ledger as it has seen."""
 
     def work(self, ledger: Ledger) -> WorkLog:
-        """The ledger's work log. Cached, because a compaction reads it in several steps: processes only new entries."""
-        self._log.absorb(ledger)
-        return self._log
+        """The ledger's work log: reads only what the ``log`` has not seen yet."""
+        self.log.absorb(ledger)
+        return self.log
 
 
 def state_block(ledger: Ledger, facts: SessionFacts) -> str:
@@ -357,16 +360,6 @@ def _plan(plan: PlanChanged | None) -> str:
     return f"## Plan\n- {state}.{where}\n\n{quoted}"
 
 
-def calls(ledger: Ledger) -> list[tuple[ItemRecord, ToolCallPart]]:
-    """All finished tool calls of the conversation in order, compacted ones included."""
-    left = ledger.left
-    return [
-        (record, record.call)
-        for record in ledger.items.values()
-        if record.kind == "tool" and record.call and record.id not in left
-    ]
-
-
 def _file_lines(files: Sequence[TouchedFile]) -> list[str]:
     lines = [
         f"{file.path}: {', '.join(file.operations)}{f' (sha256 {file.digest}…)' if file.digest else ''}"
@@ -388,21 +381,18 @@ MOST_FILES = 3
 MOST_BYTES = 200_000
 
 
-def attachments(ledger: Ledger, cwd: Path, sizes: EntrySizes, allowance: int) -> tuple[Attachment, ...]:
-    """Up to three files edited, or read more than once, newest first, within ``allowance`` tokens.
+def attachments(files: Sequence[TouchedFile], cwd: Path, sizes: EntrySizes, allowance: int) -> tuple[Attachment, ...]:
+    """Up to three of these files that were edited, or read more than once, the last first, within ``allowance`` tokens.
 
     Reads the disk: not for the event loop.
     """
-    reads: dict[str, int] = {}
-    for record, call in calls(ledger):
-        path = arguments_of(call).get("path")
-        if record.name == "read_file" and isinstance(path, str):
-            reads[path] = reads.get(path, 0) + 1
     chosen: list[Attachment] = []
     left = allowance
-    for file in reversed(WorkLog.of(ledger).files(ledger.left)):
+    for file in reversed(files):
+        if len(chosen) == MOST_FILES:
+            break
         edited = "edited" in file.operations or "written" in file.operations
-        if len(chosen) == MOST_FILES or not (edited or reads.get(file.path, 0) > 1):
+        if not edited and file.reads < 2:
             continue
         attached = _as_on_disk(file.path, cwd)
         size = sizes.text(attached.text) if attached else 0

@@ -3,13 +3,14 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
 from swecli.core.context_management.compaction.package import SessionFacts, constraints, remembered
 from swecli.core.context_management.ledger import RESULT, Ledger
-from swecli.core.context_management.work_log import user_texts
+from swecli.core.context_management.work_log import newest_user_texts
 from swecli.lazy_pattern import lazy_pattern
 
 _IDENTIFIER = lazy_pattern(r"`([^`\n]{2,60})`|\b([\w.-]*(?:[/_]|\.\w|[a-z][A-Z])[\w./:-]*\w)\b")
@@ -33,22 +34,26 @@ class Quality(Struct, frozen=True):
 def anchors_of(ledger: Ledger, removed: Collection[str], facts: SessionFacts) -> tuple[str, ...]:
     """Facts to preserve from these entries: demands of the user, changed files, checks that ran, open errors,
     decisions, todos, names in the user's text."""
-    log, left = facts.work(ledger), ledger.left
-    found: list[str] = []
-    found += [anchor.text for anchor in constraints(ledger) if anchor.source in removed]
+    log, left, gone = facts.work(ledger), ledger.left, set(removed)
+    found = [anchor.text for anchor in constraints(ledger) if anchor.source in gone]
     found += [file.path for file in log.files(left) if {"edited", "written"} & set(file.operations)]
     found += [command for command, _ in log.checks(left)]
     found += log.open_errors(left)
     found += log.decisions(left)
     found += [todo.text for todo in facts.todos if todo.status != "completed"]
-    found += list(_typed(ledger, removed))[-MOST_NAMED:]
+    found += _typed(ledger, gone)
     return tuple(dict.fromkeys(text for text in found if text.strip()))
 
 
-def _typed(ledger: Ledger, removed: Collection[str]) -> Iterator[str]:
-    for source, text in user_texts(ledger):
+def _typed(ledger: Ledger, removed: AbstractSet[str]) -> list[str]:
+    """Names in the user's removed messages, the newest last."""
+    found: list[str] = []
+    for source, text in newest_user_texts(ledger):
         if source in removed:
-            yield from _identifiers(text)
+            found += reversed(_identifiers(text))
+        if len(found) >= MOST_NAMED:
+            break
+    return found[MOST_NAMED - 1 :: -1]
 
 
 @remembered

@@ -55,7 +55,7 @@ from swecli.core.context_management.items import items_of
 from swecli.core.context_management.ledger import APART, Ledger
 from swecli.core.context_management.monitor import is_vague
 from swecli.core.context_management.projection import project
-from swecli.core.context_management.work_log import user_texts
+from swecli.core.context_management.work_log import newest_user_texts
 from swecli.core.llm.types import ModelClient, ModelRequest
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.context_events import ViewEntry
@@ -150,7 +150,7 @@ def checked_summary(summary: Summary, ledger: Ledger, cover: Callable[[str], str
     """The model's summary without keys, its claims of permissions marked as such."""
     if not summary.text:
         return summary
-    typed = [text for _, text in user_texts(ledger)]
+    typed = (text for _, text in newest_user_texts(ledger))
     return replace(summary, text=harmless_summary(summary.text, typed, cover))
 
 

@@ -51,7 +51,7 @@ def said(tmp_path: Path) -> Said:
 
 def texts(said: Said, folder: Path) -> dict[str, str]:
     ledger, facts, log = said.ledger, SessionFacts(), WorkLog.of(said.ledger)
-    files = attachments(ledger, folder, SIZES, 8_000)
+    files = attachments(log.files(ledger.left), folder, SIZES, 8_000)
     package = build_package(ledger, covered(ledger.view), "", facts, SIZES, Allowances.of(80_000), files)
     return {
         "package": package.text,
