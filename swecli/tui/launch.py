@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -131,7 +131,8 @@ def _take_leave(app: SwecliApp, program: Program, terminal: boot.Terminal) -> No
 
         state = app.session.state
         changed = changed_in_run(state, None)
-        sys.stdout.write(_safe(farewell(state.last_answer, program.open.resume_hint, changed, program.open.kept)))
+        hint, kept = program.open.resume_hint, program.open.kept
+        sys.stdout.write(_safe(farewell(state.last_answer, hint, changed, kept, state.parting)))
     if stray := terminal.stray_output():
         sys.stderr.write(f"Output captured while the interface ran:\n{_safe(stray)}\n")
 
@@ -176,9 +177,15 @@ def way_back(resume: str, kept: Kept = "all") -> str:
     return f"{lost}Continue with: {resume}"
 
 
-def farewell(answer: str, resume: str, changed: Mapping[str, bool] = MappingProxyType({}), kept: Kept = "all") -> str:
+def farewell(
+    answer: str,
+    resume: str,
+    changed: Mapping[str, bool] = MappingProxyType({}),
+    kept: Kept = "all",
+    parting: Sequence[str] = (),
+) -> str:
     """Text for the normal screen: the answer's last lines, the changed files (absolute paths, newest last, and whether
-    each existed before), and how to continue what is ``kept``."""
+    each existed before), the ``parting`` notices, and how to continue what is ``kept``."""
     columns = shutil.get_terminal_size().columns
     lines = [part for line in _safe(answer).strip().splitlines() for part in _wrapped(line, columns)]
     shown = lines[-LAST_LINES:]
@@ -186,7 +193,8 @@ def farewell(answer: str, resume: str, changed: Mapping[str, bool] = MappingProx
         shown.insert(0, "…")
     body = "\n".join(shown)
     files = _changed(changed)
-    below = [*_wrapped(f"Changed: {files}", columns)] if files else []
+    below = _wrapped(f"Changed: {files}", columns) if files else []
+    below += [line for notice in parting[-LAST_FILES:] for line in _wrapped(notice, columns)]
     return "\n".join([*([body, ""] if body else []), *below, way_back(resume, kept)]) + "\n"
 
 

@@ -27,6 +27,7 @@ from swecli.core.protocol.events import (
     ItemStarted,
     Mode,
     ModeChanged,
+    Notice,
     Rewound,
     TurnEnded,
     TurnStarted,
@@ -422,17 +423,22 @@ class SessionController:
         forget its shown state. ``reason`` is for hooks."""
         self.detach()
         port, self._detached = self._detached, None
+        parting: list[str] = []
         if port is None and self._ending is not None:  # the program quits while the user leaves for another session
             await asyncio.wait((self._ending,), timeout=timeout)
         if port is not None:
+            listening = asyncio.create_task(_notices(port.subscribe(), parting))
+            await asyncio.sleep(0)  # let the subscription start
             self._ending = asyncio.ensure_future(port.close(reason))
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._ending, timeout)
+                await asyncio.wait_for(asyncio.gather(self._ending, listening), timeout)  # both end with the session
             self._showing.cancel()  # its last events belong to no other session
             await asyncio.wait([self._showing])
         run = port.files.run_changes if port is not None else None
         changed = session_state.changed_in_run(self.state, run)
-        self.state = UiState(last_answer=self.state.last_answer, earlier=changed)
+        self.state = UiState(
+            last_answer=self.state.last_answer, earlier=changed, parting=(*self.state.parting, *parting)
+        )
 
     def announce_interrupt(self, *, withdrawn: bool) -> None:
         """Show an interrupt that is about to come, or no longer if it is ``withdrawn``."""
@@ -648,3 +654,10 @@ class SessionController:
 
     def _interval(self) -> float:
         return FRAME if self._screen.app.app_focus and not self._remote else AWAY_FRAME
+
+
+async def _notices(events: AsyncIterator[Event], lines: list[str]) -> None:
+    """Add the line of each notice of the main agent to ``lines``."""
+    async for event in events:
+        if event.agent == MAIN and isinstance(event.body, Notice):
+            lines.append(event.body.line)

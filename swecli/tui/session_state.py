@@ -104,6 +104,8 @@ class UiState(Struct):
     """All files changed by the sessions that ended in this run, in the same form."""
     last_answer: str = ""
     """Text of the main agent's newest finished answer."""
+    parting: tuple[str, ...] = ()
+    """What the sessions that ended in this run reported while they ended, when nothing was drawn any more."""
 
 
 def feed(state: UiState, event: Event) -> None:

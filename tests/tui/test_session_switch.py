@@ -41,6 +41,19 @@ async def test_last_words_do_not_appear_in_the_next_session() -> None:
         assert "last words" not in it.screen()
 
 
+async def test_last_words_of_all_sessions_of_the_run_are_kept_for_the_farewell() -> None:
+    fresh = Talking(history=())
+
+    async def new_session() -> Session:
+        return fresh
+
+    async with running(session=Talking(), new_session=new_session) as it:
+        await it.say("/clear")
+        await it.until(lambda: it.app.session.port is fresh)
+        await it.app.session.close()
+        assert it.app.session.state.parting == ("the first last words", "the second last words") * 2
+
+
 async def test_a_session_that_does_not_end_in_time_is_no_longer_shown() -> None:
     fresh, left = Session(history=()), Talking()
     left.stuck = True

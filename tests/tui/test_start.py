@@ -117,6 +117,7 @@ def test_the_farewell_is_the_end_of_the_answer_and_the_way_back(monkeypatch: pyt
     assert text.endswith("Continue with: swecli -c\n")
     assert farewell("", "swecli -c") == "Continue with: swecli -c\n"
     assert farewell("Hi.", "") == "Hi.\n\nThis conversation was not stored.\n"
+    assert farewell("", "swecli -c", parting=("A hook failed.",)) == "A hook failed.\nContinue with: swecli -c\n"
     assert "could not be stored and is lost.\nContinue with: swecli -c\n" in farewell("", "swecli -c", kept="a part")
 
 

@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Generator, Iterable, Sequence
 from difflib import unified_diff
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct, structs
 from msgspec.structs import replace
@@ -31,7 +31,7 @@ from swecli.core.protocol.events import (
     RuleApplied,
     SandboxChanged,
 )
-from swecli.core.protocol.request_events import EditedText, Hunk, Question, RefusedEdit, hunk_texts
+from swecli.core.protocol.request_events import PERMISSION_CHOICES, EditedText, Hunk, Question, RefusedEdit, hunk_texts
 from swecli.core.tools.base import (
     Choice,
     Preview,
@@ -42,9 +42,6 @@ from swecli.core.tools.base import (
 )
 from swecli.core.tools.bounding import bound_result
 from swecli.core.tools.edit_file import OutdatedChoice
-
-if TYPE_CHECKING:
-    pass
 
 
 class AskingOrder:
@@ -121,6 +118,10 @@ class Requests:
                 self._recorder.emit(PermissionResolved(asked.request, choice, "engine", reply.reason))
                 settled = True
                 return None
+            if reply.choice not in PERMISSION_CHOICES:  # built by a program that was not type-checked
+                text = f"The reply {reply.choice!r} to a permission request is unknown; it counts as reject"
+                self._recorder.emit(Notice(text, "warning", "permissions"))
+                reply = structs.replace(reply, choice="reject")
             if reply.choice == "always" and (asked.rule is None or reply.arguments is not None):
                 reply = structs.replace(reply, choice="once")
             self._recorder.emit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Final, Literal, get_args
 
 from msgspec import Struct
 
@@ -84,6 +84,7 @@ class PermissionRequested(Tagged, frozen=True, tag="permission_requested"):
 
 
 PermissionChoice = Literal["once", "always", "reject", "edit"]
+PERMISSION_CHOICES: Final[tuple[str, ...]] = get_args(PermissionChoice)
 """``edit`` neither approves nor rejects: the changed call is decided again."""
 
 GrantSpan = Literal["turn", "session", "week", "project"]

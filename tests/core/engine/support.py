@@ -27,6 +27,7 @@ from swecli.core.permissions.types import Effects, Policy
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Command, ReplyPermission, Submit
 from swecli.core.protocol.events import MAIN, Body, CacheBreak, Event, PermissionRequested, TurnEnded, is_fact
+from swecli.core.protocol.request_events import PermissionChoice
 from swecli.core.tools.base import AnyTool, Params, Preview, Tool, ToolContext, ToolError, ToolOutcome
 from swecli.core.tools.registry import ToolRegistry
 from swecli.features import FEATURES
@@ -209,7 +210,7 @@ class Bench:
         await until(lambda: len(self.bodies(PermissionRequested)) >= number, f"request {number}")
         return self.bodies(PermissionRequested)[number - 1]
 
-    def allow(self, request: PermissionRequested, choice: Any = "once", note: str = "") -> None:
+    def allow(self, request: PermissionRequested, choice: PermissionChoice = "once", note: str = "") -> None:
         self.send(ReplyPermission(request.request, choice, note))
 
     def tool_texts(self) -> dict[str, str]:

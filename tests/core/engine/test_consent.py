@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from swecli.core.protocol.events import (
     PermissionResolved,
     TurnEnded,
 )
-from swecli.core.protocol.request_events import EditedText
+from swecli.core.protocol.request_events import EditedText, PermissionChoice
 from swecli.core.tools.edit_file import EditFile, WriteFile
 from swecli.core.tools.read_file import ReadFile
 from swecli.core.tools.run_command import RunCommand
@@ -200,6 +200,18 @@ async def test_no_hunk_is_a_rejection_and_all_hunks_are_a_plain_yes(tmp_path: Pa
             await ended(b)
             assert file.read_text() == left
             assert result(b).status == ("ok" if hunks else "rejected")
+
+
+async def test_an_unknown_reply_of_a_program_rejects(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    file.write_text("one\ntwo\nthree\n")
+    async with bench(script("edit_file", path="f", edits=EDITS), tmp_path, tools=TOOLS, policy=POLICY) as b:
+        first = await started(b)
+        b.send(ReplyPermission(first.request, cast("PermissionChoice", "deny")))
+        await ended(b)
+        assert file.read_text() == "one\ntwo\nthree\n"
+        assert result(b).status == "rejected"
+        assert "'deny'" in b.bodies(Notice)[-1].text
 
 
 async def test_hunks_of_a_file_that_changed_meanwhile_are_asked_about_again(tmp_path: Path) -> None:
