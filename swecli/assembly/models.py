@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from datetime import date
 from functools import partial
@@ -67,8 +67,6 @@ from swecli.core.llm.refused_fields import PATH_ABSENCE, RefusedFields, refusal_
 from swecli.core.llm.remedies import ADDRESS_LOGIN
 from swecli.core.llm.servers import (
     PATIENT_SECONDS,
-    WAYS,
-    Endpoint,
     LocalServer,
     ModelList,
     ask_model,
@@ -161,7 +159,6 @@ REFUSED_NAME = "refused_fields.json"
 
 Resolve = Callable[[EndpointModel | None, LearnedWindow | None], ClientConfig]
 """Builds a client's configuration from answers and learned facts."""
-Ask = Callable[[Endpoint, str, set[str]], Awaitable[EndpointModel | None]]
 
 
 class _Known(Struct):
@@ -185,15 +182,18 @@ class Windows:
         data: Path,
         *,
         dump: ExchangeDump | None = None,
-        ask: Ask = ask_model,
         today: Callable[[], date] = date.today,
     ) -> None:
         self._dump = dump
         self._store = LearnedWindows(data / FILE_NAME)
         self._refusals = RefusedFields(data / REFUSED_NAME)
-        self._ask = ask
         self._today = today
         self._known: WeakKeyDictionary[ModelClient, _Known] = WeakKeyDictionary()
+        self._listings: dict[str, tuple[EndpointModel, ...]] = {}
+        """Models of servers that were just found, by host and port: the next question needs no list."""
+
+    def found(self, servers: Iterable[LocalServer]) -> None:
+        self._listings = {host_key(server.base_url): server.models for server in servers if server.models}
 
     def client(self, resolve: Resolve, setting: str = "") -> HttpModelClient:
         """``setting`` is the name of the setting for the model's window, if it is set."""
@@ -242,9 +242,9 @@ class Windows:
         names = self._refusals.find(place, today) if is_local(config.base_url) else ()
         known = {name.removeprefix(PATH_ABSENCE) for name in names if name.startswith(PATH_ABSENCE)}
         absent = set(known)
-        asked = await self._ask(endpoint_of(config), config.target.origin.model, absent)
-        answers = asked is not None or absent.issuperset(WAYS)  # a server that is away says nothing of its paths
-        for path in sorted(absent - known) if answers else ():
+        listing = self._listings.pop(host_key(config.base_url), None)
+        asked = await ask_model(endpoint_of(config), config.target.origin.model, absent, listing=listing)
+        for path in sorted(absent - known):
             self._refusals.learn(place, PATH_ABSENCE + path, today)
         return asked
 
@@ -667,6 +667,7 @@ class ModelSupply:
             asyncio.gather(*(self.offered_by(account, wait) for account in own)),
         )
         self._silent = tuple(filter(None, (problem for _, problem in lists)))
+        self.windows.found(servers)
         asked = {_port(account.address) for account in own if is_loopback(account.address)}
         servers = [server for server in servers if _port(server.base_url) not in asked]
         loading = (LOADING.format(host_key(server.base_url)) for server in servers if server.loading)

@@ -11,9 +11,11 @@ import pytest
 
 from swecli.core.llm.servers import (
     HOST,
-    USUAL_PORTS,
     find_local_servers,
     listening,
+)
+from swecli.core.llm.servers import (
+    usual_ports as known_ports,
 )
 from tests.support import usual_ports
 from tests.support.preloaded import Preloaded
@@ -23,8 +25,8 @@ CONNECT = 'import socket; print([socket.socket().connect_ex(("127.0.0.1", port))
 
 
 def test_each_usual_port_is_closed() -> None:
-    assert {port for _, port in USUAL_PORTS} == set(usual_ports.PORTS)
-    for _, port in USUAL_PORTS:
+    assert {port for _, port in known_ports()} == set(usual_ports.PORTS)
+    for _, port in known_ports():
         with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
             probe.connect((HOST, port))
 

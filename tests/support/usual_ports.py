@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import sys
 
-PORTS = (11434, 1234, 8080, 8000, 30000)
+PORTS = (11434, 1234, 8080, 8000, 30000, 5001, 5000, 1337, 12434, 13305)
 
 
 def _refuse(event: str, arguments: tuple[object, ...]) -> None:

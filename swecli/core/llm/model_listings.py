@@ -25,8 +25,9 @@ _WINDOW_FIELDS = (
     "max_seq_len",
 )
 _OUTPUT_FIELDS = ("max_completion_tokens", "max_output_tokens", "outputTokenLimit", "maxCompletionTokens")
-_NESTS = ("limits", "model_spec", "model_info", "metadata", "context_window", "parameters", "capabilities")
-"""Keys under which some hosts put sizes and abilities: GitHub, Copilot, Venice, LiteLLM, DeepInfra, Poe, TabbyAPI."""
+_NESTS = ("limits", "model_spec", "model_info", "metadata", "context_window", "parameters", "capabilities", "dmr")
+"""Keys under which some hosts put sizes and abilities: GitHub, Copilot, Venice, LiteLLM, DeepInfra, Poe, TabbyAPI,
+Docker Model Runner."""
 
 
 def _nests(item: JsonObject) -> list[JsonObject]:
@@ -72,32 +73,54 @@ def is_known_program(model: EndpointModel) -> bool:
     return known.keeps_prompt if known is not None else model.where in (PROPS, SHOW, RUNNING)
 
 
+LIST, TAGS = "/v1/models", "/api/tags"
+"""OpenAI's list of models, and Ollama's."""
 PROPS, SHOW, RUNNING = "/props", "/api/show", "/api/ps"
 LOADED, LENGTH = "/v1/model", "/api/extra/true_max_context_length"
 """Paths of llama.cpp and Ollama, and of TabbyAPI and KoboldCpp, whose answers have a form of their own; any gateway may
 answer at others."""
+_LM_STUDIO, _LM_STUDIO_NEXT = "/api/v0/models", "/api/v1/models"
+_LITELLM, _LOCALAI = "/v1/model/info", "/v1/models/capabilities"
 
 
 class Program(Struct, frozen=True):
-    """A known server program. ``ways`` are the paths at which it describes a model beyond OpenAI's list; ``provider``
-    is its name in the settings, empty if its list may come from another one."""
+    """A known server program. ``ways`` are the paths at which it describes a model beyond OpenAI's list, the next one
+    for versions that lack the first."""
 
     ways: tuple[str, ...] = ()
-    provider: str = ""
+    more: str = ""
+    """The path that says what its list lacks of all its models at once, if it has one."""
     keeps_prompt: bool = True
     """Whether it keeps what it has evaluated of an aborted request, and begins the next one at once."""
 
 
 PROGRAMS: Mapping[str, Program] = {
-    "llamacpp": Program((PROPS,), "llamacpp"),
-    "organization_owner": Program(("/api/v0/models",), "lmstudio"),
+    "llamacpp": Program((PROPS,), PROPS),
+    "organization_owner": Program((_LM_STUDIO, _LM_STUDIO_NEXT), _LM_STUDIO),
     "library": Program((SHOW,)),  # Ollama
-    "vllm": Program(provider="vllm"),
-    "sglang": Program(provider="sglang"),
+    "vllm": Program(),
+    "sglang": Program(),
     "koboldcpp": Program((LENGTH,), keeps_prompt=False),
     "tabbyAPI": Program((LOADED,), keeps_prompt=False),
+    "docker": Program(keeps_prompt=False),
+    "lemonade": Program(keeps_prompt=False),
 }
 """By what the program writes as the owner of its models."""
+
+
+def owner_of(models: Sequence[EndpointModel]) -> str:
+    """The program that sent a list, as a key of ``PROGRAMS``; empty if the list does not say."""
+    return next((model.server for model in models if model.server in PROGRAMS), "")
+
+
+def ways_of_unknown(models: Sequence[EndpointModel]) -> tuple[str, ...]:
+    """Where a program that its list does not name may describe a model, the likeliest path first."""
+    if any(":" in model.id for model in models):  # Ollama, whose owners are those of its library
+        return (SHOW,)
+    if not any(model.server for model in models):
+        return (_LOCALAI, PROPS)
+    return (_LITELLM, PROPS) if any(model.server == "openai" for model in models) else (PROPS, _LITELLM)
+
 
 LONGEST_NAME = 256
 """Characters. A longer id, or one with control characters, is no name of a model."""
@@ -131,7 +154,8 @@ def read_model(value: object, where: str) -> EndpointModel | None:
         *(tokens(nest.get(key)) for nest in _nests(value) for key in _WINDOW_FIELDS),
         min((size for host in _live(value) if (size := tokens(host.get("context_length")))), default=None),
     ]
-    maximum = tokens(value.get("max_context_length")) or tokens(meta.get("n_ctx_train"))
+    maxima = (tokens(value.get(key)) for key in ("max_context_length", "max_context_window"))
+    maximum = next((size for size in maxima if size is not None), None) or tokens(meta.get("n_ctx_train"))
     if _is_lm_studio(value):
         windows = [tokens(value.get("loaded_context_length")), *(tokens(item.get("context_length")) for item in loaded)]
     window = next((size for size in windows if size is not None), None)
@@ -272,12 +296,17 @@ def _parameter(text: str, name: str) -> int | None:
     return None
 
 
+def _is_labelled(item: JsonObject, *labels: str) -> bool:
+    """Lemonade: whether a model has one of these labels; it may be able to do what it is not labelled with."""
+    return any(label in as_list(item.get("labels")) for label in labels)
+
+
 def _images(item: JsonObject) -> bool | None:
     inner = as_object(item.get("architecture"))
     for kinds in (inner.get("input_modalities"), item.get("input_modalities"), item.get("supported_input_modalities")):
         if is_list(kinds):
             return "image" in kinds
-    if as_text(item.get("type")) == "vlm":
+    if as_text(item.get("type")) == "vlm" or _is_labelled(item, "vision"):
         return True
     return _first(item, ("supports_image_input", "supports_vision", "supportsVision"), ("vision", "image_input"))
 
@@ -286,6 +315,8 @@ def _tools(item: JsonObject) -> bool | None:
     for key in ("supported_parameters", "supported_features"):
         if is_list(words := item.get(key)):
             return "tools" in words
+    if _is_labelled(item, "tool-calling"):
+        return True
     if hosts := [flag for host in _live(item) if isinstance(flag := host.get("supports_tools"), bool)]:
         return any(hosts)
     flags = ("supports_tools", "supports_function_calling", "supportsFunctionCalling", "supports_tool_calling")
@@ -297,16 +328,19 @@ def _reasoning(item: JsonObject) -> bool | None:
     for key in ("supported_parameters", "supported_features"):
         if is_list(words := item.get(key)):
             return "reasoning" in words
+    if _is_labelled(item, "reasoning"):
+        return True
     return _first(item, ("thinking", "supports_reasoning", "supportsReasoning"), ("thinking", "reasoning"))
 
 
 _CHATTING = ("chat", "text", "language", "code", "llm", "vlm")
 _NOT_CHATTING = ("embedding", "embeddings", "image", "audio", "transcribe", "moderation", "rerank", "video")
+_NO_CHAT_LABELS = (*_NOT_CHATTING, "transcription", "reranking", "tts", "audio-generation", "classification", "3d")
 
 
 def _chats(item: JsonObject) -> bool | None:
-    """Whether the model answers messages, as the servers of OpenRouter, Groq, Mistral, Gemini, Ollama, LM Studio and
-    Together state it."""
+    """Whether the model answers messages, as the servers of OpenRouter, Groq, Mistral, Gemini, Ollama, LM Studio,
+    Together and Lemonade state it."""
     inner = as_object(item.get("architecture"))
     for kinds in (
         inner.get("output_modalities"),
@@ -320,7 +354,7 @@ def _chats(item: JsonObject) -> bool | None:
     methods = item.get("supportedGenerationMethods")
     if is_list(methods) and "generateContent" not in methods:
         return False  # models of images and speech have this method as well
-    if as_text(as_object(item.get("details")).get("family")).endswith("bert"):
+    if as_text(as_object(item.get("details")).get("family")).endswith("bert") or _is_labelled(item, *_NO_CHAT_LABELS):
         return False
     kind = as_text(as_object(item.get("capabilities")).get("type")) or as_text(item.get("type"))
     return True if kind in _CHATTING else False if kind in _NOT_CHATTING else None

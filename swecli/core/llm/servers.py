@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from urllib.parse import quote
+from collections.abc import Mapping, Sequence
+from functools import cache
+from urllib.parse import quote, urlsplit
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,27 +15,30 @@ from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.json_values import as_object, as_text, is_list
 from swecli.core.llm.model_listings import (
     LENGTH,
+    LIST,
     LOADED,
     PROGRAMS,
     PROPS,
     RUNNING,
     SHOW,
+    TAGS,
     EndpointModel,
     merge,
+    owner_of,
     pick,
     read_length,
     read_model,
     read_models,
     read_ollama,
     read_props,
+    ways_of_unknown,
 )
+from swecli.core.llm.providers import known_providers
 from swecli.core.llm.transport import NOT_READY, SECONDS, Fetched, Fetcher
 from swecli.core.llm.types import ASSUMED_WINDOW
 
 PATIENT_SECONDS = 10.0
 """Time limit for a local server's answer about one model: it may be busy, or load the model first."""
-OTHERS_SECONDS = 1.0
-"""Time limit for the other requests to such a server after one has reported the window."""
 
 _NO_WINDOW_IN_LISTS = ("api.openai.com", "api.deepseek.com", "api.cerebras.ai", "api.x.ai")
 """Hosts whose model lists have only names: asking for a window is a wasted request."""
@@ -82,11 +86,17 @@ async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> ModelList
 
 
 async def ask_model(
-    endpoint: Endpoint, model: str, absent: set[str] | None = None, *, seconds: float | None = None
+    endpoint: Endpoint,
+    model: str,
+    absent: set[str] | None = None,
+    *,
+    listing: Sequence[EndpointModel] | None = None,
+    seconds: float | None = None,
 ) -> EndpointModel | None:
     """A server's description of one model; None if there is none. ``absent`` are paths that a local server is known not
-    to have: they are not asked, and those that turn out to be missing are added. ``seconds`` limits the wait; None =
-    longer for a local server. Raises only cancellation."""
+    to have: they are not asked, and those that turn out to be missing are added. ``listing`` is what its list of models
+    has just said, if it was asked. ``seconds`` limits the wait; None = longer for a local server. Raises only
+    cancellation."""
     if seconds is None:
         seconds = PATIENT_SECONDS if is_local(endpoint.base_url) else SECONDS
     if host_of(endpoint.base_url) in _NO_WINDOW_IN_LISTS:
@@ -97,7 +107,7 @@ async def ask_model(
             shown, running = await asyncio.gather(fetcher.post(SHOW, {"model": model}), fetcher.get(RUNNING))
             return read_ollama(shown.value, running.value, model, ASSUMED_WINDOW)
         if is_local(endpoint.base_url):
-            return await _ask_local(endpoint, model, seconds, set[str]() if absent is None else absent)
+            return await _ask_local(endpoint, model, seconds, set[str]() if absent is None else absent, listing)
         if endpoint.protocol == "anthropic-messages":
             return await _ask_by_name(fetcher, f"/v1/models/{quote(model, safe='')}")
         if endpoint.protocol == "gemini-generate":
@@ -129,31 +139,48 @@ async def _ask_list(fetcher: Fetcher, path: str, model: str) -> EndpointModel | 
     return pick(read_models((await fetcher.get(path)).value, path), model)
 
 
-WAYS = (PROPS, "/api/v1/models", "/api/v0/models", SHOW, "/v1/model/info")
-"""Where llama.cpp, LM Studio (two versions), Ollama and LiteLLM describe a model beyond OpenAI's list."""
+OTHERS_SECONDS = 1.0
+"""Time limit for the other requests to such a server if its list has told the window."""
 _MISSING = (400, 404, 405, 501)
 """Statuses of a path that a server does not have."""
 _LATER = (429, NOT_READY)
+MOST_REQUESTS = 3
+"""Requests that learn about one model of a local server, the list of its models included."""
 
 
-async def _ask_local(endpoint: Endpoint, model: str, seconds: float, absent: set[str]) -> EndpointModel | None:
-    """Ask a local server for its list, which names most programs, and then in the way of that program. An unknown one
-    is asked in all ways at once, and the most informative answer counts."""
-    fetcher = Fetcher(endpoint.root, endpoint.headers, seconds)
-    listing = asyncio.create_task(fetcher.get("/v1/models"))
+async def _ask_local(
+    endpoint: Endpoint, model: str, seconds: float, absent: set[str], listing: Sequence[EndpointModel] | None
+) -> EndpointModel | None:
+    """Ask a local server for its list, which names most programs, and then in the ways of that program until one
+    describes the model. An unknown program is asked in the ways that its list suggests."""
+    asked = 1
+    if listing is None:
+        reply = await _fetched(endpoint, LIST, seconds)
+        listing = read_models(reply.value, LIST)
+        if reply.status in _LATER or not listing:
+            return None  # its model is loading, or this is no model server
+    elif (name := owner_of(listing)) and PROGRAMS[name].more:
+        asked += 1
+    listed = pick(listing, model, only_one=True)  # a server with a single model ignores the name
+    owner = owner_of(listing)
+    is_sized = listed is not None and listed.window is not None
+    ways = PROGRAMS[owner].ways if owner else () if is_sized else ways_of_unknown(listing)
+    fetcher = Fetcher(endpoint.root, endpoint.headers, min(seconds, OTHERS_SECONDS) if is_sized else seconds)
+    found: EndpointModel | None = None
     try:
-        await asyncio.wait({listing}, timeout=OTHERS_SECONDS)
-        reply = listing.result() if listing.done() else None
-        if reply is not None and reply.status in _LATER:
-            return None  # its model is loading
-        models = read_models(reply.value, "/v1/models") if reply is not None else ()
-        owner = next((listed.server for listed in models if listed.server in PROGRAMS), "")
-        ways = [way for way in (PROGRAMS[owner].ways if owner else WAYS) if way not in absent]
-        asked = (_ask_in_way(fetcher, way, model, absent) for way in ways)
-        found = merge(await _asked_at_once(*asked, _picked(listing, model)))
-        return replace(found, server=owner) if found is not None and owner else found
+        for way in [way for way in ways if way not in absent][: MOST_REQUESTS - asked]:
+            found = found or await _ask_in_way(fetcher, way, model, absent)
     finally:
-        listing.cancel()
+        await fetcher.close()
+    found = merge((found, listed))
+    return replace(found, server=owner) if found is not None and owner else found
+
+
+async def _fetched(endpoint: Endpoint, path: str, seconds: float) -> Fetched:
+    fetcher = Fetcher(endpoint.root, endpoint.headers, seconds)
+    try:
+        return await fetcher.get(path)
+    finally:
         await fetcher.close()
 
 
@@ -178,38 +205,14 @@ async def _ask_in_way(fetcher: Fetcher, way: str, model: str, absent: set[str]) 
     return described
 
 
-async def _picked(listing: asyncio.Task[Fetched], model: str) -> EndpointModel | None:
-    """The model of OpenAI's list. A single one answers to any name: such a server ignores it."""
-    return pick(read_models((await listing).value, "/v1/models"), model, only_one=True)
-
-
-async def _asked_at_once(*ways: Coroutine[object, object, EndpointModel | None]) -> list[EndpointModel | None]:
-    """The answers in the order of the ways. Once one has reported a window, silent ones are not awaited."""
-    tasks = [asyncio.create_task(way) for way in ways]
-    try:
-        pending = set(tasks)
-        while pending:
-            reported = any(task.done() and (found := task.result()) is not None and found.window for task in tasks)
-            done, pending = await asyncio.wait(
-                pending, timeout=OTHERS_SECONDS if reported else None, return_when=asyncio.FIRST_COMPLETED
-            )
-            if not done:
-                break
-        return [task.result() if task.done() else None for task in tasks]
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
 HOST = "127.0.0.1"
-USUAL_PORTS: tuple[tuple[str, int], ...] = (
-    ("ollama", 11434),
-    ("lmstudio", 1234),
-    ("llamacpp", 8080),
-    ("vllm", 8000),
-    ("sglang", 30000),
-)
+
+
+@cache
+def usual_ports() -> tuple[tuple[str, int], ...]:
+    """The providers on this machine, and the ports at which they usually answer."""
+    local = [provider for provider in known_providers().values() if provider.local]
+    return tuple((provider.name, port) for provider in local if (port := urlsplit(provider.base_url).port) is not None)
 
 
 _LOADING = "Loading model"
@@ -217,8 +220,8 @@ _LOADING = "Loading model"
 
 
 class LocalServer(Struct, frozen=True):
-    """A server that answered. ``base_url`` suits the provider's settings; ``models`` may be empty: it runs, but has
-    none, or is still ``loading`` it."""
+    """A server that answered. ``provider`` is the one with this address in the settings, whatever program answers
+    there; ``models`` may be empty: it runs, but has none, or is still ``loading`` it."""
 
     provider: str
     base_url: str
@@ -227,18 +230,20 @@ class LocalServer(Struct, frozen=True):
 
 
 async def find_local_servers(
-    ports: Sequence[tuple[str, int]] = USUAL_PORTS, seconds: float = SECONDS
+    ports: Sequence[tuple[str, int]] | None = None, seconds: float = SECONDS
 ) -> tuple[LocalServer, ...]:
-    """The servers that answer on ``ports`` (provider, port), in that order. All are asked at once, so this takes at
-    most ``seconds``; a closed port takes no time. Raises only cancellation."""
-    found = await asyncio.gather(*(_probe(provider, port, seconds) for provider, port in ports))
+    """The servers that answer on ``ports`` (provider, port), in that order; None = the usual ones. All are asked at
+    once, so this takes at most ``seconds``; a closed port takes no time. Raises only cancellation."""
+    asked = usual_ports() if ports is None else ports
+    found = await asyncio.gather(*(_probe(provider, port, seconds) for provider, port in asked))
     return tuple(server for server in found if server is not None)
 
 
-async def listening(ports: Sequence[tuple[str, int]] = USUAL_PORTS, seconds: float = SECONDS) -> tuple[str, ...]:
+async def listening(ports: Sequence[tuple[str, int]] | None = None, seconds: float = SECONDS) -> tuple[str, ...]:
     """Addresses (host and port) at which something accepts a connection; nothing is sent. Raises only cancellation."""
-    accepted = await asyncio.gather(*(_accepts(port, seconds) for _, port in ports))
-    return tuple(f"{HOST}:{port}" for (_, port), accepts in zip(ports, accepted, strict=True) if accepts)
+    asked = usual_ports() if ports is None else ports
+    accepted = await asyncio.gather(*(_accepts(port, seconds) for _, port in asked))
+    return tuple(f"{HOST}:{port}" for (_, port), accepts in zip(asked, accepted, strict=True) if accepts)
 
 
 async def _accepts(port: int, seconds: float) -> bool:
@@ -252,26 +257,27 @@ async def _accepts(port: int, seconds: float) -> bool:
 
 
 async def _probe(provider: str, port: int, seconds: float) -> LocalServer | None:
-    root = f"http://{HOST}:{port}"
-    fetcher = Fetcher(root, seconds=seconds)
+    """Ask for the list of models, and once more only a program that is known to tell more elsewhere."""
+    base_url = f"http://{HOST}:{port}{urlsplit(known_providers()[provider].base_url).path}"
+    fetcher = Fetcher(base_url.removesuffix("/v1"), seconds=seconds)
     try:
-        paths = ("/api/tags",) if provider == "ollama" else ("/v1/models",)
-        if provider == "lmstudio":
-            paths = ("/api/v0/models", *paths)
-        for path, reply in zip(paths, await asyncio.gather(*map(fetcher.get, paths)), strict=True):
-            if _is_listing(reply.value, provider):
-                loaded_first = sorted(read_models(reply.value, path), key=lambda item: item.window is None)
-                models = tuple(loaded_first)
-                named = (PROGRAMS[item.server].provider for item in models if item.server in PROGRAMS)
-                name = next(filter(None, named), provider)
-                if name == "llamacpp" and len(models) == 1:  # its list does not say what the model can do
-                    loaded = read_props((await fetcher.get(PROPS)).value, PROPS)
-                    models = tuple(replace(model, id=models[0].id) for model in (merge((loaded, *models)),) if model)
-                return LocalServer(name, root if name == "ollama" else f"{root}/v1", models)
+        path = TAGS if provider == "ollama" else LIST
+        reply = await fetcher.get(path)
+        if not _is_listing(reply.value, provider):
             error = as_object(as_object(reply.value).get("error"))
             if reply.status == NOT_READY and as_text(error.get("message")) == _LOADING:
-                return LocalServer("llamacpp", f"{root}/v1", (), loading=True)
-        return None
+                return LocalServer(provider, base_url, (), loading=True)
+            return None
+        models = read_models(reply.value, path)
+        way = PROGRAMS[owner].more if (owner := owner_of(models)) else ""
+        if way == PROPS and len(models) == 1:
+            described = [read_props((await fetcher.get(way)).value, way)]
+            described = [replace(one, id=models[0].id) for one in described if one is not None]
+        else:
+            described = read_models((await fetcher.get(way)).value, way) if way and way != PROPS else ()
+        known = [merge((pick(described, model.id), model)) for model in models]
+        both = [replace(one, server=owner) if owner else one for one in known if one is not None]
+        return LocalServer(provider, base_url, tuple(sorted(both, key=lambda item: item.window is None)))
     finally:
         await fetcher.close()
 

@@ -166,7 +166,10 @@ def _newest(windows: JsonObject) -> JsonObject:
     return kept
 
 
-LOCAL_PROVIDERS = ("ollama", "lmstudio", "llamacpp", "vllm", "sglang")
+LOCAL_PROVIDERS = (
+    *("ollama", "lmstudio", "llamacpp", "vllm", "sglang"),
+    *("koboldcpp", "tabbyapi", "jan", "docker", "lemonade"),
+)
 """Programs that serve a model with the window chosen by their user, which no catalogue knows."""
 
 WindowSource = Literal["user", "endpoint", "learned", "catalogue", "assumed"]

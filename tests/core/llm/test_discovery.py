@@ -166,8 +166,9 @@ async def test_llama_cpp_says_whether_its_template_has_a_place_for_tools(has_pla
 
 
 async def test_litellm_tells_it_apart_from_its_list() -> None:
+    listed = [{"id": name, "object": "model", "created": 1677610602, "owned_by": "openai"} for name in ("a", "b")]
     paths = {
-        "/v1/models": {"object": "list", "data": [{"id": name, "object": "model"} for name in ("a", "b")]},
+        "/v1/models": {"object": "list", "data": listed},
         "/v1/model/info": {
             "data": [
                 {
@@ -200,8 +201,9 @@ async def test_lm_studio_tells_the_window_that_the_model_was_loaded_with() -> No
     assert (waiting.window, waiting.maximum) == (None, 131072)
 
 
-async def test_lm_studio_of_today() -> None:
-    async with serve_json(LM_STUDIO_1) as server:
+async def test_lm_studio_without_its_first_list() -> None:
+    listed = {"object": "list", "data": [{"id": "openai/gpt-oss-20b", "owned_by": "organization_owner"}]}
+    async with serve_json({**LM_STUDIO_1, "/v1/models": listed}) as server:
         found = await ask_model(chat(server), "gpt-oss-20b")
     assert found is not None
     assert (found.window, found.maximum, found.images, found.tools) == (24576, 131072, False, True)
@@ -565,7 +567,7 @@ def test_an_address_with_an_impossible_port_is_refused_before_anybody_is_asked()
 async def test_one_way_that_stays_silent_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server nearby is given much time to answer, but not by all of the ways to ask it."""
     monkeypatch.setattr(servers, "OTHERS_SECONDS", 0.0)
-    models = {"object": "list", "data": [{"id": "m", "object": "model", "max_model_len": 9_000}]}
+    models = {"object": "list", "data": [{"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 9_000}}]}
     async with serve_json({"/props": Reply(stall=True), "/v1/models": models}) as server:
         asked = await asyncio.wait_for(
             ask_model(Endpoint("openai-chat", server.url + "/v1"), "m", seconds=3_600.0), PATIENCE

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from swecli.core.llm.providers import known_providers
-from swecli.core.llm.servers import HOST, USUAL_PORTS, find_local_servers
+from swecli.core.llm.providers import resolve
+from swecli.core.llm.servers import HOST, find_local_servers, usual_ports
 from swecli.core.llm.windows import LOCAL_PROVIDERS
 from tests.support.json_server import Reply, serve_json
 from tests.support.waiting import PATIENCE
@@ -17,6 +17,9 @@ from tests.support.waiting import PATIENCE
 def listing(owner: str, *names: str) -> dict[str, Any]:
     data = [{"id": name, "object": "model", "owned_by": owner} for name in names]
     return {"/v1/models": {"object": "list", "data": data}}
+
+
+DOCKER = ("docker", "/engines/v1", 1)
 
 
 async def found(provider: str, routes: dict[str, Any], seconds: float = PATIENCE) -> list[tuple[str, str, list[str]]]:
@@ -33,18 +36,19 @@ async def found(provider: str, routes: dict[str, Any], seconds: float = PATIENCE
         ("ollama", {"/api/tags": {"models": [{"name": "qwen3:8b"}, {"name": "x:latest"}]}}, ("ollama", "", 2)),
         ("ollama", {"/api/tags": {"models": []}}, ("ollama", "", 0)),
         ("lmstudio", listing("organization_owner", "a", "b"), ("lmstudio", "/v1", 2)),
-        (
-            "lmstudio",
-            {"/api/v0/models": {"object": "list", "data": [{"id": "a", "object": "model", "state": "loaded"}]}},
-            ("lmstudio", "/v1", 1),
-        ),
+        ("lmstudio", listing("llamacpp", "a.gguf"), ("lmstudio", "/v1", 1)),
         ("llamacpp", listing("llamacpp", "a.gguf"), ("llamacpp", "/v1", 1)),
         ("llamacpp", {"/v1/models": {"object": "list", "data": []}}, ("llamacpp", "/v1", 0)),
-        ("llamacpp", listing("vllm", "m"), ("vllm", "/v1", 1)),
+        ("llamacpp", listing("vllm", "m"), ("llamacpp", "/v1", 1)),
         ("vllm", listing("vllm", "m"), ("vllm", "/v1", 1)),
-        ("vllm", listing("llamacpp", "m"), ("llamacpp", "/v1", 1)),
+        ("vllm", listing("llamacpp", "m"), ("vllm", "/v1", 1)),
         ("sglang", listing("sglang", "m"), ("sglang", "/v1", 1)),
         ("sglang", listing("somebody", "m"), ("sglang", "/v1", 1)),
+        ("koboldcpp", listing("koboldcpp", "m"), ("koboldcpp", "/v1", 1)),
+        ("tabbyapi", listing("user", "m"), ("tabbyapi", "/v1", 1)),
+        ("jan", listing("user", "m"), ("jan", "/v1", 1)),
+        ("docker", {f"/engines{path}": value for path, value in listing("docker", "ai/m:latest").items()}, DOCKER),
+        ("lemonade", listing("lemonade", "m"), ("lemonade", "/v1", 1)),
     ],
 )
 async def test_each_is_recognised(port_of: str, routes: dict[str, Any], expected: tuple[str, str, int]) -> None:
@@ -52,7 +56,7 @@ async def test_each_is_recognised(port_of: str, routes: dict[str, Any], expected
     assert (provider, path, len(models)) == expected
 
 
-@pytest.mark.parametrize("provider", [name for name, _ in USUAL_PORTS])
+@pytest.mark.parametrize("provider", LOCAL_PROVIDERS)
 @pytest.mark.parametrize(
     "reply",
     [
@@ -70,7 +74,10 @@ async def test_each_is_recognised(port_of: str, routes: dict[str, Any], expected
 )
 async def test_other_programs_at_the_same_port_are_not_taken_for_one(provider: str, reply: Reply) -> None:
     seconds = 0.3 if reply.stall else PATIENCE
-    assert await found(provider, dict.fromkeys(("/v1/models", "/api/tags", "/api/v0/models"), reply), seconds) == []
+    paths = ("/v1/models", "/engines/v1/models", "/api/tags", "/api/v0/models")
+    async with serve_json(dict.fromkeys(paths, reply)) as server:
+        assert await find_local_servers([(provider, server.port)], seconds=seconds) == ()
+    assert len(server.paths) == 1
 
 
 async def test_a_server_that_still_loads_its_model_is_found() -> None:
@@ -94,7 +101,8 @@ async def test_what_is_loaded_comes_first() -> None:
         {"id": "a", "object": "model", "state": "not-loaded", "max_context_length": 32_768},
         {"id": "b", "object": "model", "state": "loaded", "loaded_context_length": 4_096},
     ]
-    [(_, _, models)] = await found("lmstudio", {"/api/v0/models": {"object": "list", "data": listed}})
+    routes = {**listing("organization_owner", "a", "b"), "/api/v0/models": {"object": "list", "data": listed}}
+    [(_, _, models)] = await found("lmstudio", routes)
     assert models == ["b", "a"]
 
 
@@ -118,8 +126,12 @@ async def test_a_proxy_is_not_asked_about_this_machine(monkeypatch: pytest.Monke
 
 def test_only_this_machine_is_asked_and_only_for_providers_that_are_known() -> None:
     assert ipaddress.ip_address(HOST).is_loopback
-    for provider, port in USUAL_PORTS:
-        known = known_providers()[provider]
-        assert known.local
-        assert f":{port}" in known.base_url
-    assert {name for name, _ in USUAL_PORTS} == set(LOCAL_PROVIDERS)
+    assert tuple(name for name, _ in usual_ports()) == LOCAL_PROVIDERS
+    assert len({port for _, port in usual_ports()}) == len(LOCAL_PROVIDERS)
+
+
+@pytest.mark.parametrize(("provider", "port"), usual_ports())
+def test_a_found_model_is_asked_where_it_was_found(provider: str, port: int) -> None:
+    """Its name leads to this port, whatever program answers there."""
+    base_url = resolve(f"{provider}/m", {}).base_url
+    assert base_url.startswith(f"http://{HOST}:{port}")
