@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from swecli.core.llm.foreign_calls import own_name
 from swecli.core.protocol.events import (
     MAIN,
+    CallProgress,
     CompactionCompleted,
     CompactionFailed,
     CompactionStarted,
@@ -81,6 +82,8 @@ class UiState(Struct):
     interrupting: bool = False
     prompt: PromptProgress | None = None
     """How far the server has read the prompt of the request; None if it has not said so, or answers."""
+    call: CallProgress | None = None
+    """The call that the model writes as text; None if it does not."""
     retry: RetryScheduled | None = None
     retry_at: float = 0.0
     hooks: dict[int, HooksRunning] = field(default_factory=lambda: {})
@@ -116,11 +119,13 @@ def feed(state: UiState, event: Event) -> None:
         return
     match body:
         case ItemDelta():
-            state.retry = state.prompt = None
+            state.retry = state.prompt = state.call = None
         case PromptProgress():
             state.prompt = body
+        case CallProgress():
+            state.retry, state.prompt, state.call = None, None, body
         case ItemStarted():
-            state.retry = state.prompt = None
+            state.retry = state.prompt = state.call = None
             first = body.kind == "user" and body.item == state.turn_item
             state.unanswered = first or (state.unanswered and body.kind in ("attachment", "note"))
             state.running[body.item] = Running(
@@ -139,12 +144,14 @@ def feed(state: UiState, event: Event) -> None:
         case PermissionResolved() | QuestionAnswered():
             answered(state, body.request, event.ts)
         case StepStarted():
-            state.retry, state.prompt, state.interrupting, state.awaits = None, None, False, ""
+            state.retry = state.prompt = state.call = None
+            state.interrupting, state.awaits = False, ""
         case Notice(topic="tools", text=text) if state.busy:
             state.awaits = text if body.level == "info" else ""
             state.interrupting = False
         case RetryScheduled():
-            state.prompt, state.retry, state.retry_at = None, body, event.ts + body.delay
+            state.prompt = state.call = None
+            state.retry, state.retry_at = body, event.ts + body.delay
         case TodosChanged():
             state.todos = body.todos
         case FileChanged():
@@ -196,7 +203,8 @@ def changed_in_run(state: UiState, run: RunChanges | None) -> dict[str, bool]:
 
 def _rest(state: UiState) -> None:
     state.busy = state.interrupting = False
-    state.retry, state.prompt, state.awaits = None, None, ""
+    state.retry = state.prompt = state.call = None
+    state.awaits = ""
     state.running.clear()
     # Those without an item, and those of background subagents, outlive the turn.
     state.requests = [one for one in state.requests if not one.item or one.request in state.of_agents]

@@ -256,6 +256,8 @@ def _doing(state: UiState) -> str:
         count = sum(map(_is_executing, running.values()))
         more = f" (+{count - 1} more)" if count > 1 else ""
         return f"{verb} {first.title}{more}".strip()
+    if state.call is not None:
+        return _preparing(state.call.name)
     for item in reversed(running.values()):
         match item.kind:
             case "reasoning":
@@ -267,12 +269,16 @@ def _doing(state: UiState) -> str:
             case "user" if item.is_command:
                 return f"{words_for(OWN_COMMAND).doing} {item.title}"
             case "tool":
-                return f"Preparing {item.name}…" if item.name else "Preparing…"
+                return _preparing(item.name)
             case "compaction":
                 return "Compacting the context…"
             case _:
                 continue
     return state.awaits or _waiting(state.prompt)
+
+
+def _preparing(tool: str) -> str:
+    return f"Preparing {tool}…" if tool else "Preparing a call…"
 
 
 def _waiting(prompt: PromptProgress | None) -> str:

@@ -20,6 +20,7 @@ from swecli.core.engine.services import Services
 from swecli.core.llm.errors import says_overloaded
 from swecli.core.llm.types import (
     WEB_SEARCH,
+    CallText,
     Failed,
     Finished,
     HasSlots,
@@ -45,6 +46,7 @@ from swecli.core.protocol.blocks import TableBlock
 from swecli.core.protocol.events import (
     CITED_SOURCES,
     CacheBreak,
+    CallProgress,
     ContextMeasured,
     ItemCheckpointed,
     ItemCompleted,
@@ -101,6 +103,14 @@ class _Running(Struct):
     ended: bool = False
 
 
+class _Held(Struct):
+    """Text of a part that probably is a call, not shown yet. ``reported``: as in ``Answer``."""
+
+    pieces: list[str] = field(default_factory=list)
+    size: int = 0
+    reported: int = 0
+
+
 Outdated: TypeAlias = "Callable[[], Awaitable[str]]"
 """Why an approval no longer covers what the call would do, as a sentence; empty if it does. For state beyond the files
 that the call itself names."""
@@ -144,6 +154,7 @@ class Answer:
         self._started = monotonic()
         self._first: float | None = None
         self._parts: dict[int, _Running] = {}
+        self._held: dict[int, _Held] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._unstored_since = self._newest = 0.0
@@ -155,7 +166,7 @@ class Answer:
 
     @property
     def visible(self) -> bool:
-        return bool(self._parts) or self._searched
+        return bool(self._parts or self._held) or self._searched
 
     @property
     def usage(self) -> Usage | None:
@@ -164,12 +175,18 @@ class Answer:
     @property
     def written(self) -> int:
         """Characters received so far, in all parts."""
-        return sum(len(piece) for running in self._parts.values() for piece in running.pieces)
+        shown = sum(len(piece) for running in self._parts.values() for piece in running.pieces)
+        return shown + sum(held.size for held in self._held.values())
 
     def feed(self, event: StreamEvent) -> None:
         match event:
             case TextDelta(part=part, text=text):
-                self._grow(part, "text", text)
+                was_held = self._release(part)
+                running = self._grow(part, "text", text)
+                if was_held:
+                    self._reported[part] = len(running.pieces)
+            case CallText(part=part, text=text, name=name):
+                self._hold(part, text, name)
             case ReasoningDelta(part=part, text=text, kind=kind):
                 self._grow(part, "reasoning", text).reasoning_kind = kind
             case ToolCallStarted(part=part, name=name):
@@ -194,6 +211,24 @@ class Answer:
                 self._recorder.emit(PromptProgress(read, total))
             case _:
                 pass
+
+    def _hold(self, part: int, text: str, name: str) -> None:
+        """Follow a call that the model writes as text."""
+        if self._first is None:
+            self._first = self._monotonic()
+        held = self._held.setdefault(part, _Held())
+        held.pieces.append(text)
+        held.size += len(text)
+        self._recorder.emit(CallProgress(self._own_name(name) if name else "", held.size))
+        self._look_soon()
+
+    def _release(self, part: int) -> bool:
+        """Forget what is held of a part, because it arrives again. Returns whether something was."""
+        if part not in self._held:
+            return False
+        self._report_growth()
+        del self._held[part]
+        return True
 
     def _search(self, part: int, query: str) -> str:
         """Show a search of the provider like a call, which is no part of the conversation: the provider's own record
@@ -225,6 +260,7 @@ class Answer:
     def complete(self, message: Message) -> tuple[Call, ...]:
         """End a successful stream: close its items and commit the response. Returns the calls to run."""
         self._stop_timer()
+        self._held.clear()
         self._close_searches("ok")
         items: list[str] = []
         calls: list[Call] = []
@@ -247,6 +283,10 @@ class Answer:
     def cut(self, status: ItemStatus, detail: str, message: Message | None = None, reason: str = "") -> None:
         """End a failed or interrupted stream: keep and mark what has arrived, run nothing. ``detail`` goes to the stop
         of the response, ``reason`` is a sentence for the user."""
+        self._stop_timer()
+        for index, held in tuple(self._held.items()):
+            self._release(index)
+            self._grow(index, "text", "".join(held.pieces))
         self._stop_timer()
         self._close_searches("interrupted")
         final = dict(enumerate(message.parts)) if message else {}
@@ -340,6 +380,11 @@ class Answer:
             self._reported[index] = len(running.pieces)
             if new:
                 texts[running.kind] = texts.get(running.kind, "") + new
+        for held in self._held.values():
+            new = "".join(held.pieces[held.reported :])
+            held.reported = len(held.pieces)
+            if new:
+                texts["tool"] = texts.get("tool", "") + new
         if texts:
             self._grown(texts)
 

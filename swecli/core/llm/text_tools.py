@@ -24,10 +24,11 @@ from swecli.core.llm.text_calls import (
     TextCall,
     block_calls,
     function_calls,
+    known_name,
     read_calls,
     split_calls,
 )
-from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta
+from swecli.core.llm.types import CallText, Failed, Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta
 from swecli.core.llm.unusual_calls import cut_call, spelled_calls
 from swecli.core.protocol.messages import Message, Part, Stop, TextPart, ToolCallPart
 from swecli.lazy_pattern import lazy_pattern
@@ -40,6 +41,12 @@ _LETTERS = [
 ]
 _BEGINNING = lazy_pattern("|".join((f"[{re.escape(_SIGNS)}]", *_LETTERS)))
 """What a text has in which a mark begins, perhaps only at its end."""
+_HEAD = 400
+"""Characters of a call that contain the name of its tool, if it comes first."""
+_TOOL_NAME = lazy_pattern(
+    r"""(?:["'](?:name|tool|tool_name|function)["']\s*:\s*["']|<function=|invoke name="|to=(?:functions\.)?)"""
+    r"""([\w.-]{1,100})["'>\s]"""
+)
 _State = Literal["start", "text", "tag", "fence", "code", "hold"]
 
 
@@ -57,7 +64,8 @@ class TextCallStream:
                 if known is None:
                     known = self._parts[part] = _Text(self._tools)
                 shown = known.feed(text)
-                return () if not shown else (event,) if shown == text else (TextDelta(part, shown),)
+                told = () if not shown else (event,) if shown == text else (TextDelta(part, shown),)
+                return (*told, CallText(part, call, known.name)) if (call := known.call_text()) else told
             case Finished(message=message):
                 shown = [index for index, text in self._parts.items() if text.shown]
                 changed = with_calls(message, self._tools, shown)
@@ -115,6 +123,10 @@ class _Text(Struct):
     state: _State = "start"
     searched: int = 0
     """Characters of ``held`` already searched for the end."""
+    told: int = 0
+    """Characters of ``held`` that ``call_text`` has returned."""
+    name: str = ""
+    """The tool of the first call in ``held``, as soon as it is written."""
 
     @property
     def shown(self) -> str:
@@ -134,7 +146,18 @@ class _Text(Struct):
             released += self.held[:size]
             self.held, self.searched = self.held[size:], 0
         self.pieces.append(released)
+        if released:
+            self.told, self.name = max(0, self.told - len(released)), ""
         return released
+
+    def call_text(self) -> str:
+        """The text that is held back as a possible call, without what was returned before."""
+        if self.state not in ("tag", "fence", "hold") or (self.state == "fence" and "{" not in self.held):
+            return ""
+        if not self.name and (match := _TOOL_NAME.search(self.held[:_HEAD])) is not None:
+            self.name = known_name(match[1], self.tools)
+        new, self.told = self.held[self.told :], len(self.held)
+        return new
 
     def _step(self) -> int | None:
         """One decision: how much of ``held`` is released (0 if only the state changed); None to wait."""

@@ -190,6 +190,15 @@ class ReasoningDelta(Struct, frozen=True):
     kind: Literal["raw", "summary"] = "raw"
 
 
+class CallText(Struct, frozen=True):
+    """Text that probably is a call. It arrives again as a ``TextDelta`` if it is none, and as a part of the finished
+    message otherwise. ``name`` is that of its tool, empty until the model has written it."""
+
+    part: int
+    text: str
+    name: str = ""
+
+
 class ToolCallStarted(Struct, frozen=True):
     part: int
     call_id: str
@@ -273,6 +282,7 @@ StreamEvent = (
     | SearchCited
     | UsageUpdate
     | PromptRead
+    | CallText
     | StreamNotice
     | Finished
     | Failed

@@ -291,6 +291,15 @@ class PromptProgress(Tagged, frozen=True, tag="prompt_progress"):
     """How many requests the server works on at once, all of them earlier ones; 0 if it does not say."""
 
 
+class CallProgress(Tagged, frozen=True, tag="call_progress"):
+    """The model writes a call as text, ``characters`` of it so far; its item begins when it is whole. ``name`` is that
+    of its tool, empty until the model has written it."""
+
+    type: ClassVar[Literal["call_progress"]] = "call_progress"
+    name: str = ""
+    characters: int = 0
+
+
 class TurnEnded(Tagged, frozen=True, tag="turn_ended"):
     """``reason`` is one sentence for the user; ``error_kind`` classifies the outcome "error"."""
 
@@ -659,6 +668,7 @@ Body = (
     | PriceSet
     | RetryScheduled
     | PromptProgress
+    | CallProgress
     | TurnEnded
     | ModeChanged
     | ModelChanged
@@ -711,7 +721,10 @@ Body = (
 )
 """The closed union of known bodies, discriminated by ``type``."""
 
-DELTAS: tuple[type, ...] = (ItemDelta, RetryScheduled, PromptProgress, ContextMeasured, HooksRunning)
+DELTAS: tuple[type, ...] = (
+    *(ItemDelta, RetryScheduled, PromptProgress, CallProgress),
+    *(ContextMeasured, HooksRunning),
+)
 """Bodies that are shown but never stored."""
 
 

@@ -11,7 +11,7 @@ import pytest
 from swecli.core.engine import model_call
 from swecli.core.engine.model_call import CHECKPOINT_SECONDS, PAUSE_SECONDS, Answer
 from swecli.core.engine.recorder import Recorder
-from swecli.core.llm.types import TextDelta, ToolArgsDelta, ToolCallStarted
+from swecli.core.llm.types import CallText, TextDelta, ToolArgsDelta, ToolCallStarted
 from swecli.core.protocol.events import Event, ItemCheckpointed, ItemCompleted
 from swecli.core.protocol.messages import Origin, TextPart
 
@@ -125,3 +125,31 @@ def test_an_interrupted_call_keeps_its_target_without_its_arguments(loop: Loop) 
         running.feed(ToolArgsDelta(0, text))
     running.cut("interrupted", "interrupted")
     assert [(ended.status, ended.title, ended.parts) for ended in log.ended] == [("interrupted", "a.txt", ())]
+
+
+def test_a_call_that_was_being_written_as_text_is_kept_when_the_answer_is_cut(loop: Loop) -> None:
+    log = Log()
+    recorder = Recorder("s", (), lambda publish: log, loop.time)  # type: ignore[arg-type, return-value]
+    answer = Answer(recorder, Origin("", "", "fake/m"), loop.time)
+    answer.feed(TextDelta(0, "I write. "))
+    answer.feed(CallText(0, '<tool_call>{"name": "write_file", ', "write_file"))
+    answer.feed(CallText(0, '"arguments": {"content": "a', "write_file"))
+    assert answer.visible
+    assert answer.written == len('I write. <tool_call>{"name": "write_file", "arguments": {"content": "a')
+    answer.cut("interrupted", "interrupted")
+    [ended] = log.ended
+    assert ended.parts == (TextPart('I write. <tool_call>{"name": "write_file", "arguments": {"content": "a'),)
+
+
+def test_what_was_no_call_counts_once(loop: Loop) -> None:
+    grown: list[str] = []
+    recorder = Recorder("s", (), lambda publish: Log(), loop.time)  # type: ignore[arg-type, return-value]
+    answer = Answer(recorder, Origin("", "", "fake/m"), loop.time, lambda texts: grown.extend(texts.values()))
+    answer.feed(CallText(0, "<tool_call>{"))
+    loop.advance(PAUSE_SECONDS)
+    answer.feed(CallText(0, "}"))
+    answer.feed(TextDelta(0, "<tool_call>{}"))
+    answer.feed(TextDelta(0, " is empty"))
+    loop.advance(CHECKPOINT_SECONDS)
+    assert "".join(grown) == "<tool_call>{} is empty"
+    assert answer.written == len("<tool_call>{} is empty")

@@ -11,6 +11,7 @@ from swecli.core.llm.client import HttpModelClient, refuses_tools
 from swecli.core.llm.errors import read_body
 from swecli.core.llm.providers import Overrides, ProviderConfig, resolve
 from swecli.core.llm.types import (
+    CallText,
     Finished,
     ModelInfo,
     ModelRequest,
@@ -65,6 +66,44 @@ async def test_calls_in_the_text_of_a_local_model_are_calls() -> None:
         assert calls(events) == [("read_file", '{"path":"a"}')]
         assert "".join(event.text for event in events if isinstance(event, TextDelta)).strip() == "I look."
         assert server.requests[0].body["tools"][0]["function"]["name"] == "read_file"
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "shown"),
+    [
+        (
+            'I look.\n<to|ol_call>\n{|"name": "rea|d_file"|, ' + CALL[34:],
+            ("", "", "read_file", "read_file"),
+            "I look.\n",
+        ),
+        ('{"name": "read_file"|, "arguments": {"path": "a"}}', ("read_file", "read_file"), ""),
+        ('```json\n|{"name": "read_file", |"arguments": {}}\n```', ("read_file", "read_file"), ""),
+        ("<function=read_file>|\n<parameter=path>a</parameter></function>", ("read_file", "read_file"), ""),
+        ("plain |words <b>|and code", (), "plain words <b>and code"),
+        ("```python\n|x = {}|\n```", (), "```python\nx = {}\n```"),
+    ],
+)
+async def test_a_call_is_told_while_it_is_written(text: str, told: tuple[str, ...], shown: str) -> None:
+    """Its text is not shown, but what it becomes is known: each piece once, and the tool from where it is named."""
+    async with serve(chat(text)) as server:
+        client = client_of(server)
+        events = await ask(client)
+        written = [event for event in events if isinstance(event, CallText)]
+        before = events[: events.index(written[-1]) if written else len(events)]
+        assert tuple(event.name for event in written) == told
+        assert "".join(event.text for event in before if isinstance(event, TextDelta)) == shown
+        assert shown + "".join(event.text for event in written) == text.replace("|", "")
+        await client.close()
+
+
+async def test_what_turns_out_to_be_no_call_is_text_again() -> None:
+    text = '<tool_call>|{"name": "no_such|_tool", "arguments": 7}</tool_call>| is how one calls.'
+    async with serve(chat(text)) as server:
+        client = client_of(server)
+        events = await ask(client)
+        assert [event.name for event in events if isinstance(event, CallText)] == ["", ""]
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text.replace("|", "")
         await client.close()
 
 
