@@ -82,6 +82,9 @@ UNSEEN_WINDOW_SHARE = 0.04
 """Least guard before the first report, the smaller of the two: a provider adds some tokens unseen, such as a preamble
 for tools. In the first requests of 60 recorded sessions they were 343 at the most."""
 
+MEASURED_TOKENS = 20
+"""Least tokens of an answer that tell how fast a model writes."""
+
 LEAST_KEPT = 1_000
 """Estimated tokens behind a ratio from which on it is kept."""
 
@@ -112,6 +115,18 @@ class TokenMonitor:
         self._fixed: tuple[tuple[object, ...], Mapping[str, str], dict[str, int]] | None = None
         """What the newest request of the conversation begins with, the names of its blocks, and what they count."""
         self._calibrations: dict[str, Calibration] = {}
+        self._speeds: dict[str, float] = {}
+        """Tokens that each model wrote per second in its newest long answer."""
+
+    def wrote(self, info: ModelInfo, tokens: int, seconds: float) -> None:
+        """Learn from an answer how fast a model writes; a short answer says little about that."""
+        if tokens >= MEASURED_TOKENS and seconds > 0:
+            self._speeds[info.ref] = tokens / seconds
+
+    def writes_in(self, info: ModelInfo, seconds: float) -> int | None:
+        """Tokens that a model writes in this time; None = unknown."""
+        speed = self._speeds.get(info.ref)
+        return int(speed * seconds) if speed is not None else None
 
     def count_tokens(self, text: str) -> int:
         """Estimated tokens of a text, in the counter's own unit."""

@@ -173,6 +173,11 @@ class Answer:
         return self._usage
 
     @property
+    def written_for(self) -> float:
+        """Seconds since its first word."""
+        return self._monotonic() - self._first if self._first is not None else 0.0
+
+    @property
     def written(self) -> int:
         """Characters received so far, in all parts."""
         shown = sum(len(piece) for running in self._parts.values() for piece in running.pieces)
@@ -744,6 +749,9 @@ class Asking:
             if isinstance(result, Message) or answer.visible:
                 self._services.access.answered.add(_server_of(client.info))
             if isinstance(result, Message):
+                used = result.response.usage if result.response is not None else None
+                written = (used.output_total if used is not None else None) or answer.written // CHARACTERS_PER_TOKEN
+                self._services.context.monitor.wrote(client.info, written, answer.written_for)
                 return AnswerCompleted(result, answer.complete(result))
             error = result.error
             if error.kind in ("network", "truncated"):

@@ -24,22 +24,23 @@ class _Tail(Struct):
 
 
 class EndlessText(Struct):
-    """Watches the parts of one answer."""
+    """Watches the parts of one answer. ``least_text`` is as ``LEAST_TEXT``."""
 
+    least_text: int = LEAST_TEXT
     _tails: dict[int, _Tail] = field(default_factory=dict[int, _Tail])
 
     def feed(self, event: StreamEvent) -> str:
         """Returns the period that a part repeats without end; empty if there is none."""
         match event:
             case TextDelta(part=part, text=text) | ReasoningDelta(part=part, text=text):
-                tail = self._tails.setdefault(part, _Tail(LEAST_TEXT))
+                tail = self._tails.setdefault(part, _Tail(self.least_text))
             case ToolArgsDelta(part=part, text=text):
                 tail = self._tails.setdefault(part, _Tail(LEAST_ARGUMENTS))
             case _:
                 return ""
         tail.text = (tail.text + text)[-tail.least :]
         tail.new += len(text)
-        if tail.new < _STEP or len(tail.text) < tail.least:
+        if tail.new < min(_STEP, tail.least // 3) or len(tail.text) < tail.least:
             return ""
         tail.new = 0
         period = smallest_period(tail.text)

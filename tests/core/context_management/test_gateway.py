@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,8 @@ from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.llm.protocols.anthropic import build_request
 from swecli.core.llm.providers import Overrides, resolve
 from swecli.core.llm.scripted import ScriptedModel, parse_script
-from swecli.core.llm.types import Failed, Finished, ModelRequest, SystemBlock
-from swecli.core.protocol.messages import Message, TextPart
+from swecli.core.llm.types import Failed, Finished, ModelRequest, StreamEvent, SystemBlock, TextDelta
+from swecli.core.protocol.messages import Message, Origin, Response, Stop, TextPart
 
 ANSWER = '[[step]]\ntext = "## Goal\\nA summary that is long enough to count as one."\n'
 
@@ -192,3 +194,55 @@ async def test_a_summary_of_a_few_words_is_not_asked_for() -> None:
     )
     assert (summary.text, client.requests) == ("", [])
     assert "60 tokens" in summary.notes[0]
+
+
+class Babbling(ScriptedModel):
+    """Writes one piece a second, on the clock of the test; without an end if ``pieces`` is None."""
+
+    def __init__(self, piece: str, pieces: int | None) -> None:
+        super().__init__(parse_script(f"window = 26000\n{ANSWER}"))
+        self.piece, self.most, self.now, self.written = piece, pieces, 0.0, 0
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        self.requests.append(request)
+        for number in itertools.count() if self.most is None else range(self.most):
+            self.now += 1.0
+            self.written += 1
+            yield TextDelta(0, self.piece.format(number=number))
+        text = TextPart("".join(self.piece.format(number=number) for number in range(self.most or 0)))
+        yield Finished(Message("assistant", (text,), "a", Response(Origin("", "", "m"), Stop("length"))))
+
+
+@pytest.mark.parametrize(
+    ("piece", "pieces", "reason", "calls", "most"),
+    [
+        ("and so on, ", None, "it repeated itself without end", 1, 70),
+        ("Item {number} is open. ", None, "it was not complete after 90 s", 1, 92),
+        ("Item {number} is open. ", 70, "it was cut off", 1, 70),
+        ("Item {number} is open. ", 25, "it was cut off", 3, 75),
+    ],
+)
+async def test_a_summary_without_end_is_given_up(
+    piece: str, pieces: int | None, reason: str, calls: int, most: int
+) -> None:
+    """It is not asked for again if it took a minute; the record takes its place."""
+    client = Babbling(piece, pieces)
+    summarizer = Summarizer(RequestGateway(ContextManager(())), client, None, no_sleep, monotonic=lambda: client.now)
+    summary = await summarizer.summarize(request("hello", "hi", "go on"), "", 300, 20_000)
+    assert summary.text == ""
+    assert summary.notes == (f"no usable summary: {reason}",)
+    assert len(client.requests) == calls
+    assert client.written <= most
+
+
+@pytest.mark.parametrize(("speed", "asked"), [(50, 1_000), (10, 600), (2, 120), (1, None)])
+async def test_a_summary_is_as_long_as_the_model_can_write_in_a_minute(speed: int, asked: int | None) -> None:
+    client, context = model(200_000), ContextManager(())
+    context.monitor.wrote(client.info, 19, 0.1)  # too short an answer to tell
+    context.monitor.wrote(client.info, speed * 40, 40.0)
+    summary = await Summarizer(RequestGateway(context), client, None, no_sleep).summarize(
+        request("hello", "hi", "go on"), "", 1_000, 20_000
+    )
+    assert [one.max_output_tokens for one in client.requests] == ([] if asked is None else [asked])
+    said = "no summary was requested: the model writes only 60 tokens a minute"
+    assert summary.notes == (() if asked else (said,))

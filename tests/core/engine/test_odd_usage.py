@@ -106,7 +106,7 @@ def test_a_model_with_another_tokenizer_is_believed() -> None:
 
 
 async def test_a_summary_that_is_far_too_long_gives_way_to_the_record(tmp_path: Path) -> None:
-    long = "## Goal and what was found in file_7.py is told at great length. " * 400
+    long = "".join(f"## Goal and what was found in file_{at}.py is told at great length. " for at in range(400))
     answers = "".join(f'[[step]]\nchunk = 200\ntext = "{"long answer " * 400}"\n' for _ in range(5))
     async with bench(f'window = 32000\n{answers}[[step]]\ntext = "{long}"\n', tmp_path) as b:
         for _ in range(5):

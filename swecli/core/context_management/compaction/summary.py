@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from functools import reduce
@@ -13,7 +14,17 @@ from msgspec.structs import replace
 from swecli.core.context_management.compaction.options import SummarizationStrategy
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.prompts import harmless, read_prompt
-from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, ProviderError, SystemBlock
+from swecli.core.llm.endless import EndlessText
+from swecli.core.llm.types import (
+    Failed,
+    Finished,
+    ModelClient,
+    ModelRequest,
+    ProviderError,
+    ReasoningDelta,
+    SystemBlock,
+    TextDelta,
+)
 from swecli.core.protocol.messages import Message, TextPart, ToolCallPart, ToolResultPart, Usage, added
 
 EXCERPT = 2_000
@@ -118,6 +129,13 @@ NOT_ASKED = "no summary was requested"
 TOO_SMALL = f"{NOT_ASKED}: {NO_PART_FITS}"
 LONGEST = 1.25
 """Accepted multiple of the requested length: servers count with their own vocabularies, and some ignore limits."""
+WRITING_SECONDS = 60.0
+"""A summary is asked for at such a length that the model, as fast as in its newest answer, needs no longer to write it.
+Tries that took this time together get no further one."""
+LONGEST_SECONDS = 1.5 * WRITING_SECONDS
+"""Time after the first word at which an unfinished summary is given up."""
+REPEATED_TEXT = 600
+"""Characters of repetitions without end that end a summary: far fewer than in an answer, where they may be meant."""
 PAUSE = 1.0
 """Seconds before a failed call is repeated, if the server names no time."""
 LONGEST_PAUSE = 60.0
@@ -153,11 +171,15 @@ class Summarizer:
         options: SummarizationStrategy | None,
         sleep: Callable[[float], Awaitable[None]],
         other: ModelClient | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._gateway = gateway
         self._other = other or (options.other_model if options else None)
         self._client = self._other or client
         self._sleep = sleep
+        self._monotonic = monotonic
+        self._spent = 0.0
+        """Seconds that the model has written."""
         self._chunk = max(1, options.summarize_chunk_size) if options else CHUNK
 
     async def summarize(
@@ -166,6 +188,10 @@ class Summarizer:
         """Make a limited number of calls; every answer is validated."""
         if max_tokens < FEWEST_TOKENS:
             return Summary("", (f"{NOT_ASKED}: it could have only {max_tokens} tokens",))
+        in_time = self._gateway.context.monitor.writes_in(self._client.info, WRITING_SECONDS)
+        if in_time is not None and in_time < FEWEST_TOKENS:
+            return Summary("", (f"{NOT_ASKED}: the model writes only {in_time} tokens a minute",))
+        max_tokens = max_tokens if in_time is None else min(max_tokens, in_time)
         characters = int(effective * BOUNDED_SHARE * CHARACTERS_PER_TOKEN)
         whole = suffix_request(request, focus, max_tokens)
         if self._other is None and not await self._gateway.too_long(whole, self._client.info, likely=True):
@@ -177,10 +203,14 @@ class Summarizer:
         earlier = ""
         for left in range(calls - 1, -1, -1):
             wanted = serialised_request(request, focus, max_tokens, texts[0], earlier) if texts else whole
-            message, error = await self._ask(wanted, likely=not texts)
+            answer = await self._ask(wanted, likely=not texts)
+            if isinstance(answer, str):
+                return Summary("", (_refused((*refusals, answer)),), tuple(usages))
+            message = answer if isinstance(answer, Message) else None
+            error = answer if isinstance(answer, ProviderError) else None
             if message is not None and message.response and message.response.usage:
                 usages.append(message.response.usage)
-            trouble = str(error) if error else unusable(message) if message else "no answer"
+            trouble = str(error) if error else unusable(message) if message else None
             too_long = await self._too_long(message.text, max_tokens) if trouble is None and message else ""
             if too_long:  # the server ignores limits: a retry would fail the same way
                 return Summary("", (_refused((*refusals, too_long)),), tuple(usages))
@@ -193,7 +223,7 @@ class Summarizer:
             assert trouble is not None
             refusals.append(trouble)
             overflow = error is not None and error.kind in ("context_overflow", "too_large")
-            if error is not None and not error.retryable and not overflow:
+            if (error is not None and not error.retryable and not overflow) or self._spent >= WRITING_SECONDS:
                 break
             if error is not None and error.retryable:
                 pause = PAUSE if error.retry_after is None else error.retry_after
@@ -231,11 +261,25 @@ class Summarizer:
             characters //= 2
         return []
 
-    async def _ask(self, request: ModelRequest, *, likely: bool) -> tuple[Message | None, ProviderError | None]:
+    async def _ask(self, request: ModelRequest, *, likely: bool) -> Message | ProviderError | str:
+        """The answer, or why there is none; a text, why it was given up: another one would be no better."""
+        endless = EndlessText(REPEATED_TEXT)
+        began: float | None = None
+        before = self._spent
         async with aclosing(self._gateway.send(self._client, request, likely=likely)) as events:
             async for event in events:
+                if isinstance(event, TextDelta | ReasoningDelta):
+                    began = self._monotonic() if began is None else began
+                    self._spent = before + self._monotonic() - began
+                    if endless.feed(event):
+                        return "it repeated itself without end"
+                    if self._spent - before > LONGEST_SECONDS:
+                        return f"it was not complete after {LONGEST_SECONDS:g} s"
                 if isinstance(event, Finished):
-                    return event.message, None
+                    used = event.message.response.usage if event.message.response is not None else None
+                    written = (used.output_total if used is not None else None) or 0
+                    self._gateway.context.monitor.wrote(self._client.info, written, self._spent - before)
+                    return event.message
                 if isinstance(event, Failed):
-                    return None, event.error
-        return None, ProviderError("truncated", "the answer ended without its end marker")
+                    return event.error
+        return ProviderError("truncated", "the answer ended without its end marker")
