@@ -270,18 +270,18 @@ def _changed(before: _Known, now: _Known, summaries: set[str]) -> PrefixChange |
         return system
     if before.since is not None:
         return before.since
-    place = first_difference(before.messages, now.messages)
-    if place is None:
+    position = first_difference(before.messages, now.messages)
+    if position is None:
         return None
     kind, cause = _edited(before.view, now.view, summaries)
-    return PrefixChange(kind, cause, _component(before.messages, place), _first_entry(before.view, now.view))
+    return PrefixChange(kind, cause, _component(before.messages, position), _first_entry(before.view, now.view))
 
 
 def _system_change(before: _Known, now: _Known) -> PrefixChange | None:
     if now.prefix.system == before.prefix.system:
         return None
     pairs = zip_longest(before.prefix.system, now.prefix.system)
-    old, new = next((one, other) for one, other in pairs if one != other)
+    old, new = next((earlier, other) for earlier, other in pairs if earlier != other)
     changed = new if new is not None and new not in before.prefix.system else old or new
     name = changed.name if changed is not None else SYSTEM
     cause = f"the {name} changed" if not before.built_anew else f"{BUILT_ANEW}: {before.built_anew}"
@@ -296,7 +296,7 @@ def _tool_change(before: Sequence[PromptPart], now: Sequence[PromptPart]) -> Pre
         ("changed", [name for name in new if name in old and new[name] != old[name]]),
     )
     parts = [f"{verb} {_listed(names)}" for verb, names in lists if names]
-    first, second = next((one, other) for one, other in zip_longest(before, now) if one != other)
+    first, second = next((earlier, other) for earlier, other in zip_longest(before, now) if earlier != other)
     tool = second if second is not None and (first is None or second.name not in old) else first
     assert tool is not None
     cause = f"the tools changed: {'; '.join(parts) or 'their order'}"
@@ -313,22 +313,22 @@ def first_difference(before: Sequence[Message], now: Sequence[Message]) -> tuple
     have grown, too."""
     last = len(before) - 1
     same_until = last if last > 0 and before[:last] == now[:last] else 0
-    for place, old in enumerate(before[same_until:], same_until):
-        new = now[place] if place < len(now) else None
+    for index, old in enumerate(before[same_until:], same_until):
+        new = now[index] if index < len(now) else None
         if old is new:
             continue
         if new is None or old.role != new.role:
-            return place, 0
+            return index, 0
         same = next((n for n, part in enumerate(old.parts) if new.parts[n : n + 1] != (part,)), len(old.parts))
-        if same < len(old.parts) or (place < last and len(new.parts) > same):
-            return place, same
+        if same < len(old.parts) or (index < last and len(new.parts) > same):
+            return index, same
     return None
 
 
-def _component(messages: Sequence[Message], place: tuple[int, int]) -> str:
+def _component(messages: Sequence[Message], position: tuple[int, int]) -> str:
     """The component at a place of the conversation."""
-    message = messages[place[0]]
-    part = next(iter(message.parts[place[1] :]), None)
+    message = messages[position[0]]
+    part = next(iter(message.parts[position[1] :]), None)
     match part:
         case ToolResultPart():
             return RESULTS
@@ -342,7 +342,7 @@ def _component(messages: Sequence[Message], place: tuple[int, int]) -> str:
 
 def _first_entry(before: Sequence[ViewEntry], now: Sequence[ViewEntry]) -> str:
     """The first changed entry of the view, by its earlier id."""
-    old, new = next(((one, other) for one, other in zip_longest(before, now) if one != other), (None, None))
+    old, new = next(((earlier, other) for earlier, other in zip_longest(before, now) if earlier != other), (None, None))
     entry = old or new
     return entry.id if entry is not None else ""
 
@@ -364,8 +364,8 @@ def _edited(before: Sequence[ViewEntry], now: Sequence[ViewEntry], summaries: se
         return "undo", "a compaction was undone"
     if stubbed:
         return "clearing", f"{stubbed} old results and arguments were cleared to free space"
-    gone = [number for number, entry in enumerate(before) if entry.id not in new]
-    if gone and gone == list(range(gone[0], len(before))):
+    missing = [number for number, entry in enumerate(before) if entry.id not in new]
+    if missing and missing == list(range(missing[0], len(before))):
         return "rewind", "the conversation was rewound"
     return "edit", "the conversation was edited"
 
@@ -429,8 +429,8 @@ def miss_cost(request: CachedRequest, tokens: int, price: PriceOf) -> Decimal | 
     written = tokens if request.usage.cache_write else None
     again = price(request.model, Usage(input_total=tokens, cache_read=0, cache_write=written, output_total=0))
     cached = price(request.model, Usage(input_total=tokens, cache_read=tokens, output_total=0))
-    found = _difference(again, cached)
-    return None if found is None else max(Decimal(0), found)
+    extra = _difference(again, cached)
+    return None if extra is None else max(Decimal(0), extra)
 
 
 def saving(request: CachedRequest, price: PriceOf) -> Decimal | None:
@@ -464,13 +464,13 @@ class Money(Struct, frozen=True):
     def plus(self, request: CachedRequest, price: PriceOf) -> Money:
         if request.usage.cache_read is None:
             return self
-        found = saving(request, price)
+        amount = saving(request, price)
         costs = [miss_cost(request, miss.tokens, price) for miss in request.misses]
         return Money(
-            self.saved + (found or 0),
+            self.saved + (amount or 0),
             self.lost + sum((cost for cost in costs if cost is not None), Decimal(0)),
-            self.priced + (found is not None),
-            self.unpriced + (found is None),
+            self.priced + (amount is not None),
+            self.unpriced + (amount is None),
             self.lost_unpriced + sum(cost is None for cost in costs),
         )
 
@@ -492,10 +492,10 @@ class CacheMoney:
         self._next = max(self._next, stop)
         done = self._next >= history.count - 1
         newest = history.slice(history.count - 1, history.count) if done and history.count else []
-        found = self._sum
+        total = self._sum
         for request in newest:
-            found = found.plus(request, self._price)
-        return found, done
+            total = total.plus(request, self._price)
+        return total, done
 
 
 class CacheTotals(Struct, frozen=True):
@@ -589,11 +589,9 @@ class CacheHistory:
                 self._answered = False
             case PromptPrefix() as prefix:
                 self.prefix = prefix
-            case CacheBreak() as found:
+            case CacheBreak() as miss:
                 self._missed(
-                    RecordedMiss(
-                        event.turn, event.ts, found.cause, found.tokens, found.kind, found.component, found.part
-                    )
+                    RecordedMiss(event.turn, event.ts, miss.cause, miss.tokens, miss.kind, miss.component, miss.part)
                 )
             case _:
                 change = _rewrite(event)

@@ -471,8 +471,8 @@ class Calibration:
     def _of_answer(self, answer: MessageSize, output: int, reasoning: int) -> float:
         """Factor of an answer of ``output`` tokens, ``reasoning`` among them."""
         has_reasoning = any(component == REASONING for component, _ in answer.counts)
-        kept = has_reasoning and self._sends_reasoning_back
-        return max(1, output - (0 if kept else reasoning)) / answer.total
+        sent_back = has_reasoning and self._sends_reasoning_back
+        return max(1, output - (0 if sent_back else reasoning)) / answer.total
 
     def _settle_answer(self, messages: tuple[MessageSize, ...], anchor: _Anchor) -> None:
         """Remember the answer after the anchor, in case earlier messages change."""
@@ -503,11 +503,11 @@ class Calibration:
 
 def _is_among(size: MessageSize, members: AbstractSet[MessageSize]) -> bool:
     """Whether a message, or its original before a part was removed, is one of these."""
-    one: MessageSize | None = size
-    while one is not None:
-        if one in members:
+    variant: MessageSize | None = size
+    while variant is not None:
+        if variant in members:
             return True
-        one = one.origin
+        variant = variant.origin
     return False
 
 

@@ -30,7 +30,7 @@ class Section(NamedTuple):
 
 def sections(document: str) -> list[Section]:
     """Second-level sections in order, without empty ones."""
-    found: list[Section] = []
+    result: list[Section] = []
     key, lines, fence = TOP, list[str](), ""
     for line in document.splitlines():
         mark = _FENCE.match(line)
@@ -38,11 +38,11 @@ def sections(document: str) -> list[Section]:
             fence = "" if fence else mark[1]
         heading = None if fence or mark else _HEADING.match(line)
         if heading:
-            found.append(Section(key, "\n".join(lines).strip()))
+            result.append(Section(key, "\n".join(lines).strip()))
             key, lines = re.sub(r"\W+", "-", heading[1].lower()).strip("-"), []
         lines.append(line)
-    found.append(Section(key, "\n".join(lines).strip()))
-    return [section for section in found if section.text]
+    result.append(Section(key, "\n".join(lines).strip()))
+    return [section for section in result if section.text]
 
 
 class GuideFacts(Struct):
@@ -61,7 +61,7 @@ def read_guide(text: str) -> GuideFacts:
     for name, section in sections(text):
         lines = section.splitlines()
         bullets = [line.strip() for line in lines if line.lstrip().startswith(("- ", "* "))]
-        spans = [found[1] for line in bullets if (found := _SPAN.search(line))]
+        spans = [match[1] for line in bullets if (match := _SPAN.search(line))]
         if name in _FILES:
             guide.key_files += [span for span in spans if span not in guide.key_files]
         elif name in _FOLDERS:

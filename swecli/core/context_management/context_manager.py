@@ -379,7 +379,10 @@ class ContextManager:
         )
         if self.announced and info.capabilities.tool_changes:
             present = {message.id for message in messages if message.note}
-            request = replace(request, announced=tuple(one for one in self.announced if one.note in present))
+            request = replace(
+                request,
+                announced=tuple(announcement for announcement in self.announced if announcement.note in present),
+            )
         return request if self.web_search is None else replace(request, web_search=self.web_search)
 
     def bind(self, ledger: Ledger, info: ModelInfo) -> None:
@@ -422,7 +425,7 @@ class ContextManager:
         if not self.announced or not info.capabilities.tool_changes:
             return self.added_tools
         live = {shown.id for shown in ledger.view if shown.kind == "live"}
-        later = {name for one in self.announced if one.note in live for name in one.tools}
+        later = {name for announcement in self.announced if announcement.note in live for name in announcement.tools}
         return tuple(tool for tool in self.added_tools if tool.name not in later)
 
     def _fixed_for(self, info: ModelInfo) -> tuple[ModelInfo, Prompt, tuple[ToolSchema, ...]]:

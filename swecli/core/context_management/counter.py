@@ -237,15 +237,15 @@ def _estimate(text: str) -> float:
 def _without_packed(text: str) -> tuple[str, float]:
     """The text without base64, long hexadecimal numbers and the like, and the tokens of these."""
     tokens = 0.0
-    kept: list[str] = []
+    parts: list[str] = []
     start = 0
     for match in _PACKED.finditer(text):
         run = match.group()
         if len(_SWITCH.findall(run)) >= _SWITCHES * len(run):
             tokens += len(run) * (_HEX_CHAR if _HEX.fullmatch(run) else _PACKED_CHAR)
-            kept.append(text[start : match.start()])
+            parts.append(text[start : match.start()])
             start = match.end()
-    return ("".join([*kept, text[start:]]) if kept else text), tokens
+    return ("".join([*parts, text[start:]]) if parts else text), tokens
 
 
 def _ruled(run: str) -> float:
@@ -563,10 +563,10 @@ class SizeCache:
         variants = self._messages.get(message.id)
         if variants is None:
             variants = self._messages[message.id] = []
-        for place, size in enumerate(variants):
+        for index, size in enumerate(variants):
             if size.is_of(message):
-                if place:
-                    variants.insert(0, variants.pop(place))
+                if index:
+                    variants.insert(0, variants.pop(index))
                 return size
         size = self.measure(message)
         size.origin = variants[0] if variants else None
@@ -601,16 +601,16 @@ class SizeCache:
         step of a session measures the whole history."""
         sizes = self._newest[1]
         same = self._common(messages)
-        found = (*sizes[:same], *(self.message(message) for message in messages[same:]))
+        estimates = (*sizes[:same], *(self.message(message) for message in messages[same:]))
         if same < len(sizes):
-            here = set(found)
+            current = set(estimates)
             for size in sizes[same:]:
-                if size not in here:
+                if size not in current:
                     size.let_go()
             if len(self._messages) > len(messages) + KEPT_BESIDE + _SLACK:
                 self._forget_oldest(messages)
-        self._newest = (tuple(messages), found)
-        return found
+        self._newest = (tuple(messages), estimates)
+        return estimates
 
     def beside(self, messages: Sequence[Message]) -> tuple[MessageSize, ...]:
         """The estimates of messages that do not replace the conversation: reuses the remembered ones and estimates the
@@ -639,8 +639,8 @@ class SizeCache:
         return same if tuple(messages[:same]) == before[:same] else 0
 
     def _forget_oldest(self, messages: Sequence[Message]) -> None:
-        here = {message.id for message in messages}
-        beside = [name for name in self._messages if name not in here]
+        current = {message.id for message in messages}
+        beside = [name for name in self._messages if name not in current]
         for name in beside[:-KEPT_BESIDE]:
             del self._messages[name]
 
@@ -706,10 +706,10 @@ def _spoken(message: Message) -> str:
         return ASSISTANT
     if message.note:
         return NOTES
-    said = [part.text for part in message.parts if isinstance(part, TextPart)]
-    if any(text.startswith(SUMMARY_MARK) for text in said):
+    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+    if any(text.startswith(SUMMARY_MARK) for text in texts):
         return SUMMARIES
-    return ATTACHED if any(text.startswith(ATTACHED_NOTE) for text in said) else USER
+    return ATTACHED if any(text.startswith(ATTACHED_NOTE) for text in texts) else USER
 
 
 def _component_of(text: str, spoken: str) -> str:

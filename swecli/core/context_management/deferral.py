@@ -179,18 +179,18 @@ def stem(word: str) -> str:
 @lru_cache(maxsize=8_192)
 def terms(text: str) -> tuple[str, ...]:
     words = _WORDS.findall(_PLURAL.sub(r"\1", text))
-    return tuple(stem(word) for found in words if (word := found.lower()) not in _STOP)
+    return tuple(stem(word) for raw in words if (word := raw.lower()) not in _STOP)
 
 
 @cache
 def _alike() -> Mapping[str, frozenset[str]]:
     """Words of like meaning by their stem; made at the first search."""
-    found: dict[str, set[str]] = {}
+    related: dict[str, set[str]] = {}
     for line in _ALIKE:
         group = {stem(word) for word in line.split()}
         for word in group:
-            found.setdefault(word, set()).update(group - {word})
-    return {word: frozenset(others) for word, others in found.items()}
+            related.setdefault(word, set()).update(group - {word})
+    return {word: frozenset(others) for word, others in related.items()}
 
 
 class ToolIndex:
@@ -221,9 +221,9 @@ class ToolIndex:
         for term in asked:
             best: dict[int, float] = {}
             for other, weight in self._meant(term, asked).items():
-                found = self._postings[other]
-                rarity = math.log(1 + (len(self._tools) - len(found) + 0.5) / (len(found) + 0.5))
-                for number, count in found:
+                postings = self._postings[other]
+                rarity = math.log(1 + (len(self._tools) - len(postings) + 0.5) / (len(postings) + 0.5))
+                for number, count in postings:
                     gain = weight * rarity * count * (K1 + 1) / (count + self._norms[number])
                     best[number] = max(best.get(number, 0.0), gain)
             for number in self._of_server(term):
@@ -243,18 +243,18 @@ class ToolIndex:
     def _meant(self, term: str, asked: Sequence[str]) -> Mapping[str, float]:
         """The words of the index that a word of a query may mean, with weights. Other words of the query are excluded:
         they count for themselves."""
-        found: dict[str, float] = {term: 1.0}
+        weights: dict[str, float] = {term: 1.0}
         for at in range(bisect_left(self._vocabulary, term), len(self._vocabulary)):
             if len(term) < PREFIX or not self._vocabulary[at].startswith(term):
                 break
-            found.setdefault(self._vocabulary[at], BEGINS)
+            weights.setdefault(self._vocabulary[at], BEGINS)
         for length in range(PREFIX, len(term)):
-            found.setdefault(term[:length], BEGINS)
+            weights.setdefault(term[:length], BEGINS)
         for other in _alike().get(term, ()):
-            found[other] = max(found.get(other, 0.0), ALIKE)
+            weights[other] = max(weights.get(other, 0.0), ALIKE)
         return {
             other: weight
-            for other, weight in found.items()
+            for other, weight in weights.items()
             if other in self._postings and (other == term or other not in asked)
         }
 
@@ -262,11 +262,11 @@ class ToolIndex:
         """The tools of the servers that a word names."""
         if term in self._servers:
             return self._servers[term]
-        found: set[int] = set()
+        tools: set[int] = set()
         for name, numbers in self._servers.items():
             if min(len(name), len(term)) >= PREFIX and (name.startswith(term) or term.startswith(name)):
-                found |= numbers
-        return found
+                tools |= numbers
+        return tools
 
 
 def _counts(tool: ToolSchema) -> Counter[str]:
@@ -285,7 +285,7 @@ def _parameters(schema: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     if not isinstance(properties, Mapping):
         return ()
     named = cast("Mapping[str, Any]", properties).items()
-    return [(name, str(one.get("description", "")) if isinstance(one, Mapping) else "") for name, one in named]  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    return [(name, str(spec.get("description", "")) if isinstance(spec, Mapping) else "") for name, spec in named]  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
 
 THRESHOLD = 0.10
@@ -323,20 +323,20 @@ def select_for_context(
     ``told`` are names already announced to the model, which stay; ``fixed`` are the tokens of swecli's own tools, which
     count and are never withheld; ``effective`` is the effective window in tokens.
     """
-    everything = tuple(one.schema for one in candidates)
+    everything = tuple(candidate.schema for candidate in candidates)
     known = set(told)
-    total = fixed + sum(one.tokens for one in candidates)
+    total = fixed + sum(candidate.tokens for candidate in candidates)
     limit = threshold * effective
-    if threshold >= 1 or total <= limit or all(one.name in known for one in everything):
+    if threshold >= 1 or total <= limit or all(tool.name in known for tool in everything):
         return Selection(everything)
-    room = TARGET * limit - fixed - sum(one.tokens for one in candidates if one.schema.name in known)
-    kept = set(known)
-    for one in sorted(candidates, key=lambda one: (one.first, -one.used)):
-        if one.schema.name not in known and one.tokens <= room and (one.used or not one.first):
-            room -= one.tokens
-            kept.add(one.schema.name)
-    active = tuple(one for one in everything if one.name in kept)
-    deferred = tuple(one for one in everything if one.name not in kept)
+    room = TARGET * limit - fixed - sum(candidate.tokens for candidate in candidates if candidate.schema.name in known)
+    names = set(known)
+    for candidate in sorted(candidates, key=lambda candidate: (candidate.first, -candidate.used)):
+        if candidate.schema.name not in known and candidate.tokens <= room and (candidate.used or not candidate.first):
+            room -= candidate.tokens
+            names.add(candidate.schema.name)
+    active = tuple(tool for tool in everything if tool.name in names)
+    deferred = tuple(tool for tool in everything if tool.name not in names)
     reason = f"all tools would take {total:,} tokens, more than {threshold:.0%} of the window"
     return Selection(active, deferred, reason)
 

@@ -116,50 +116,56 @@ class _Batch:
 
     def _pin(self, entry: Entry) -> str:
         if entry.kind in THOUGHT:
-            led = next((one.id for one in led_by(self._ledger, entry)), "")
+            led = next((follower.id for follower in led_by(self._ledger, entry)), "")
             return f"{entry.id} is reasoning and belongs to the answer after it{f'; pin {led}' if led else ''}."
         self.pinned.add(entry.id)
         return ""
 
     def _held(self, pair: Iterable[Entry], entry: Entry) -> str:
-        for one in pair:
-            if one.id not in self.pinned:
+        for half in pair:
+            if half.id not in self.pinned:
                 continue
-            if one.id == entry.id:
+            if half.id == entry.id:
                 return f"{entry.id} is pinned; unpin it first."
-            needs = "its call" if one.kind == "result" else "its result"
-            return f"{one.id} is pinned and needs {needs}, {entry.id}; unpin {one.id} first."
+            needs = "its call" if half.kind == "result" else "its result"
+            return f"{half.id} is pinned and needs {needs}, {entry.id}; unpin {half.id} first."
         return ""
 
     def _drop(self, entry: Entry) -> str:
         both = unit(self._ledger, entry)
-        held = self._held(both, entry)
-        if held:
-            return held
+        objection = self._held(both, entry)
+        if objection:
+            return objection
         if self._kind(entry.id) == "gone":
             return f"{entry.id} is not in the context word for word: it was summarised or removed."
-        if all(one.id in self._before and self._before[one.id].kind == "dropped" for one in both):
+        if all(half.id in self._before and self._before[half.id].kind == "dropped" for half in both):
             return f"{entry.id} is already dropped."
         if entry.kind in THOUGHT:
-            led = [one.id for one in led_by(self._ledger, entry) if self._kind(one.id) not in ("dropped", "gone")]
+            led = [
+                follower.id
+                for follower in led_by(self._ledger, entry)
+                if self._kind(follower.id) not in ("dropped", "gone")
+            ]
             if led:
                 return f"{entry.id} belongs to {led[0]}; drop {led[0]}."
-        for one in both:
-            form = self._form(one.id)
+        for half in both:
+            form = self._form(half.id)
             text = form.text if form is not None and form.kind == "stub" else ""
-            self._set(one.id, ViewEntry("dropped", one.id, text, rule=BY_HAND))
+            self._set(half.id, ViewEntry("dropped", half.id, text, rule=BY_HAND))
         for thought in thoughts_before(self._ledger, entry):
             led = led_by(self._ledger, thought)
-            if self._kind(thought.id) != "gone" and all(self._kind(one.id) in ("dropped", "gone") for one in led):
+            if self._kind(thought.id) != "gone" and all(
+                self._kind(follower.id) in ("dropped", "gone") for follower in led
+            ):
                 self._set(thought.id, ViewEntry("dropped", thought.id, rule=BY_HAND))
         return ""
 
     def _offload(self, entry: Entry) -> str:
         if entry.kind in THOUGHT:
             return f"{entry.id} is reasoning, which has no short form; drop the answer after it."
-        held = self._held([entry], entry)
-        if held:
-            return held
+        objection = self._held([entry], entry)
+        if objection:
+            return objection
         if self._kind(entry.id) in ("gone", "dropped"):
             return f"{entry.id} is not in the context word for word; restore it first."
         if self._kind(entry.id) == "stub":
@@ -175,23 +181,25 @@ class _Batch:
 
     def _restore(self, entry: Entry) -> str:
         wanted = [
-            one for one in unit(self._ledger, entry) if one.id == entry.id or self._kind(one.id) in ("gone", "dropped")
+            half
+            for half in unit(self._ledger, entry)
+            if half.id == entry.id or self._kind(half.id) in ("gone", "dropped")
         ]
         if self._kind(entry.id) == "gone" and entry.id not in self._behind and not self._was_left_out(entry):
             return f"{entry.id} is no longer part of the conversation because of a rewind."
-        for one in (*self._missing_thoughts(entry), *wanted):
-            form = self._form(one.id)
-            if one.id != entry.id and form is not None and form.kind == "dropped" and form.text:
+        for member in (*self._missing_thoughts(entry), *wanted):
+            form = self._form(member.id)
+            if member.id != entry.id and form is not None and form.kind == "dropped" and form.text:
                 self._set(
-                    one.id, ViewEntry("stub", one.id, form.text, rule=BY_HAND)
+                    member.id, ViewEntry("stub", member.id, form.text, rule=BY_HAND)
                 )  # its form before it was dropped along
-            elif self._kind(one.id) != "live":
-                self._set(one.id, ViewEntry("live", one.id, rule=BY_HAND))
+            elif self._kind(member.id) != "live":
+                self._set(member.id, ViewEntry("live", member.id, rule=BY_HAND))
         return ""
 
     def _was_left_out(self, entry: Entry) -> bool:
         """Whether a compaction without a summary removed it: a rewound entry has nothing later in the view."""
-        newest = next((one.id for one in reversed(self._ledger.view) if one.id in self._ledger.entries), None)
+        newest = next((shown.id for shown in reversed(self._ledger.view) if shown.id in self._ledger.entries), None)
         if newest is None:
             return False
         return self._ledger.entries[newest].created >= entry.created and bool(self._ledger.compactions[0])
@@ -202,7 +210,7 @@ class _Batch:
 
     def _missing_thoughts(self, entry: Entry) -> list[Entry]:
         """Reasoning that the user dropped with this entry."""
-        return [one for one in thoughts_before(self._ledger, entry) if self._kind(one.id) == "dropped"]
+        return [thought for thought in thoughts_before(self._ledger, entry) if self._kind(thought.id) == "dropped"]
 
 
 # --- reasoning and the entries that follow from it move together: providers refuse one without the other --
@@ -219,17 +227,17 @@ def _runs(ledger: Ledger, entry: Entry) -> Iterator[tuple[list[Entry], list[Entr
     """Stretches of reasoning of the same answer, each with the entries that follow from it."""
     thoughts: list[Entry] = []
     spoken: list[Entry] = []
-    for one in _message(ledger, entry):
-        if one.kind in THOUGHT and spoken:
+    for member in _message(ledger, entry):
+        if member.kind in THOUGHT and spoken:
             yield thoughts, spoken
             thoughts, spoken = [], []
-        (thoughts if one.kind in THOUGHT else spoken).append(one)
+        (thoughts if member.kind in THOUGHT else spoken).append(member)
     yield thoughts, spoken
 
 
 def led_by(ledger: Ledger, thought: Entry) -> list[Entry]:
     """Entries that follow from this reasoning."""
-    return [one for thoughts, spoken in _runs(ledger, thought) if thought in thoughts for one in spoken]
+    return [follower for thoughts, spoken in _runs(ledger, thought) if thought in thoughts for follower in spoken]
 
 
 def thoughts_before(ledger: Ledger, entry: Entry) -> list[Entry]:
@@ -237,7 +245,7 @@ def thoughts_before(ledger: Ledger, entry: Entry) -> list[Entry]:
     mine = ledger.entries.get(entry.item, entry)
     if mine.kind not in SPOKEN:
         return []
-    return [one for thoughts, spoken in _runs(ledger, mine) if mine in spoken for one in thoughts]
+    return [thought for thoughts, spoken in _runs(ledger, mine) if mine in spoken for thought in thoughts]
 
 
 def unit(ledger: Ledger, entry: Entry) -> list[Entry]:
@@ -246,22 +254,22 @@ def unit(ledger: Ledger, entry: Entry) -> list[Entry]:
     return [ledger.entries[name] for name in names if name in ledger.entries]
 
 
-def _same(one: ViewEntry, other: ViewEntry | None) -> bool:
+def _same(entry: ViewEntry, other: ViewEntry | None) -> bool:
     """Whether the model sees the same."""
-    return other is not None and (one.kind, one.text) == (other.kind, other.text)
+    return other is not None and (entry.kind, entry.text) == (other.kind, other.text)
 
 
 def _sent_together(ledger: Ledger, entry: Entry) -> Iterator[str]:
     """Entries of the same answer, their results included."""
-    for one in _message(ledger, ledger.entries.get(entry.item, entry)):
-        yield one.id
-        yield one.id + RESULT
+    for member in _message(ledger, ledger.entries.get(entry.item, entry)):
+        yield member.id
+        yield member.id + RESULT
 
 
 def _beginning(ledger: Ledger, view: View) -> Iterator[str]:
     """The first message, and the first one of the user, which carries the environment even when dropped."""
-    shown = (one.id for one in view if one.kind != "dropped")
-    users = (one.id for one in view if _is_from_user(ledger, one))
+    shown = (viewed.id for viewed in view if viewed.kind != "dropped")
+    users = (viewed.id for viewed in view if _is_from_user(ledger, viewed))
     for name in (*islice(shown, 1), *islice(users, 1)):
         entry = ledger.entries.get(name)
         yield from [name] if entry is None else _sent_together(ledger, entry)
@@ -308,26 +316,26 @@ def effect_of(
     """Effect of the batch ``done``. ``items`` are those of the ledger's view, ``budget`` is its measure. Measures only
     the changed messages and the conversation's first ones."""
     changed = {entry.id for entry in done.entries}
-    together = {one for name in changed for one in _sent_together(ledger, ledger.entries[name])}
-    together |= {one for view in (ledger.view, done.view) for one in _beginning(ledger, view)}
+    together = {member for name in changed for member in _sent_together(ledger, ledger.entries[name])}
+    together |= {member for view in (ledger.view, done.view) for member in _beginning(ledger, view)}
     dead = {view: ledger.dead_thoughts(view) for view in (ledger.view, done.view)}
     if ledger.bound is not None:  # thoughts behind the change leave with it, or come back
         both = dead[ledger.view] ^ dead[done.view]
-        together |= {one for name in both for one in _sent_together(ledger, ledger.entries[name])}
+        together |= {member for name in both for member in _sent_together(ledger, ledger.entries[name])}
     old, new = (
-        monitor.tokens_of(project(ledger, [one for one in view if one.id in together], dead[view]), info)
+        monitor.tokens_of(project(ledger, [entry for entry in view if entry.id in together], dead[view]), info)
         for view in (ledger.view, done.view)
     )
     lost, regained = thoughts_changed(ledger, done.view, info)
     after = max(0, budget.used + round(new - old))
-    kept = 0
+    unchanged = 0
     first = next((number for number, item in enumerate(items) if item.id in changed and item.state != "summarised"), -1)
-    here = {one.id for one in ledger.view}
-    if any(entry.id not in here for entry in done.entries):
+    present = {entry.id for entry in ledger.view}
+    if any(entry.id not in present for entry in done.entries):
         first = next((number for number, item in enumerate(items) if item.state != "fixed"), 0)
     if done.entries:
-        kept = sum(item.tokens for item in items[: max(0, first)])
-    rewritten = max(0, after - kept) if done.entries else 0
+        unchanged = sum(item.tokens for item in items[: max(0, first)])
+    rewritten = max(0, after - unchanged) if done.entries else 0
     over = max(0, after + (budget.upper - budget.used) - budget.block_at + 1) if budget.block_at else 0
     cost, saved = costs(budget.used, after, rewritten)
     over = over if after > budget.used else 0

@@ -149,21 +149,21 @@ class Room:
     def _with_references(self, wanted: View, size: int, limit: int, protected: int) -> tuple[Fitted | None, View]:
         """The view with the largest results older than the newest ``protected`` tokens as references: as few as
         needed, or all of them where even that is too large. ``size`` is its likely size without any, in tokens."""
-        kept = kept_whole(self._ledger, wanted, self._options.retention).union(self._back)
-        stubs = sorted(self._stubs(wanted, protected, kept), key=lambda stub: stub[1], reverse=True)
-        forms = {place: form for place, _, form in stubs}
-        shortened = tuple(forms.get(place, entry) for place, entry in enumerate(wanted))
+        whole = kept_whole(self._ledger, wanted, self._options.retention).union(self._back)
+        stubs = sorted(self._stubs(wanted, protected, whole), key=lambda stub: stub[1], reverse=True)
+        forms = {index: form for index, _, form in stubs}
+        shortened = tuple(forms.get(index, entry) for index, entry in enumerate(wanted))
         if size - sum(freed for _, freed, _ in stubs) > FAR * limit:
             return None, shortened
         number, over = 0, size - limit
         taken: dict[int, ViewEntry] = {}
         for _ in range(ROUNDS):
             while over > 0 and number < len(stubs):
-                place, freed, form = stubs[number]
-                taken[place] = form
+                index, freed, form = stubs[number]
+                taken[index] = form
                 over -= freed
                 number += 1
-            view = tuple(taken.get(place, entry) for place, entry in enumerate(wanted))
+            view = tuple(taken.get(index, entry) for index, entry in enumerate(wanted))
             measured = self._measure(view)
             if measured.upper <= limit:
                 return Fitted(view, measured.used, len(taken)), shortened
@@ -172,20 +172,20 @@ class Room:
             over = measured.upper - limit
         return None, shortened
 
-    def _stubs(self, view: View, protected: int, kept: frozenset[str]) -> Iterator[tuple[int, int, ViewEntry]]:
+    def _stubs(self, view: View, protected: int, whole: frozenset[str]) -> Iterator[tuple[int, int, ViewEntry]]:
         """Places of results and arguments that can become references, the tokens freed, and the reference."""
         sizes, ledger = self._sizes, self._ledger
         after = 0
-        for place in range(len(view) - 1, -1, -1):
-            shown = view[place]
+        for index in range(len(view) - 1, -1, -1):
+            shown = view[index]
             size = self._size(shown)
             entry = ledger.entries.get(shown.id)
             old, after = after >= protected, after + size
-            if entry is None or shown.kind != "live" or not old or size < LEAST or shown.id in kept:
+            if entry is None or shown.kind != "live" or not old or size < LEAST or shown.id in whole:
                 continue
             text = reference_to(entry, ledger, size)
             if text and (freed := size - sizes.stub(text)) > 0:
-                yield place, freed, ViewEntry("stub", shown.id, text)
+                yield index, freed, ViewEntry("stub", shown.id, text)
 
     def _with_boundary(self, wanted: View, present: View, limit: int) -> Fitted | None:
         """The present view with the newest part of the wanted one, which a summary in the present view no longer
@@ -193,52 +193,52 @@ class Room:
         ledger = self._ledger
         references = {entry.id: entry for entry in wanted if entry.kind == "stub"}
         present = tuple(references.get(entry.id, entry) if entry.kind == "live" else entry for entry in present)
-        here = {entry.id: entry for entry in present}
-        back = [entry.kind != "summary" and here.get(entry.id) != entry for entry in wanted]
+        current = {entry.id: entry for entry in present}
+        back = [entry.kind != "summary" and current.get(entry.id) != entry for entry in wanted]
 
         size = self._size
         missing = [
-            size(entry) - (size(here[entry.id]) if entry.id in here else 0) if new else 0
+            size(entry) - (size(current[entry.id]) if entry.id in current else 0) if new else 0
             for entry, new in zip(wanted, back, strict=True)
         ]
-        newest = max((place for place, new in enumerate(back) if new), default=-1)
+        newest = max((index for index, new in enumerate(back) if new), default=-1)
         order = {name: number for number, name in enumerate(ledger.entries)}
         room = limit - self._measure(present).upper
         for starts in (self._turn_starts(wanted), self._answer_starts(wanted)):
-            candidates = [place for place in starts if place <= newest]
-            place = _first_that_fits(candidates, missing, room)
+            candidates = [start for start in starts if start <= newest]
+            start = _first_that_fits(candidates, missing, room)
             for _ in range(ROUNDS):
-                if place is None:
+                if start is None:
                     break
-                forms = [entry for entry, new in zip(wanted[place:], back[place:], strict=True) if new]
+                forms = [entry for entry, new in zip(wanted[start:], back[start:], strict=True) if new]
                 view = with_entries(present, forms, order)
                 measured = self._measure(view)
                 if measured.upper <= limit:
-                    return self._from(place, wanted, view, measured.used)
-                left = [later for later in candidates if later > place]
-                place = _first_that_fits(left, missing, sum(missing[place:]) - (measured.upper - limit))
+                    return self._from(start, wanted, view, measured.used)
+                left = [later for later in candidates if later > start]
+                start = _first_that_fits(left, missing, sum(missing[start:]) - (measured.upper - limit))
         return None
 
     def _no_more(self, wanted: View, present: View, used: int) -> Fitted | None:
         """The present view, if it has the newest part of the wanted one; None if it has nothing of it."""
-        here = {entry.id for entry in present}
+        current = {entry.id for entry in present}
         end = len(wanted)
-        place = next((place + 1 for place in range(end - 1, -1, -1) if wanted[place].id not in here), 0)
-        return self._from(place, wanted, present, used) if place < end else None
+        start = next((index + 1 for index in range(end - 1, -1, -1) if wanted[index].id not in current), 0)
+        return self._from(start, wanted, present, used) if start < end else None
 
-    def _from(self, place: int, wanted: View, view: View, used: int) -> Fitted:
+    def _from(self, start: int, wanted: View, view: View, used: int) -> Fitted:
         entries = self._ledger.entries
-        since = next((entries[one.id].turn for one in wanted[place:] if one.id in entries), 0)
-        turns = max((entries[one.id].turn for one in wanted if one.id in entries), default=0)
-        stubs = {one.id for one in wanted[place:] if one.kind == "stub"}
-        shown = sum(1 for one in view if one.kind == "stub" and one.id in stubs)
+        since = next((entries[entry.id].turn for entry in wanted[start:] if entry.id in entries), 0)
+        turns = max((entries[entry.id].turn for entry in wanted if entry.id in entries), default=0)
+        stubs = {entry.id for entry in wanted[start:] if entry.kind == "stub"}
+        shown = sum(1 for entry in view if entry.kind == "stub" and entry.id in stubs)
         return Fitted(view, used, shown, since, turns)
 
     def _turn_starts(self, view: View) -> Sequence[int]:
         entries = self._ledger.entries
         return [
-            place
-            for place, shown in enumerate(view)
+            index
+            for index, shown in enumerate(view)
             if (entry := entries.get(shown.id)) is not None and entry.kind == "user"
         ]
 
@@ -246,10 +246,10 @@ class Room:
         entries = self._ledger.entries
         starts: list[int] = []
         before = ""
-        for place, shown in enumerate(view):
+        for index, shown in enumerate(view):
             entry = entries.get(shown.id)
             if entry is not None and entry.message != before and entry.kind not in ("result", "note"):
-                starts.append(place)
+                starts.append(index)
             before = entry.message if entry is not None else ""
         return starts
 
@@ -272,10 +272,10 @@ def _first_that_fits(starts: Sequence[int], missing: Sequence[int], room: int) -
     if not starts:
         return None
     best, total, end = None, 0, len(missing)
-    for place in reversed(starts):
-        total += sum(missing[place:end])
-        end = place
+    for start in reversed(starts):
+        total += sum(missing[start:end])
+        end = start
         if total > room:
             break
-        best = place
+        best = start
     return best

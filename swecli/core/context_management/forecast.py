@@ -298,17 +298,17 @@ def forecast(
     tokens = budget.used + added
     band = max(0, budget.upper - budget.used) + round(DRAFT_BAND * draft)
     low, high = max(0, tokens - band), tokens + band
-    kept = _kept(trend, budget.used)
+    reusable = _kept(trend, budget.used)
     cold_in = None
-    if kept and trend.keeps and trend.asked_at is not None:
+    if reusable and trend.keeps and trend.asked_at is not None:
         cold_in = max(0.0, ttl - max(0.0, now - trend.asked_at))
     warm = cold_in is None or cold_in > 0
     least, usual, most = trend.shares
-    cached = None if kept is None else round(kept * usual) if warm else 0
+    cached = None if reusable is None else round(reusable * usual) if warm else 0
     answers = trend.answers
     ends = (
-        _usage(low, round((kept or 0) * most) if warm else 0, answers[0], trend),
-        _usage(high, round((kept or 0) * least) if warm else 0, answers[1], trend),
+        _usage(low, round((reusable or 0) * most) if warm else 0, answers[0], trend),
+        _usage(high, round((reusable or 0) * least) if warm else 0, answers[1], trend),
     )
     return Forecast(
         tokens=tokens,
@@ -342,10 +342,10 @@ def _usage(size: int, cached: int, answer: int, trend: RequestTrend) -> Usage:
 
 def _costs(prices: Sequence[str | None]) -> tuple[Decimal, Decimal] | None:
     try:
-        found = sorted(Decimal(one) for one in prices if one is not None)
+        amounts = sorted(Decimal(price) for price in prices if price is not None)
     except InvalidOperation:
         return None
-    return (found[0], found[-1]) if len(found) == len(prices) and found else None
+    return (amounts[0], amounts[-1]) if len(amounts) == len(prices) and amounts else None
 
 
 def _turns_left(budget: Budget, added: int, growth: float | None) -> int | None:

@@ -327,13 +327,13 @@ class _Reader:
         """Read the first nonempty file of the directory, or all of them, and what counts beside it. False if there is
         none."""
         before = len(self.seen) + len(self.rules)
-        found = False
+        has_file = False
         unreadable: dict[str, list[Path]] = {}
         for name in INSTRUCTION_NAMES:
             head = self._head(directory / name, within, unreadable)
             if head is not None:
                 self._add(directory / name, head, within, ())
-                found = True
+                has_file = True
                 if not whole:
                     break
         if within is not None:
@@ -348,12 +348,12 @@ class _Reader:
             named = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more beside it"
             verb = "is" if len(paths) == 1 else "are"
             self.notices.append(f"{named} {verb} ignored as project instructions: {reason}.")
-        return found or len(self.seen) + len(self.rules) > before
+        return has_file or len(self.seen) + len(self.rules) > before
 
     def read_first(self, paths: Sequence[Path]) -> None:
         """Read the first of the user's own files that has text."""
-        found = ((path, self._head(path, None, {})) for path in paths)
-        path, head = next(((path, head) for path, head in found if head is not None), (None, None))
+        heads = ((path, self._head(path, None, {})) for path in paths)
+        path, head = next(((path, head) for path, head in heads if head is not None), (None, None))
         if path is not None and head is not None:
             self._add(path, head, None, ())
 
@@ -375,8 +375,8 @@ class _Reader:
         left_out: list[str] = []
         for folder, paths in rule_paths(directory):
             if len(paths) > MOST_RULES:
-                place = self._name(directory / folder, within)
-                self.notices.append(f"{place} has more than {MOST_RULES} files; the others are ignored.")
+                name = self._name(directory / folder, within)
+                self.notices.append(f"{name} has more than {MOST_RULES} files; the others are ignored.")
             for path in paths[:MOST_RULES]:
                 head = self._head(path, within, unreadable)
                 if head is None or "\0" in head.text:
@@ -507,7 +507,7 @@ class _Reader:
                 if "\0" in head.text:
                     trouble = "it is not text"
                 elif target in chain:
-                    circle = [self._name(one, within) for one in (*chain[chain.index(target) :], target)]
+                    circle = [self._name(file, within) for file in (*chain[chain.index(target) :], target)]
                     self.notices.append(f"Imports form a circle ({' -> '.join(circle)}); each file is read once.")
                 elif head.text.strip():
                     self._imported += 1
@@ -566,8 +566,8 @@ _CODE = lazy_pattern(r"^ {0,3}(```+|~~~+).*?^ {0,3}\1[^\n]*$|`[^`\n]*`|<!--.*?--
 def imported_paths(text: str) -> list[str]:
     """Imports of an instruction file, each once, in order: ``@path`` outside code and comments. A backslash before a
     blank makes it part of the path."""
-    found = (match[1].rstrip(".,;:!?)]}").replace("\\ ", " ") for match in _IMPORT.finditer(_CODE.sub(" ", text)))
-    return [word for word in dict.fromkeys(found) if word]
+    words = (match[1].rstrip(".,;:!?)]}").replace("\\ ", " ") for match in _IMPORT.finditer(_CODE.sub(" ", text)))
+    return [word for word in dict.fromkeys(words) if word]
 
 
 def project_root(cwd: Path) -> Path:
@@ -588,7 +588,8 @@ def applies_below(name: str) -> str:
         if f"/{inner}/" in f"/{name}":
             return f"/{name}".partition(f"/{inner}/")[0][1:] or "."
     known = next(
-        (one for one in INSTRUCTION_NAMES if "/" in one and f"/{name}".endswith(f"/{one}")), name.split("/")[-1]
+        (file_name for file_name in INSTRUCTION_NAMES if "/" in file_name and f"/{name}".endswith(f"/{file_name}")),
+        name.split("/")[-1],
     )
     return name.removesuffix(known).rstrip("/") or "."
 

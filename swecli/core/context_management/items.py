@@ -74,18 +74,18 @@ def items_of(
     by_component: dict[str, dict[str, float]] = {}
     for name, (component, size) in _sizes(ledger, monitor, info).items():
         by_component.setdefault(component, {})[name] = size
-    here = {entry.id for entry in ledger.view}
+    viewed = {entry.id for entry in ledger.view}
     placed: dict[str, tuple[str, int]] = {}
     for component, sizes in by_component.items():
         spread = _spread(wanted.pop(component, 0), sizes)
         placed.update((name, (component, tokens)) for name, tokens in spread.items())
-    besides = ((name, *found) for name, found in placed.items() if name not in here)
+    besides = ((name, *placement) for name, placement in placed.items() if name not in viewed)
     parts = (*((name, name, size) for name, size in wanted.items() if size), *besides)
     fixed = (ContextItem(f"[{name}]", "fixed", name, component, size, "fixed") for name, component, size in parts)
     used = last_uses(ledger)
-    present = (_shown(ledger, one, placed.get(one.id), used) for one in ledger.view)
-    found = (*fixed, *present, *_absent(ledger, used))
-    return tuple(_of_agent(ledger, item, agents) for item in found) if agents else found
+    present = (_shown(ledger, entry, placed.get(entry.id), used) for entry in ledger.view)
+    items = (*fixed, *present, *_absent(ledger, used))
+    return tuple(_of_agent(ledger, item, agents) for item in items) if agents else items
 
 
 def calls_with_results(items: Sequence[ContextItem]) -> Mapping[str, ContextItem]:
@@ -159,10 +159,10 @@ def _item(
 
 def _absent(ledger: Ledger, used: Mapping[str, float]) -> Iterable[ContextItem]:
     """Items behind a summary or removed by a compaction. Rewound entries are not part of the conversation."""
-    here = {entry.id for entry in ledger.view}
+    viewed = {entry.id for entry in ledger.view}
     behind = {source for entry in ledger.view for source in entry.sources}
     for entry in ledger.entries.values() if behind else ():
-        if entry.id in behind and entry.id not in here:
+        if entry.id in behind and entry.id not in viewed:
             yield _item(ledger, entry, 0, "summarised", used)
 
 
@@ -181,18 +181,19 @@ def _sizes(ledger: Ledger, monitor: TokenMonitor, info: ModelInfo) -> dict[str, 
             component = next(iter(known))
         groups.setdefault((owner, component), []).append(shown)
     each = EntrySizes(monitor, info)
-    found: dict[str, tuple[str, float]] = {}
+    measured: dict[str, tuple[str, float]] = {}
     for (owner, component), members in groups.items():
         size = counts.get(owner, {}).get(component, 0.0)
-        weights = [1] if len(members) == 1 else [max(1, each.viewed(one, ledger)) for one in members]
-        found.update(
-            (one.id, (component, size * weight / sum(weights))) for one, weight in zip(members, weights, strict=True)
+        weights = [1] if len(members) == 1 else [max(1, each.viewed(member, ledger)) for member in members]
+        measured.update(
+            (member.id, (component, size * weight / sum(weights)))
+            for member, weight in zip(members, weights, strict=True)
         )
     owners = {owner for owner, _ in groups}
-    first = next((one for one in counts if one in ledger.entries and one not in owners), None)
+    first = next((name for name in counts if name in ledger.entries and name not in owners), None)
     if first is not None:  # dropped, but for the environment that came with it
-        found[ENVIRONMENT] = next(iter(counts[first].items()))
-    return found
+        measured[ENVIRONMENT] = next(iter(counts[first].items()))
+    return measured
 
 
 ENVIRONMENT: Final = "environment"
@@ -215,7 +216,7 @@ def _spread(total: int, weights: Mapping[str, float]) -> dict[str, int]:
     shares = {name: total * each / weight for name, each in weights.items()}
     whole = {name: int(share) for name, share in shares.items()}
     left = total - sum(whole.values())
-    for name in sorted(shares, key=lambda one: whole[one] - shares[one])[:left]:
+    for name in sorted(shares, key=lambda key: whole[key] - shares[key])[:left]:
         whole[name] += 1
     return whole
 
@@ -277,7 +278,7 @@ def part_text(part: Part) -> str:
 
 def text_sent(ledger: Ledger, item: str) -> str | None:
     """The exact text of an entry in the next request; empty if it sends none, None if there is no such entry."""
-    shown = next((one for one in ledger.view if one.id == item), None)
+    shown = next((viewed for viewed in ledger.view if viewed.id == item), None)
     entry = ledger.entries.get(item)
     if shown is None:
         return "" if entry is not None else None
@@ -297,14 +298,14 @@ def _in_messages(messages: Sequence[Message], entry: Entry, parts: Sequence[Part
     if entry.kind == "result":
         calls = {part.call_id for part in parts if isinstance(part, ToolResultPart)}
         owner = f"{entry.message}.results"
-        found = [
+        sent = [
             part
             for message in messages
             if message.id == owner
             for part in message.tool_results
             if part.call_id in calls
         ]
-        return found or parts
+        return sent or parts
     return parts
 
 

@@ -67,8 +67,8 @@ def bodies_of(messages: Sequence[Message], prefix: str = "") -> Iterator[Body]:
             yield ItemCompleted(name, "ok", message.parts)
         elif message.role == "assistant":
             items: list[str] = []
-            for place, part in enumerate(message.parts):
-                item = f"{name}.{place}"
+            for index, part in enumerate(message.parts):
+                item = f"{name}.{index}"
                 items.append(item)
                 yield ItemStarted(item, _kind(part), part.name if isinstance(part, ToolCallPart) else "")
                 if isinstance(part, ToolCallPart):
@@ -105,14 +105,14 @@ def _bodies_named(message: Message, names: Sequence[str]) -> Iterator[Body]:
     parts: dict[str, list[Part]] = {}
     for name, part in zip(names, message.parts, strict=True):
         parts.setdefault(name, []).append(part)
-    for name, said in parts.items():
-        kind: ItemKind = "note" if message.note else "user" if message.role == "user" else _kind(said[0])
+    for name, group in parts.items():
+        kind: ItemKind = "note" if message.note else "user" if message.role == "user" else _kind(group[0])
         item = name.removesuffix(RESULT)
-        yield ItemStarted(item, kind, next((part.name for part in said if isinstance(part, _TOOL_PARTS)), ""))
-        for call in said:
+        yield ItemStarted(item, kind, next((part.name for part in group if isinstance(part, _TOOL_PARTS)), ""))
+        for call in group:
             if isinstance(call, ToolCallPart):
                 yield ItemCheckpointed(item, call)
-        rest = tuple(part for part in said if not isinstance(part, ToolCallPart))
+        rest = tuple(part for part in group if not isinstance(part, ToolCallPart))
         if rest:
             failed = any(isinstance(part, ToolResultPart) and part.is_error for part in rest)
             yield ItemCompleted(item, "error" if failed else "ok", rest)
@@ -159,18 +159,18 @@ def restored(messages: Sequence[Message], environment: str) -> Iterator[tuple[in
 
     Removes the projection's additions: the ``environment`` and notes about interrupted answers.
     """
-    text, said, number = "", list[Message](), 0
+    text, following, number = "", list[Message](), 0
     for message in messages:
         message = without_added(message, environment)
         if not message.parts:
             continue
         if message.role == "user" and message.text.startswith(SUMMARY_MARK):
-            yield number, text, tuple(said)
+            yield number, text, tuple(following)
             text, number = message.text, number + 1
-            said.clear()
+            following.clear()
         else:
-            said.append(message)
-    yield number, text, tuple(said)
+            following.append(message)
+    yield number, text, tuple(following)
 
 
 def without_added(message: Message, environment: str) -> Message:
@@ -476,18 +476,18 @@ class Ledger:
             shown = self._shown = _Shown(self.rewrites)
         begin = shown.entries
         added = self._view[begin:]
-        for one in added:
-            entry = self.entries.get(one.id)
-            if one.kind == "live" and entry is not None:
+        for viewed in added:
+            entry = self.entries.get(viewed.id)
+            if viewed.kind == "live" and entry is not None:
                 shown.live.add(entry.item)
                 if entry.kind == "call":
                     shown.calls[entry.source] = entry
-            if one.kind in ("stub", "summary"):
-                shown.made = one
-            if one.kind == "summary":
-                shown.live.add(one.id)
-                shown.present.add(one.id)
-            for name in (one.id, *one.sources):
+            if viewed.kind in ("stub", "summary"):
+                shown.made = viewed
+            if viewed.kind == "summary":
+                shown.live.add(viewed.id)
+                shown.present.add(viewed.id)
+            for name in (viewed.id, *viewed.sources):
                 if name not in self.dropped and name in self.entries:
                     shown.present.add(self.entries[name].item)
         shown.entries = begin + len(added)
@@ -559,9 +559,9 @@ class Ledger:
         name = opened.name if opened else ""
         call = self._call_body(body.item, opened) if opened is None or kind == "tool" else None
         title = opened.title if opened is not None and kind == "user" and name == "command" else ""
-        said = EntryBody(body.parts, event.seq)
+        content = EntryBody(body.parts, event.seq)
         status = next((block.exit_status for block in body.blocks if isinstance(block, TerminalBlock)), None)
-        record = ItemRecord(body.item, kind, name, body.status, call, said, event.turn, status, event.ts, title)
+        record = ItemRecord(body.item, kind, name, body.status, call, content, event.turn, status, event.ts, title)
         self.items[body.item] = record
         if (kind == "user" or kind == "attachment" or kind == "note") and body.parts:
             self._add(Entry(body.item, kind, body.item, body.item, record.body, name, event.turn, event.ts))
@@ -592,10 +592,10 @@ class Ledger:
             self.thoughts.newest = []
             return
         numbers, before = self._chains()[0], dict[str, int]()
-        for place in range(len(self._view) - 1, -1, -1):
-            name = self._view[place].id
+        for index in range(len(self._view) - 1, -1, -1):
+            name = self._view[index].id
             if name in mine:
-                before[name] = numbers[place - 1] if place else 0
+                before[name] = numbers[index - 1] if index else 0
                 if len(before) == len(mine):
                     break
         self.thoughts.born(before, before)
@@ -635,11 +635,11 @@ class Ledger:
             self._take_view(body.view, body.messages, event)
             return
         self._set_view(())
-        for number, text, said in restored(body.messages, self.environment):
+        for number, text, following in restored(body.messages, self.environment):
             if text:
                 self._view.append(ViewEntry("summary", f"{body.item}.s{number}", text))
-            for one in bodies_of(said, f"{body.item}.{number}"):
-                self.apply(replace(event, body=one, seq=0))  # no event has exactly these bodies
+            for restored_body in bodies_of(following, f"{body.item}.{number}"):
+                self.apply(replace(event, body=restored_body, seq=0))  # no event has exactly these bodies
         self._set_view((*self._view, *body.later))
 
     def _take_view(self, view: ModelView, lost: Sequence[Message], event: Event) -> None:
@@ -649,8 +649,8 @@ class Ledger:
             self.entries.pop(name, None)
             self.items.pop(name, None)
         for message, mine in zip(lost, view.names, strict=True):
-            for one in _bodies_named(message, mine):
-                self.apply(replace(event, body=one, seq=0))
+            for restored_body in _bodies_named(message, mine):
+                self.apply(replace(event, body=restored_body, seq=0))
         for name in names:
             self.open.pop(name, None)
         for entry in [entry for entry in self.entries.values() if not self.is_sound(entry)]:
@@ -667,14 +667,14 @@ class Ledger:
 
     def _put_in_order(self, view: View, fresh: Collection[str]) -> None:
         """Move the ``fresh`` entries to their original places: after their predecessors in the view."""
-        said = {name: number for number, name in enumerate(self.entries)}
-        newest, place = -1, dict[str, tuple[int, int]]()
+        positions = {name: number for number, name in enumerate(self.entries)}
+        newest, sort_keys = -1, dict[str, tuple[int, int]]()
         for number, entry in enumerate(view):
             if entry.id in fresh:
-                place[entry.id] = (newest, number + 1)
-            elif entry.id in said:
-                newest = max(newest, said[entry.id])
-        order = sorted(self.entries, key=lambda name: place.get(name, (said[name], 0)))
+                sort_keys[entry.id] = (newest, number + 1)
+            elif entry.id in positions:
+                newest = max(newest, positions[entry.id])
+        order = sorted(self.entries, key=lambda name: sort_keys.get(name, (positions[name], 0)))
         self.entries = {name: self.entries[name] for name in order}
 
     def _rewind(self, item: str) -> None:
@@ -686,20 +686,22 @@ class Ledger:
             return
         order = self._order()
         self.rewound |= {name for name, number in order.items() if number >= order.get(item, len(order))}
-        view, kept = self._taken_back(item)
-        self._undo = ViewStack(kept)
+        view, restorable = self._taken_back(item)
+        self._undo = ViewStack(restorable)
         self._redo.clear()
         self._set_view(view)
 
     def _taken_back(self, item: str) -> tuple[View, list[tuple[str, View]]]:
         """The view that a rewind to before an entry leaves, and the views that an undo can then restore."""
         order = self._order()
-        kept = [(done, before) for done, view in self._undo.all() if (before := _before(view, item, order)) is not None]
+        restorable = [
+            (done, before) for done, view in self._undo.all() if (before := _before(view, item, order)) is not None
+        ]
         view = _before(self.view, item, order)
         if view is None:
             cut = next((number for number, entry in enumerate(self.view) if entry.id == item), 0)
-            view = kept.pop()[1] if kept else self.view[:cut]
-        return view, kept
+            view = restorable.pop()[1] if restorable else self.view[:cut]
+        return view, restorable
 
     def view_rewound(self, item: str) -> View | None:
         """The view after a rewind to before an entry; None if the conversation can't go back there."""
@@ -758,9 +760,9 @@ class Ledger:
 
     def _deepen(self, view: View, *, by_model: bool) -> None:
         """Update the depths for a compaction that is about to replace the present view with this one."""
-        here = {entry.id for entry in view}
-        gone = (self.depths.get(one, 1) for one in self.summary_items() if one not in here)
-        depth = 1 + max(gone, default=0) if by_model else 0
+        present = {entry.id for entry in view}
+        depths = (self.depths.get(item, 1) for item in self.summary_items() if item not in present)
+        depth = 1 + max(depths, default=0) if by_model else 0
         for entry in view:
             if entry.kind == "summary":
                 self.depths.setdefault(entry.id, depth)
@@ -791,8 +793,8 @@ class Ledger:
         since = [edit for edit in self._edits[first:] if edit.id in known]
         whole = {entry.id for entry in view if entry.kind == "live"}
         there = {entry.id for entry in view if entry.kind != "dropped"}
-        pinned = {one for one in self.pinned if one in self.entries and one in known}
-        pairs = {name for one in pinned for name in self._pair(one) if name in self.entries}
+        pinned = {pin for pin in self.pinned if pin in self.entries and pin in known}
+        pairs = {name for pin in pinned for name in self._pair(pin) if name in self.entries}
         needed = (pinned - whole) | (pairs - there)
         since += [ViewEntry("live", name, rule=BY_HAND) for name in sorted(needed)]
         return with_entries(view, since, self._order()) if since else view
@@ -831,9 +833,9 @@ class Ledger:
         if item not in stack.items:
             return None
         view = self.view
-        for one, restored in reversed(stack.all()):
-            view = self._exchanged(one, restored, view)
-            if one == item:
+        for name, restored in reversed(stack.all()):
+            view = self._exchanged(name, restored, view)
+            if name == item:
                 return view
         return None
 
@@ -878,8 +880,8 @@ def with_entries(view: View, entries: Sequence[ViewEntry], order: Mapping[str, i
     """The view with these entries in place of those with the same ids. A missing one is inserted at its original place
     by ``order``, and summaries no longer cover it."""
     forms = {entry.id: entry for entry in entries}
-    here = {entry.id for entry in view}
-    missing = [entry for name, entry in forms.items() if name not in here]
+    present = {entry.id for entry in view}
+    missing = [entry for name, entry in forms.items() if name not in present]
     coming = sorted(missing, key=lambda entry: order.get(entry.id, -1), reverse=True)
     back = {entry.id for entry in missing}
     result: list[ViewEntry] = []
@@ -888,6 +890,6 @@ def with_entries(view: View, entries: Sequence[ViewEntry], order: Mapping[str, i
             while coming and order.get(coming[-1].id, -1) < order.get(entry.id, -1):
                 result.append(coming.pop())
         elif back:
-            entry = replace(entry, sources=tuple(one for one in entry.sources if one not in back))
+            entry = replace(entry, sources=tuple(source for source in entry.sources if source not in back))
         result.append(forms.get(entry.id, entry))
     return (*result, *reversed(coming))

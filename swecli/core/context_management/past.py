@@ -24,7 +24,7 @@ class Past(Struct, frozen=True):
 def past_at(events: Iterable[Event], turn: int) -> Past | None:
     """The context at the newest request of a turn; None if the turn made none. ``events`` are those of the whole
     session, in order."""
-    said: list[Event] = []
+    main_events: list[Event] = []
     request = -1
     for event in events:
         if event.turn > turn:
@@ -32,14 +32,14 @@ def past_at(events: Iterable[Event], turn: int) -> Past | None:
         if event.agent != MAIN:
             continue
         if isinstance(event.body, StepStarted) and event.turn == turn:
-            request = len(said)
-        said.append(event)
+            request = len(main_events)
+        main_events.append(event)
     if request < 0:
         return None
     ledger = Ledger()
-    for event in said[:request]:
+    for event in main_events[:request]:
         ledger.apply(event)
-    started = said[request]
+    started = main_events[request]
     assert isinstance(started.body, StepStarted)
     return Past(ledger, started.body.budget, turn, started.ts)
 

@@ -51,11 +51,11 @@ def unexplained(before: ModelRequest, now: ModelRequest) -> str:
     if [block.text for block in before.system] != [block.text for block in now.system]:
         return "the system prompt changed"
     names = {tool.name for tool in now.tools}
-    kept = [tool for tool in before.tools if tool.name in names]
-    if [tool.name for tool in kept] != [tool.name for tool in now.tools[: len(kept)]]:
+    remaining = [tool for tool in before.tools if tool.name in names]
+    if [tool.name for tool in remaining] != [tool.name for tool in now.tools[: len(remaining)]]:
         return "the order of the tools changed"
-    place = first_difference(before.messages, now.messages)
-    if place is None:
+    position = first_difference(before.messages, now.messages)
+    if position is None:
         return ""
-    message = before.messages[place[0]]
+    message = before.messages[position[0]]
     return f"a message that was sent before changed ({message.role} {message.id})"

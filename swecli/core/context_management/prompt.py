@@ -325,8 +325,8 @@ def _limited(system: tuple[SystemBlock, ...], most: int) -> tuple[SystemBlock, .
     """Keep at most this many breakpoints: the last first, because it covers the whole prompt, then those from the
     beginning, which other projects share."""
     marked = [index for index, block in enumerate(system) if block.breakpoint]
-    kept = {*marked[-1:], *marked[: max(0, most - 1)]}
+    chosen = {*marked[-1:], *marked[: max(0, most - 1)]}
     return tuple(
-        block if not block.breakpoint or index in kept else replace(block, breakpoint=False)
+        block if not block.breakpoint or index in chosen else replace(block, breakpoint=False)
         for index, block in enumerate(system)
     )

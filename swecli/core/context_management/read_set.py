@@ -88,5 +88,5 @@ class ReadSet:
         """Files with text still in the model's view, newest first, with their newest touch."""
         for path in reversed(list(self.touches)):
             touch = self.last(path, present)
-            if touch is not None and any(one.item in live for one in self.touches[path]):
+            if touch is not None and any(earlier.item in live for earlier in self.touches[path]):
                 yield path, touch

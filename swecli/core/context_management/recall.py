@@ -79,16 +79,16 @@ class Ranked(Struct, frozen=True):
 def terms_of(query: str) -> tuple[str, ...]:
     """Search terms: words without stop words and endings, identifiers whole and in parts, pairs of characters of a
     language without blanks."""
-    found: list[str] = []
+    terms: list[str] = []
     for token in _TOKEN.findall(query):
         if _CJK.search(token):
-            found += [token[at : at + 2] for at in range(max(1, len(token) - 1))]
+            terms += [token[at : at + 2] for at in range(max(1, len(token) - 1))]
             continue
-        found.append(_stem(token.lower()))
+        terms.append(_stem(token.lower()))
         parts = _PART.findall(token)
         if len(parts) > 1:
-            found += [_stem(part.lower()) for part in parts]
-    distinct = list(dict.fromkeys(found))
+            terms += [_stem(part.lower()) for part in parts]
+    distinct = list(dict.fromkeys(terms))
     telling = [term for term in distinct if not _STOP.fullmatch(term)]
     return tuple((telling or distinct)[:MOST_TERMS])
 
@@ -104,21 +104,21 @@ def _stem(word: str) -> str:
 def rank(documents: Sequence[Document], query: str, limit: int) -> list[Ranked]:
     """The best documents, best first, each by its best window."""
     terms = terms_of(query)
-    found = [scan for document in documents if (scan := _scan(document, terms)).windows or scan.named]
+    scans = [scan for document in documents if (scan := _scan(document, terms)).windows or scan.named]
     windows = sum(1 + max(0, len(document.text) - 1) // _STRIDE for document in documents)
-    frequencies = Counter(term for scan in found for counts in scan.windows.values() for term in counts)
+    frequencies = Counter(term for scan in scans for counts in scan.windows.values() for term in counts)
     rarity = {term: math.log(1 + (windows - frequencies[term] + 0.5) / (frequencies[term] + 0.5)) for term in terms}
     phrase = " ".join(query.casefold().split())
-    weighed = [_weighed(scan, rarity) for scan in found]
-    weighed.sort(key=lambda one: -one.bound)
+    weighed = [_weighed(scan, rarity) for scan in scans]
+    weighed.sort(key=lambda candidate: -candidate.bound)
     ranked: list[Ranked] = []
     best: list[float] = []
-    for one in weighed:
-        if best and len(best) >= limit and one.bound < best[0]:
+    for candidate in weighed:
+        if best and len(best) >= limit and candidate.bound < best[0]:
             break  # nor can any of the others be among the best
-        ranked.append(_ranked(one, rarity, phrase))
+        ranked.append(_ranked(candidate, rarity, phrase))
         (heappush if len(best) < limit else heappushpop)(best, ranked[-1].score)
-    ranked.sort(key=lambda one: (-one.score, one.document.id))
+    ranked.sort(key=lambda hit: (-hit.score, hit.document.id))
     return ranked[:limit]
 
 
@@ -166,20 +166,20 @@ def _weighed(scan: _Scan, rarity: Mapping[str, float]) -> _Weighed:
 def _ranked(weighed: _Weighed, rarity: Mapping[str, float], phrase: str) -> Ranked:
     """Score the windows with the highest sums: terms close together count more than scattered ones."""
     scan, sums, document = weighed.scan, weighed.sums, weighed.scan.document
-    best, place = 0.0, 0
+    best, best_at = 0.0, 0
     for at in sorted(sums, key=lambda start: (-sums[start], start))[:_EXAMINED_WINDOWS]:
         if sums[at] * _MOST_WEIGHT < best:
             break  # nor can any of the others be better
         within = scan.places[bisect_left(scan.places, (at, "")) : bisect_left(scan.places, (at + WINDOW, ""))]
         score = sums[at] * (_LEAST_WEIGHT + _together(within, rarity))
         if score > best:
-            best, place = score, at
-    if len(rarity) > 1 and phrase in " ".join(document.text[place : place + 2 * WINDOW].casefold().split()):
+            best, best_at = score, at
+    if len(rarity) > 1 and phrase in " ".join(document.text[best_at : best_at + 2 * WINDOW].casefold().split()):
         best *= _PHRASE_FACTOR
-    present = scan.windows.get(place, {}).keys() | scan.named
+    present = scan.windows.get(best_at, {}).keys() | scan.named
     whole = sum(_LEAST_WEIGHT + weight for weight in rarity.values())
     share = sum(_LEAST_WEIGHT + rarity[term] for term in present) / whole
-    return Ranked(document, best + weighed.named, place, share)
+    return Ranked(document, best + weighed.named, best_at, share)
 
 
 def _sum(counts: Mapping[str, int], length: int, rarity: Mapping[str, float]) -> float:
@@ -199,7 +199,7 @@ def _together(places: Sequence[tuple[int, str]], rarity: Mapping[str, float]) ->
             inside[places[end][1]] += 1
             end += 1
         if grown:  # with no other term the share is not larger than before
-            best = max(best, sum(_LEAST_WEIGHT + rarity[one] for one, count in inside.items() if count))
+            best = max(best, sum(_LEAST_WEIGHT + rarity[other] for other, count in inside.items() if count))
             grown = False
         inside[term] -= 1
     return best / sum(_LEAST_WEIGHT + weight for weight in rarity.values())
@@ -208,7 +208,7 @@ def _together(places: Sequence[tuple[int, str]], rarity: Mapping[str, float]) ->
 def _lowered(text: str) -> str:
     """Lower case of the same length: some characters would become two."""
     lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(one.lower()[:1] or one for one in text)
+    return lowered if len(lowered) == len(text) else "".join(character.lower()[:1] or character for character in text)
 
 
 def _occurrences(text: str, lowered: str, term: str, most: int) -> list[int]:
@@ -235,12 +235,12 @@ def excerpt(text: str, at: int, query: str, size: int = EXCERPT) -> str:
     """About ``size`` characters of the window at ``at``, around the matches of the query, cut at line ends."""
     window = text[at : at + WINDOW]
     lowered = _lowered(window)
-    places = sorted((place, term) for term in terms_of(query) for place in _occurrences(window, lowered, term, 20))
+    places = sorted((offset, term) for term in terms_of(query) for offset in _occurrences(window, lowered, term, 20))
 
-    def different(place: int) -> int:
-        return len({term for other, term in places if place <= other < place + _PROXIMITY})
+    def different(offset: int) -> int:
+        return len({term for other, term in places if offset <= other < offset + _PROXIMITY})
 
-    begin = max((place for place, _ in places), key=different, default=0)
+    begin = max((offset for offset, _ in places), key=different, default=0)
     start = max(0, at + begin - size // 4)
     line = text.rfind("\n", 0, start + 1) + 1
     if start - line <= size // 4:
@@ -309,13 +309,11 @@ class Recall:
         unread: dict[str, str] = {}
         ranked = rank(list(self._documents(unread)), query, limit)
         hits = [
-            TranscriptHit(
-                found.document.id, excerpt(found.document.text, found.at, query), found.score, found.document.about
-            )
-            for found in ranked
+            TranscriptHit(hit.document.id, excerpt(hit.document.text, hit.at, query), hit.score, hit.document.about)
+            for hit in ranked
         ]
-        if max((found.share for found in ranked), default=0.0) < SURE and (said := self._statements(query)) is not None:
-            hits.append(said)
+        if max((hit.share for hit in ranked), default=0.0) < SURE and (stated := self._statements(query)) is not None:
+            hits.append(stated)
         return [*hits, _not_searched(unread)] if unread else hits
 
     def _statements(self, query: str) -> TranscriptHit | None:
@@ -326,13 +324,13 @@ class Recall:
         newest = (ledger.entries[name] for name in reversed(list(ledger.entries)) if name in removed)
         terms = terms_of(query)
         told: dict[str, tuple[float, int, str]] = {}
-        for entry in islice((one for one in newest if one.kind in ("user", "text")), MOST_SPOKEN):
-            for said in statements(_text_of(entry.parts)):
-                weight = said.weight + (USERS if entry.kind == "user" else 0)
-                told.setdefault(said.text, (closeness(terms, said.text), weight, entry.id))
+        for entry in islice((candidate for candidate in newest if candidate.kind in ("user", "text")), MOST_SPOKEN):
+            for statement in statements(_text_of(entry.parts)):
+                weight = statement.weight + (USERS if entry.kind == "user" else 0)
+                told.setdefault(statement.text, (closeness(terms, statement.text), weight, entry.id))
         lines: list[str] = []
         room = MOST_STATED
-        for text, (_, _, name) in sorted(told.items(), key=lambda one: (-one[1][0], -one[1][1])):
+        for text, (_, _, name) in sorted(told.items(), key=lambda pair: (-pair[1][0], -pair[1][1])):
             lines.append(f"[{name}] {text}")
             room -= len(lines[-1])
             if room < 0:
@@ -427,10 +425,12 @@ class Recall:
             result = ledger.entries.get(reference + RESULT) if entry.kind == "call" else None
             text = self._entry_text(entry)
             return f"{text}\n\n[{result.id}]\n{self._entry_text(result)}" if result is not None else text
-        of_message = [one for one in list(ledger.entries.values()) if one.message == reference]
+        of_message = [member for member in list(ledger.entries.values()) if member.message == reference]
         if of_message:
-            return "\n\n".join(f"[{one.id}] {self._about(one)}\n{self._entry_text(one)}" for one in of_message)
-        summary = next((one for one in ledger.view if one.id == reference and one.text), None)
+            return "\n\n".join(
+                f"[{member.id}] {self._about(member)}\n{self._entry_text(member)}" for member in of_message
+            )
+        summary = next((viewed for viewed in ledger.view if viewed.id == reference and viewed.text), None)
         if summary is not None:
             return summary.text
         if (transcript := self._transcript(reference)) is not None:

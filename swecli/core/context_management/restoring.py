@@ -98,10 +98,10 @@ def _lost(
         each = mine * len(parts) if message.role == "user" else mine
         missing: list[tuple[str, Part]] = []
         for name, group in groupby(zip(each, parts, strict=False), key=lambda pair: pair[0]):
-            said = [part for _, part in group]
+            expected = [part for _, part in group]
             told = name.removesuffix(RESULT) not in made  # a result is rebuilt together with its call
-            if name in forms and not (told and _tells(ledger.entries.get(name), forms[name], message, said)):
-                missing += [(name, _with_id_of_call(part, ledger, name) if told else part) for part in said]
+            if name in forms and not (told and _tells(ledger.entries.get(name), forms[name], message, expected)):
+                missing += [(name, _with_id_of_call(part, ledger, name) if told else part) for part in expected]
                 made.add(name)
         if missing:
             lost.append(replace(message, parts=tuple(part for _, part in missing)))
@@ -109,13 +109,13 @@ def _lost(
     return tuple(lost), tuple(names)
 
 
-def _tells(entry: Entry | None, form: ViewEntry, message: Message, said: Sequence[Part]) -> bool:
+def _tells(entry: Entry | None, form: ViewEntry, message: Message, expected: Sequence[Part]) -> bool:
     """Whether an entry, as readable now, gives these parts of a message."""
     if entry is None or not is_what_it_says(entry):
         return False
     owner = f"{entry.message}.results" if entry.kind == "result" else entry.message
     sent = [_nameless(part) for part in sent_parts(entry, form) if not is_nothing(part)]
-    return owner == message.id and sent == [_nameless(part) for part in said]
+    return owner == message.id and sent == [_nameless(part) for part in expected]
 
 
 def _with_id_of_call(part: Part, ledger: Ledger, name: str) -> Part:
@@ -123,7 +123,10 @@ def _with_id_of_call(part: Part, ledger: Ledger, name: str) -> Part:
     call = ledger.entries.get(name.removesuffix(RESULT))
     if not isinstance(part, ToolResultPart) or call is None:
         return part
-    return next((replace(part, call_id=one.call_id) for one in call.parts if isinstance(one, ToolCallPart)), part)
+    return next(
+        (replace(part, call_id=call_part.call_id) for call_part in call.parts if isinstance(call_part, ToolCallPart)),
+        part,
+    )
 
 
 def _nameless(part: Part) -> Part:
@@ -138,7 +141,7 @@ def _readable(entries: Iterable[ViewEntry], replaced: frozenset[str] | set[str],
         if entry.id in replaced:
             yield ViewEntry("live", entry.id)
         elif entry.kind == "summary" or all(
-            one is not None and is_what_it_says(one) for one in _halves(ledger, entry, replaced)
+            half is not None and is_what_it_says(half) for half in _halves(ledger, entry, replaced)
         ):
             yield entry
 
@@ -152,9 +155,9 @@ def _halves(ledger: Ledger, entry: ViewEntry, replaced: Iterable[str]) -> Iterab
 
 def _with_edit(view: ModelView, edit: ContextEdited, ledger: Ledger) -> ModelView:
     """The view with the user's choices after the snapshot, as far as they can be read."""
-    here = {entry.id for entry in view.entries}
+    present = {entry.id for entry in view.entries}
     order = {name: number for number, name in enumerate(ledger.entries)}
-    forms = tuple(entry for entry in edit.entries if entry.id in here or entry.id in ledger.entries)
+    forms = tuple(entry for entry in edit.entries if entry.id in present or entry.id in ledger.entries)
     dropped = {*view.dropped, *(entry.id for entry in forms if entry.kind == "dropped")}
     return replace(
         view,

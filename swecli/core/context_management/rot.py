@@ -69,17 +69,17 @@ def signals(
 ) -> Iterator[Rot]:
     """All signals, misleading content before merely large content. ``turn`` is the newest one, ``effective`` the tokens
     available to the model; entries kept by ``rules`` are never to be removed."""
-    here = _Here.of(ledger, turn, rules)
-    yield from _contradictions(here)
-    yield from _undone(here)
-    yield from _failures(here)
-    yield from _readings(here)
-    yield from _stale(here, sizes, effective)
-    yield from _summaries(here)
-    yield from _repeated(here)
+    snapshot = _Snapshot.of(ledger, turn, rules)
+    yield from _contradictions(snapshot)
+    yield from _undone(snapshot)
+    yield from _failures(snapshot)
+    yield from _readings(snapshot)
+    yield from _stale(snapshot, sizes, effective)
+    yield from _summaries(snapshot)
+    yield from _repeated(snapshot)
 
 
-class _Here(Struct, frozen=True):
+class _Snapshot(Struct, frozen=True):
     """The model's present view. ``free`` are entries without a choice of the user."""
 
     ledger: Ledger
@@ -90,9 +90,9 @@ class _Here(Struct, frozen=True):
     demands: tuple[_Demand, ...]
 
     @classmethod
-    def of(cls, ledger: Ledger, turn: int, rules: Sequence[RetentionSettings]) -> _Here:
-        live = frozenset(one.id for one in ledger.view if one.kind == "live" and one.id in ledger.entries)
-        by_hand = {one.id for one in ledger.view if one.rule == BY_HAND}
+    def of(cls, ledger: Ledger, turn: int, rules: Sequence[RetentionSettings]) -> _Snapshot:
+        live = frozenset(viewed.id for viewed in ledger.view if viewed.kind == "live" and viewed.id in ledger.entries)
+        by_hand = {viewed.id for viewed in ledger.view if viewed.rule == BY_HAND}
         free = live - kept_whole(ledger, ledger.view, rules) - ledger.pinned - by_hand
         return cls(ledger, turn, live, free, ledger.present_items(), tuple(_demands(ledger, live)))
 
@@ -108,23 +108,23 @@ class _Here(Struct, frozen=True):
 # --- the same file again ----------------------------------------------------------------------------------------
 
 
-def _readings(here: _Here) -> Iterator[Rot]:
+def _readings(snapshot: _Snapshot) -> Iterator[Rot]:
     """Files with unchanged text shown several times: copies contained whole in another entry can go; if all older ones
     have left the context, a text requested again and again should stay."""
-    for path, touches in reversed(list(here.ledger.files.touches.items())[-CALLS:]):
-        same = _same_readings([touch for touch in touches if touch.item in here.present])
+    for path, touches in reversed(list(snapshot.ledger.files.touches.items())[-CALLS:]):
+        same = _same_readings([touch for touch in touches if touch.item in snapshot.present])
         if len(same) < TIMES:
             continue
         name = PurePath(path).name
         reason = f"read {len(same)} times: {name}"
-        shown = [(touch, here.shown(touch.item)) for touch in same]
-        copies = tuple(entry for entry in _copies(shown, here.live) if entry in here.free)
+        shown = [(touch, snapshot.shown(touch.item)) for touch in same]
+        copies = tuple(entry for entry in _copies(shown, snapshot.live) if entry in snapshot.free)
         newest = shown[-1][1]
         if copies:
             yield Rot("reread", path, len(same), reason, "drop", copies, "cop{y}")
             continue
-        lately = here.turn - here.turn_of(same[-TIMES].item) < WINDOW
-        if lately and newest in here.free and sum(entry in here.live for _, entry in shown) == 1:
+        lately = snapshot.turn - snapshot.turn_of(same[-TIMES].item) < WINDOW
+        if lately and newest in snapshot.free and sum(entry in snapshot.live for _, entry in shown) == 1:
             yield Rot("reread", path, len(same), reason, "pin", (newest,), f"the text of {name}")
 
 
@@ -138,23 +138,23 @@ def _same_readings(touches: Sequence[Touch]) -> list[Touch]:
     return [touch for touch in reversed(run) if _overlap(touch, run[0])]
 
 
-def _overlap(one: Touch, other: Touch) -> bool:
-    common = min(one.last, other.last) - max(one.first, other.first) + 1
-    return 2 * common >= min(one.last - one.first, other.last - other.first) + 1
+def _overlap(touch: Touch, other: Touch) -> bool:
+    common = min(touch.last, other.last) - max(touch.first, other.first) + 1
+    return 2 * common >= min(touch.last - touch.first, other.last - other.first) + 1
 
 
 def _copies(shown: Sequence[tuple[Touch, str]], live: frozenset[str]) -> list[str]:
     """Entries with lines contained in another one that stays; of equal ones the newest stays."""
     there = [(touch, entry) for touch, entry in shown if entry in live]
     there.reverse()
-    by_size = sorted(there, key=lambda one: one[0].first - one[0].last)
-    kept: list[Touch] = []
+    by_size = sorted(there, key=lambda pair: pair[0].first - pair[0].last)
+    staying: list[Touch] = []
     copies: list[str] = []
     for touch, entry in by_size:
-        if any(one.first <= touch.first and touch.last <= one.last for one in kept):
+        if any(other.first <= touch.first and touch.last <= other.last for other in staying):
             copies.append(entry)
         else:
-            kept.append(touch)
+            staying.append(touch)
     return copies
 
 
@@ -166,12 +166,12 @@ _FAILURE_LINES = 12
 """Last lines of an output that identify it if none looks like an error."""
 
 
-def _failures(here: _Here) -> Iterator[Rot]:
+def _failures(snapshot: _Snapshot) -> Iterator[Rot]:
     """Commands that failed the same way each of the last times."""
     failed: dict[str, list[tuple[str, str]]] = {}
-    records = [*islice(reversed(here.ledger.items.values()), CALLS)]
+    records = [*islice(reversed(snapshot.ledger.items.values()), CALLS)]
     for record in reversed(records):
-        if record.name != "run_command" or record.id not in here.live or record.id + RESULT not in here.live:
+        if record.name != "run_command" or record.id not in snapshot.live or record.id + RESULT not in snapshot.live:
             continue
         command = " ".join(target_of(call).split()) if (call := record.call) is not None else ""
         failure = _failure(record)
@@ -184,7 +184,7 @@ def _failures(here: _Here) -> Iterator[Rot]:
         if failure:
             runs.append((record.id + RESULT, failure))
     for command, runs in failed.items():
-        older = tuple(entry for entry, _ in runs[:-1] if entry in here.free)
+        older = tuple(entry for entry, _ in runs[:-1] if entry in snapshot.free)
         if len(runs) >= TIMES and older:
             reason = f"failed {len(runs)} times: `{_short(command)}`"
             yield Rot("failing", command, len(runs), reason, "drop", older, "older run{s}")
@@ -203,28 +203,28 @@ def _failure(record: ItemRecord) -> str | None:
 # --- edits that are undone again --------------------------------------------------------------------------------
 
 
-def _undone(here: _Here) -> Iterator[Rot]:
+def _undone(snapshot: _Snapshot) -> Iterator[Rot]:
     """Files that edits returned to an earlier form, and the number of edits undone by that."""
     forms: dict[str, list[tuple[str | None, str]]] = {}
     void: dict[str, dict[str, None]] = {}
-    for change in here.ledger.changes[-CALLS:]:
-        if change.item not in here.present or here.turn - here.turn_of(change.item) >= WINDOW:
+    for change in snapshot.ledger.changes[-CALLS:]:
+        if change.item not in snapshot.present or snapshot.turn - snapshot.turn_of(change.item) >= WINDOW:
             continue
         before = forms.setdefault(change.path, [])
         before.append((change.before, change.item))
-        found = next((n for n in range(len(before) - 1, -1, -1) if before[n][0] == change.after), None)
-        if found is not None and change.before != change.after:
-            void.setdefault(change.path, {}).update((item, None) for _, item in before[found:-1])
+        earlier = next((n for n in range(len(before) - 1, -1, -1) if before[n][0] == change.after), None)
+        if earlier is not None and change.before != change.after:
+            void.setdefault(change.path, {}).update((item, None) for _, item in before[earlier:-1])
     for path, edits in void.items():
-        start = _message_of(here, min(map(here.turn_of, edits)))
+        start = _message_of(snapshot, min(map(snapshot.turn_of, edits)))
         if len(edits) >= TIMES and start is not None:
             reason = f"{len(edits)} edits undone: {PurePath(path).name}"
             yield Rot("reverted", path, len(edits), reason, "branch", (start.id,), f"turn {start.turn} with handoff")
 
 
-def _message_of(here: _Here, turn: int) -> Entry | None:
+def _message_of(snapshot: _Snapshot, turn: int) -> Entry | None:
     """The user's message at the beginning of a turn, while the model sees it."""
-    entries = (here.ledger.entries[one.id] for one in here.ledger.view if one.id in here.live)
+    entries = (snapshot.ledger.entries[viewed.id] for viewed in snapshot.ledger.view if viewed.id in snapshot.live)
     return next((entry for entry in entries if entry.kind == "user" and entry.turn == turn), None)
 
 
@@ -273,11 +273,11 @@ class _Demand(Struct, frozen=True):
 
 
 def _demands(ledger: Ledger, live: frozenset[str]) -> Iterator[_Demand]:
-    spoken = (ledger.entries[one.id] for one in reversed(ledger.view) if one.id in live)
-    said = [*islice((entry for entry in spoken if entry.kind == "user" and not _invoked(ledger, entry)), MESSAGES)]
-    for entry in reversed(said):
+    spoken = (ledger.entries[viewed.id] for viewed in reversed(ledger.view) if viewed.id in live)
+    messages = [*islice((entry for entry in spoken if entry.kind == "user" and not _invoked(ledger, entry)), MESSAGES)]
+    for entry in reversed(messages):
         text = "".join(part.text for part in entry.parts if isinstance(part, TextPart))[:LOOKED_AT]
-        sentences = [clean for one in SENTENCE.split(text) if (clean := " ".join(one.split()))]
+        sentences = [clean for piece in SENTENCE.split(text) if (clean := " ".join(piece.split()))]
         for sentence in sentences:
             if len(sentence) <= ANCHORS_LONGEST and not sentence.endswith("?"):
                 demand = _demand(entry, sentence, alone=len(sentences) == 1)
@@ -309,89 +309,95 @@ def _demand(entry: Entry, sentence: str, *, alone: bool) -> _Demand | None:
 
 def _telling(text: str) -> frozenset[str]:
     words = (word.casefold() for word in _WORD.findall(text.replace("’", "'")))
-    kept = (word for word in words if not _STOP_WORDS.fullmatch(word) and not _NUMBER.fullmatch(word))
-    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in kept)
+    significant = (word for word in words if not _STOP_WORDS.fullmatch(word) and not _NUMBER.fullmatch(word))
+    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in significant)
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return bool(one) and len(one & other) >= ALIKE * len(one | other)
+def _alike(words: frozenset[str], other: frozenset[str]) -> bool:
+    return bool(words) and len(words & other) >= ALIKE * len(words | other)
 
 
-def _oppose(one: _Demand, other: _Demand) -> bool:
-    if one.wanted and one.unwanted and other.wanted and other.unwanted:
-        return _alike(one.wanted, other.unwanted) and _alike(one.unwanted, other.wanted)
-    if not (one.tells and other.tells):
+def _oppose(demand: _Demand, other: _Demand) -> bool:
+    if demand.wanted and demand.unwanted and other.wanted and other.unwanted:
+        return _alike(demand.wanted, other.unwanted) and _alike(demand.unwanted, other.wanted)
+    if not (demand.tells and other.tells):
         return False
-    if _alike(one.wanted, other.unwanted) or _alike(one.unwanted, other.wanted):
+    if _alike(demand.wanted, other.unwanted) or _alike(demand.unwanted, other.wanted):
         return True
-    same = one.wanted == other.wanted and one.unwanted == other.unwanted
-    return same and one.limits and other.limits and one.numbers != other.numbers
+    same = demand.wanted == other.wanted and demand.unwanted == other.unwanted
+    return same and demand.limits and other.limits and demand.numbers != other.numbers
 
 
-def _contradictions(here: _Here) -> Iterator[Rot]:
+def _contradictions(snapshot: _Snapshot) -> Iterator[Rot]:
     """Demands overruled by a newer message. The older messages can go if they contain nothing else."""
     overruled: set[str] = set()
-    for place in range(len(here.demands) - 1, 0, -1):
-        newest = here.demands[place]
-        older = [one for one in here.demands[:place] if one.entry.id != newest.entry.id and _oppose(one, newest)]
+    for index in range(len(snapshot.demands) - 1, 0, -1):
+        newest = snapshot.demands[index]
+        older = [
+            demand
+            for demand in snapshot.demands[:index]
+            if demand.entry.id != newest.entry.id and _oppose(demand, newest)
+        ]
         if newest.entry.id in overruled or not older:
             continue
-        names = tuple(dict.fromkeys(one.entry.id for one in older))
+        names = tuple(dict.fromkeys(demand.entry.id for demand in older))
         overruled.update(names)
-        if here.ledger.pinned & {*names, newest.entry.id}:
+        if snapshot.ledger.pinned & {*names, newest.entry.id}:
             continue
         first = older[0]
         # the first overruling of the first demand: repetitions stay the same contradiction
-        other = next(one for one in here.demands if one.entry.turn >= first.entry.turn and _oppose(first, one))
+        other = next(
+            demand for demand in snapshot.demands if demand.entry.turn >= first.entry.turn and _oppose(first, demand)
+        )
         cause = f"{first.entry.id} {other.entry.id}"
         reason = f"turns {first.entry.turn} and {newest.entry.turn} contradict: “{_short(first.text)}”"
-        if all(one.alone and one.entry.id in here.free for one in older):
+        if all(demand.alone and demand.entry.id in snapshot.free for demand in older):
             noun = "the older message" if len(names) == 1 else "older message{s}"
             yield Rot("contradiction", cause, 1, reason, "drop", names, noun)
         else:
             yield Rot("contradiction", cause, 1, reason, "pin", (newest.entry.id,), "the newer message")
 
 
-def _repeated(here: _Here) -> Iterator[Rot]:
+def _repeated(snapshot: _Snapshot) -> Iterator[Rot]:
     """Demands repeated by the user."""
     seen: set[str] = set()
-    for demand in here.demands:
-        same = [one for one in here.demands if _says_the_same(demand, one)]
-        said = dict.fromkeys(one.entry.id for one in same)
-        if demand.text in seen or len(said) < TIMES:
+    for demand in snapshot.demands:
+        same = [other for other in snapshot.demands if _says_the_same(demand, other)]
+        entries = dict.fromkeys(other.entry.id for other in same)
+        if demand.text in seen or len(entries) < TIMES:
             continue
-        seen.update(one.text for one in same)
+        seen.update(other.text for other in same)
         newest = same[-1]
-        if any(one.entry.turn > newest.entry.turn and _oppose(newest, one) for one in here.demands):
+        if any(other.entry.turn > newest.entry.turn and _oppose(newest, other) for other in snapshot.demands):
             continue  # overruled since
-        if not here.ledger.pinned & said.keys() and newest.entry.id in here.free:
-            reason = f"said {len(said)} times: “{_short(demand.text)}”"
+        if not snapshot.ledger.pinned & entries.keys() and newest.entry.id in snapshot.free:
+            reason = f"said {len(entries)} times: “{_short(demand.text)}”"
             cause = " ".join(sorted(demand.words))
-            yield Rot("repeated", cause, len(said), reason, "pin", (newest.entry.id,), "it")
+            yield Rot("repeated", cause, len(entries), reason, "pin", (newest.entry.id,), "it")
 
 
-def _says_the_same(one: _Demand, other: _Demand) -> bool:
-    if one.numbers != other.numbers or not (one.tells and other.tells):
+def _says_the_same(demand: _Demand, other: _Demand) -> bool:
+    if demand.numbers != other.numbers or not (demand.tells and other.tells):
         return False
-    kinds = (bool(one.wanted), bool(one.unwanted)) == (bool(other.wanted), bool(other.unwanted))
-    return kinds and _alike(one.words, other.words)
+    kinds = (bool(demand.wanted), bool(demand.unwanted)) == (bool(other.wanted), bool(other.unwanted))
+    return kinds and _alike(demand.words, other.words)
 
 
 # --- old unused results -----------------------------------------------------------------------------------------
 
 
-def _stale(here: _Here, sizes: EntrySizes, effective: int) -> Iterator[Rot]:
+def _stale(snapshot: _Snapshot, sizes: EntrySizes, effective: int) -> Iterator[Rot]:
     """Results of earlier turns without any access since."""
-    ledger, since = here.ledger, here.turn - STALE_TURNS
+    ledger, since = snapshot.ledger, snapshot.turn - STALE_TURNS
     if since < 1:
         return
     total = 0
     candidates: list[tuple[Entry, int]] = []
-    for one in ledger.view:
-        entry = ledger.entries.get(one.id)
-        size = sizes.entry(entry) if entry is not None and one.kind == "live" else sizes.stub(one.text)
+    for viewed in ledger.view:
+        entry = ledger.entries.get(viewed.id)
+        size = sizes.entry(entry) if entry is not None and viewed.kind == "live" else sizes.stub(viewed.text)
         total += size
-        if entry is None or size < SMALL or one.id not in here.free or entry.turn > since:
+        if entry is None or size < SMALL or viewed.id not in snapshot.free or entry.turn > since:
             continue
         if entry.kind in ("result", "attachment") and entry.source not in KEPT_TOOLS:
             candidates.append((entry, size))
@@ -401,25 +407,25 @@ def _stale(here: _Here, sizes: EntrySizes, effective: int) -> Iterator[Rot]:
 
     if not candidates or few(sum(size for _, size in candidates)):  # most views have little that is old
         return
-    recent = _recent_names(here, since)
+    recent = _recent_names(snapshot, since)
     unused = [(entry.id, size) for entry, size in candidates if not recent & _names(_about(ledger, entry))]
-    old, found = sum(size for _, size in unused), [name for name, _ in unused]
-    if not found or few(old):
+    old, names = sum(size for _, size in unused), [name for name, _ in unused]
+    if not names or few(old):
         return
     reason = f"{old / total:.0%} is old and unused"
-    yield Rot("stale", "", old, reason, "offload", tuple(found), "stale output{s}")
+    yield Rot("stale", "", old, reason, "offload", tuple(names), "stale output{s}")
 
 
-def _recent_names(here: _Here, since: int) -> set[str]:
+def _recent_names(snapshot: _Snapshot, since: int) -> set[str]:
     """Names mentioned after that turn, in texts and in calls."""
-    found: set[str] = set()
-    for one in reversed(here.ledger.view):
-        entry = here.ledger.entries.get(one.id)
+    names: set[str] = set()
+    for viewed in reversed(snapshot.ledger.view):
+        entry = snapshot.ledger.entries.get(viewed.id)
         if entry is not None and entry.turn <= since:
             break
-        if entry is not None and one.kind == "live" and entry.kind != "result" and not is_statement(entry):
-            found |= _names(" ".join(_said(part)[:LOOKED_AT] for part in entry.parts))
-    return found
+        if entry is not None and viewed.kind == "live" and entry.kind != "result" and not is_statement(entry):
+            names |= _names(" ".join(_said(part)[:LOOKED_AT] for part in entry.parts))
+    return names
 
 
 def _about(ledger: Ledger, entry: Entry) -> str:
@@ -434,8 +440,8 @@ _COMPOUND = lazy_pattern(r"[./_]|[a-z][A-Z]")
 
 def _names(text: str) -> set[str]:
     """Words of a text that may be names: paths with their file names, and compound words."""
-    found = {word for word in set(_WORD.findall(text)) if len(word) > 3 and _COMPOUND.search(word)}
-    return found | {word.rpartition("/")[2] for word in found if "/" in word}
+    names = {word for word in set(_WORD.findall(text)) if len(word) > 3 and _COMPOUND.search(word)}
+    return names | {word.rpartition("/")[2] for word in names if "/" in word}
 
 
 def _said(part: object) -> str:
@@ -451,13 +457,13 @@ def _said(part: object) -> str:
 # --- summaries --------------------------------------------------------------------------------------------------
 
 
-def _summaries(here: _Here) -> Iterator[Rot]:
+def _summaries(snapshot: _Snapshot) -> Iterator[Rot]:
     """Summaries that a model wrote of another model's summary."""
-    for one in here.ledger.view:
-        depth = here.ledger.depths.get(one.id, 0) if one.kind == "summary" else 0
+    for viewed in snapshot.ledger.view:
+        depth = snapshot.ledger.depths.get(viewed.id, 0) if viewed.kind == "summary" else 0
         if depth >= DEPTH:
             reason = f"summaries of summaries, {depth} deep"
-            yield Rot("summaries", "summary", depth, reason, "record", (one.id,), "the summary")
+            yield Rot("summaries", "summary", depth, reason, "record", (viewed.id,), "the summary")
 
 
 SHORT = 40

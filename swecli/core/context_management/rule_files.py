@@ -75,16 +75,18 @@ class RuleFile(Struct, frozen=True):
 def rule_paths(directory: Path) -> Iterator[tuple[str, list[Path]]]:
     """The folders of rules in this directory, each with its files in order."""
     for folder in RULE_FOLDERS:
-        place = directory / folder
-        if os.path.isdir(place):
-            found = (path for path in _walk(place, 0) if path.name.endswith(_SUFFIXES.get(folder, (".md",))))
-            yield folder, list(islice(found, MOST_RULES + 1))
+        rules_folder = directory / folder
+        if os.path.isdir(rules_folder):
+            files = (path for path in _walk(rules_folder, 0) if path.name.endswith(_SUFFIXES.get(folder, (".md",))))
+            yield folder, list(islice(files, MOST_RULES + 1))
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:
     try:
         with os.scandir(folder) as entries:
-            names = sorted((one.name, one.is_dir(follow_symlinks=False)) for one in entries if one.name[0] != ".")
+            names = sorted(
+                (entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name[0] != "."
+            )
     except OSError:
         return
     for name, is_folder in names:

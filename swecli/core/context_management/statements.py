@@ -64,12 +64,12 @@ def sentences(text: str) -> Iterator[str]:
 
 def statements(text: str) -> tuple[Statement, ...]:
     """The statements of a text in order. A question makes none."""
-    found: list[Statement] = []
+    result: list[Statement] = []
     for sentence in sentences(text[:MOST_READ]):
         clean = sentence.lstrip("#-*> ")
         if len(clean) <= LONGEST and not clean.endswith("?") and (weight := _weight(clean)) > 0:
-            found.append(Statement(clean, weight))
-    return tuple(found)
+            result.append(Statement(clean, weight))
+    return tuple(result)
 
 
 def _weight(sentence: str) -> int:

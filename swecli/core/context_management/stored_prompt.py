@@ -76,7 +76,7 @@ def sent_prompt(
 
 def with_texts(sent: SystemPromptSent, known: Iterable[SystemPromptSent]) -> SystemPromptSent:
     """The same record with all of its texts, as far as it or one of the ``known`` ones has them."""
-    texts = {section.digest: section.text for one in (*known, sent) for section in one.sections if section.text}
+    texts = {section.digest: section.text for record in (*known, sent) for section in record.sections if section.text}
     return replace(
         sent, sections=tuple(replace(section, text=texts.get(section.digest, "")) for section in sent.sections)
     )
@@ -86,7 +86,9 @@ def restored(sent: SystemPromptSent) -> Prompt | None:
     """The prompt of a record, byte for byte; None if a text is missing or was changed, as a masked key is."""
     if any(digest_of(section.text) != section.digest for section in sent.sections):
         return None
-    return replace(prompt_of([PromptSection(one.name, one.text) for one in sent.sections]), sources=sent.sources)
+    return replace(
+        prompt_of([PromptSection(section.name, section.text) for section in sent.sections]), sources=sent.sources
+    )
 
 
 def why_built_anew(sent: SystemPromptSent, now: Conditions, sources: Iterable[PromptPart]) -> str:

@@ -111,12 +111,12 @@ def dead_in(
     """The thoughts in a view, from the entry ``first`` on, that a request with this fixed part would make invalid.
     ``numbers`` are its ``chains``; those of unknown birth count as alive."""
     dead: list[str] = []
-    for place in range(first, len(view)):
-        shown = view[place]
+    for index in range(first, len(view)):
+        shown = view[index]
         birth = thoughts.births.get(shown.id)
         if birth is None or not is_thought(shown, entries):
             continue
-        same = any(birth.before == (each[place - 1] if place else 0) for each in numbers)
+        same = any(birth.before == (each[index - 1] if index else 0) for each in numbers)
         if not same or (birth.root and root and birth.root != root):
             dead.append(shown.id)
     return frozenset(dead)

@@ -75,19 +75,19 @@ class ViewStack:
 
 def _pieces(old: View, new: View) -> tuple[_Piece, ...]:
     """``old`` in terms of ``new``."""
-    places = {entry.id: place for place, entry in enumerate(new)}
+    places = {entry.id: index for index, entry in enumerate(new)}
     pieces: list[slice | list[ViewEntry]] = []
     for entry in old:
-        place, last = places.get(entry.id), pieces[-1] if pieces else None
-        if place is None or not (new[place] is entry or new[place] == entry):
+        index, last = places.get(entry.id), pieces[-1] if pieces else None
+        if index is None or not (new[index] is entry or new[index] == entry):
             if isinstance(last, list):
                 last.append(entry)
             else:
                 pieces.append([entry])
-        elif isinstance(last, slice) and last.stop == place:
-            pieces[-1] = slice(last.start, place + 1)
+        elif isinstance(last, slice) and last.stop == index:
+            pieces[-1] = slice(last.start, index + 1)
         else:
-            pieces.append(slice(place, place + 1))
+            pieces.append(slice(index, index + 1))
     return tuple(tuple(piece) if isinstance(piece, list) else piece for piece in pieces)
 
 

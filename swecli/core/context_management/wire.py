@@ -54,26 +54,26 @@ def sections_of(
 ) -> tuple[WireSection, ...]:
     """The sections of a body in order, compared with those of the previous one."""
     old = dict(_pieces(before)) if before is not None else {}
-    found: list[WireSection] = []
+    sections: list[WireSection] = []
     for name, value in _pieces(body):
         text = compact_json(value)
         was = old.pop(name, None)
         change: Change = "new" if was is None else "same" if compact_json(was) == text else "changed"
-        found.append(WireSection(name, _about(value), text, count(text), f'"{BREAKPOINT}"' in text, change))
-    gone = (WireSection(name, _about(value), compact_json(value), 0, False, "gone") for name, value in old.items())
-    return (*found, *gone)
+        sections.append(WireSection(name, _about(value), text, count(text), f'"{BREAKPOINT}"' in text, change))
+    removed = (WireSection(name, _about(value), compact_json(value), 0, False, "gone") for name, value in old.items())
+    return (*sections, *removed)
 
 
 def adding_up(sections: Sequence[WireSection], tokens: int) -> tuple[WireSection, ...]:
     """The sections with sizes scaled to the measure of the request: a provider's frame around the texts costs other
     tokens than its JSON suggests."""
-    total = sum(one.tokens for one in sections)
+    total = sum(section.tokens for section in sections)
     made: list[WireSection] = []
     come = given = 0
-    for one in sections:
-        come += one.tokens
+    for section in sections:
+        come += section.tokens
         upto = round(come * tokens / max(1, total))
-        made.append(replace(one, tokens=upto - given))
+        made.append(replace(section, tokens=upto - given))
         given = upto
     return tuple(made)
 
@@ -126,8 +126,8 @@ def neutral_body(request: ModelRequest) -> dict[str, Any]:
     marks = set(request.breakpoints)
     messages: list[dict[str, Any]] = []
     for number, message in enumerate(request.messages):
-        said = [_part(part) for part in message.parts]
-        shown: dict[str, Any] = {"role": "note" if message.note else message.role, "content": said}
+        content = [_part(part) for part in message.parts]
+        shown: dict[str, Any] = {"role": "note" if message.note else message.role, "content": content}
         if number in marks:
             shown[BREAKPOINT] = True
         messages.append(shown)

@@ -168,17 +168,17 @@ def repeated_reads(ledger: Ledger, view: Sequence[ViewEntry]) -> Mapping[str, st
 def last_failures(ledger: Ledger) -> frozenset[str]:
     """Result ids of the last commands with a failed newest run: the model still works on these."""
     seen: set[str] = set()
-    found: list[str] = []
+    failures: list[str] = []
     for record in reversed(ledger.items.values()):
-        if len(found) == FAILING_KEPT:
+        if len(failures) == FAILING_KEPT:
             break
         if record.name != "run_command" or record.kind != "tool" or record.call is None:
             continue
         command = record.call.arguments
         if record.exit_status and command not in seen:
-            found.append(record.id + RESULT)
+            failures.append(record.id + RESULT)
         seen.add(command)
-    return frozenset(found)
+    return frozenset(failures)
 
 
 KINDS = {"result": "result", "call": "arguments"}
@@ -218,7 +218,7 @@ def kept_whole(ledger: Ledger, view: Sequence[ViewEntry], rules: Sequence[Retent
 
 def with_pairs(ledger: Ledger, ids: Iterable[str]) -> frozenset[str]:
     """These entries with the other halves of their pairs of call and result."""
-    items = {ledger.entries[one].item for one in ids if one in ledger.entries}
+    items = {ledger.entries[name].item for name in ids if name in ledger.entries}
     return frozenset(name for item in items for name in (item, item + RESULT))
 
 
@@ -300,8 +300,8 @@ def _text(entry: Entry, rule: RetentionSettings, size: int) -> str:
         return result_stub(entry, size, f"by your rule “{rule}”")
     text = next((part.text for part in entry.parts if isinstance(part, ToolResultPart)), "")
     half = max(1, len(text) * rule.head_tail // max(1, size) // 2)
-    gone = f"\n[… about {size - rule.head_tail:,} tokens left out by the rule “{rule}”; id {entry.id} …]\n"
-    return text[:half] + gone + text[-half:]
+    omission = f"\n[… about {size - rule.head_tail:,} tokens left out by the rule “{rule}”; id {entry.id} …]\n"
+    return text[:half] + omission + text[-half:]
 
 
 class RuleReport(Struct, frozen=True):
@@ -319,17 +319,17 @@ def report(ledger: Ledger, sizes: EntrySizes, rules: Sequence[RetentionSettings]
     recalled = _recalled(ledger)
     rows: list[RuleReport] = []
     for rule in rules:
-        gone = [entry for entry in ledger.view if entry.rule == str(rule) and entry.id in ledger.entries]
-        saved = sum(sizes.entry(ledger.entries[entry.id]) - sizes.text(entry.text) for entry in gone)
-        again = sum(1 for entry in gone if entry.id in recalled or ledger.entries[entry.id].item in recalled)
-        rows.append(RuleReport(str(rule), len(gone), max(0, saved), again))
+        shortened = [entry for entry in ledger.view if entry.rule == str(rule) and entry.id in ledger.entries]
+        saved = sum(sizes.entry(ledger.entries[entry.id]) - sizes.text(entry.text) for entry in shortened)
+        again = sum(1 for entry in shortened if entry.id in recalled or ledger.entries[entry.id].item in recalled)
+        rows.append(RuleReport(str(rule), len(shortened), max(0, saved), again))
     return tuple(rows)
 
 
 def _recalled(ledger: Ledger) -> set[str]:
     """Ids that the model requested."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for record in ledger.items.values():
         if record.name == "recall" and record.status == "ok" and record.call is not None:
-            found.update(part.strip(" []") for part in str(arguments_of(record.call).get("id") or "").split(","))
-    return found
+            ids.update(part.strip(" []") for part in str(arguments_of(record.call).get("id") or "").split(","))
+    return ids

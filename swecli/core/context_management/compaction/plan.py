@@ -260,15 +260,15 @@ class PlanDraft:
         entry = self._ledger.entries[name]
         members = led_by(self._ledger, entry) if entry.kind in THOUGHT else [entry]
         for member in members:
-            for one in unit(self._ledger, member):
-                pair_goes = "summarised" in (column, self._columns.get(one.id))
-                if one.id in self._columns and (pair_goes or one.id == name):
-                    self._columns[one.id] = column
+            for half in unit(self._ledger, member):
+                pair_goes = "summarised" in (column, self._columns.get(half.id))
+                if half.id in self._columns and (pair_goes or half.id == name):
+                    self._columns[half.id] = column
             for thought in thoughts_before(self._ledger, member):
-                spoken = [one.id for one in led_by(self._ledger, thought) if one.id in self._columns]
-                gone = all(self._columns[one] == "summarised" for one in spoken)
+                spoken = [follower.id for follower in led_by(self._ledger, thought) if follower.id in self._columns]
+                all_summarised = all(self._columns[spoken_id] == "summarised" for spoken_id in spoken)
                 if thought.id in self._columns:
-                    self._columns[thought.id] = "summarised" if gone else "kept"
+                    self._columns[thought.id] = "summarised" if all_summarised else "kept"
 
     def place(self, summarise: Iterable[str], offload: Iterable[str]) -> str:
         """Summarise and offload exactly these items. Returns the reason if it can't, as a sentence."""
@@ -294,12 +294,12 @@ class PlanDraft:
         """Result of the plan with this summary; ``item`` is the id of its text in the view. ``fold``: a few lines
         replace a stretch, without the record."""
         compaction, ledger = self._compaction, self._ledger
-        gone = [entry for entry in self._view if self._columns.get(entry.id) == "summarised"]
-        sources = covered(gone)
+        summarised = [entry for entry in self._view if self._columns.get(entry.id) == "summarised"]
+        sources = covered(summarised)
         text = ""
-        if gone:
+        if summarised:
             allowances = compaction.options.allowances(roomy_part(self.before))
-            removed = [one for one in sources if one not in ledger.dropped]
+            removed = [source for source in sources if source not in ledger.dropped]
             job, sizes = compaction.job, compaction.sizes
             text = (
                 folded(ledger, removed, summary, job.when)
@@ -323,7 +323,9 @@ class PlanDraft:
         rewritten = max(0, after - unchanged_tokens(ledger, made, compaction.sizes, self.before.used))
         info = compaction.job.client.info
         cost, saved = change_costs(self._price, info.ref, self.before.used, after, rewritten)
-        quality = graded(anchors_of(ledger, sources, compaction.job.facts), text, summary) if gone else Quality(0, 0, 0)
+        quality = (
+            graded(anchors_of(ledger, sources, compaction.job.facts), text, summary) if summarised else Quality(0, 0, 0)
+        )
         lost, _ = thoughts_changed(ledger, made, info)
         return Arranged(made, self.before.used, after, rewritten, cost, saved, quality, lost)
 

@@ -94,13 +94,13 @@ def worth_clearing(
         return None  # even all of it is less than a batch must free
     if options.auto and budget.effective >= CLEARED_FROM:
         newest = allowances.tail if near else allowances.protected
-        found = tidy(ledger, ledger.view, sizes, options.retention, newest, running)
+        clearing = tidy(ledger, ledger.view, sizes, options.retention, newest, running)
     elif options.retention:
-        found = retain(ledger, ledger.view, sizes, options.retention)
+        clearing = retain(ledger, ledger.view, sizes, options.retention)
     else:
         return None
-    pays = found.freed >= min(COLD_LEAST, least) if cold else found.pays(least)
-    return found if pays else None
+    pays = clearing.freed >= min(COLD_LEAST, least) if cold else clearing.pays(least)
+    return clearing if pays else None
 
 
 NEWEST_CALLS, LEAST_CALLS = 20, 5
@@ -205,7 +205,7 @@ class Breaker(Struct):
         """Reason to stop automatic compaction, or None."""
         if self.failures >= ATTEMPTS:
             return f"{self.failures} compactions in a row freed less than {PROGRESS:.0%}"
-        recent = [one for one in self.steps if step - one < WINDOW]
+        recent = [earlier for earlier in self.steps if step - earlier < WINDOW]
         if len(recent) >= MOST_IN_WINDOW:
             return f"{len(recent)} compactions within {WINDOW} model steps"
         return None

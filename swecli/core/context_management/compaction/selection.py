@@ -138,7 +138,7 @@ def replaced(
     kept = [
         ViewEntry("live", entry.id) if entry.id not in keep else entry for entry in view[:start] if entry.id in stays
     ]
-    sources = tuple(one for one in covered(view[:start]) if one not in stays)
+    sources = tuple(source for source in covered(view[:start]) if source not in stays)
     return (ViewEntry("summary", summary_id, text, sources), *kept, *view[start:])
 
 
@@ -169,7 +169,11 @@ def important(
 
 
 def _score(ledger: Ledger, group: Sequence[ViewEntry], recent_text: str, options: ImportanceStrategy) -> float:
-    known = [one for entry in group if (one := ledger.entries.get(entry.id)) is not None and not is_statement(one)]
+    known = [
+        original
+        for entry in group
+        if (original := ledger.entries.get(entry.id)) is not None and not is_statement(original)
+    ]
     if not known or any(entry.kind in ("user", "note") for entry in known):
         return options.user_message_score
     if any(entry.kind in ("call", "result", "attachment") for entry in known):

@@ -53,11 +53,11 @@ def _unpacked(data: bytes) -> dict[bytes, int]:
         raise RanksError("no packed ranks: the file does not begin with RNK1")
     count, exceptions = struct.unpack_from("<II", data, 4)
     pairs = struct.unpack_from(f"<{2 * exceptions}I", data, 12)
-    place = 12 + 8 * exceptions
-    (packed_lengths,) = struct.unpack_from("<I", data, place)
-    place += 4
-    lengths = lzma.decompress(data[place : place + packed_lengths])
-    text = lzma.decompress(data[place + packed_lengths :])
+    offset = 12 + 8 * exceptions
+    (packed_lengths,) = struct.unpack_from("<I", data, offset)
+    offset += 4
+    lengths = lzma.decompress(data[offset : offset + packed_lengths])
+    text = lzma.decompress(data[offset + packed_lengths :])
     ends = list(accumulate(lengths))
     if len(lengths) != count or (ends and ends[-1] != len(text)):
         raise RanksError(f"packed ranks are broken: {len(lengths):,} of {count:,} tokens")
