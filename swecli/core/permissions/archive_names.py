@@ -60,7 +60,7 @@ def _of_zip(file: IO[bytes], clock: Callable[[], float]) -> list[str]:
     import zipfile
 
     archive = zipfile.ZipFile(cast("IO[bytes]", _Bounded(file, clock)))
-    return [one.filename for one in archive.infolist() if not one.is_dir()]
+    return [info.filename for info in archive.infolist() if not info.is_dir()]
 
 
 def _of_tar(file: IO[bytes], clock: Callable[[], float]) -> list[str]:

@@ -83,11 +83,11 @@ def matching_commands(rule: Rule, calls: Iterable[Call], policy: Policy) -> tupl
     """
     rule_pattern(rule)
     alone = replace(policy, rules=(rule,))
-    found: list[Match] = []
+    matches: list[Match] = []
     for call in calls:
         if call.effects.command is None:
             if matches_call(rule, call, policy.home):
-                found.append(Match(call, reads=not call.effects.writes))
+                matches.append(Match(call, reads=not call.effects.writes))
             continue
         judgement = judge(alone, call)
         if rule.effect == "allow":
@@ -95,8 +95,8 @@ def matching_commands(rule: Rule, calls: Iterable[Call], policy: Policy) -> tupl
         else:
             hit = matches_call(rule, call, policy.home) or forbids(rule, alone, call, judgement)
         if hit:
-            found.append(Match(call, reads=judgement.proven))
-    return tuple(found)
+            matches.append(Match(call, reads=judgement.proven))
+    return tuple(matches)
 
 
 COMMAND_TOOL = "run_command"

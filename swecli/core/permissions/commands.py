@@ -88,8 +88,8 @@ class Judgement(Struct, frozen=True):
     @property
     def effect(self) -> str:
         """The first objection to what it does, not to what it reads, as a clause; empty if there is none."""
-        found = (part.effect if part.soft else part.reason for part in self.parts)
-        return self.unproven or next((objection for objection in found if objection), "")
+        objections = (part.effect if part.soft else part.reason for part in self.parts)
+        return self.unproven or next((objection for objection in objections if objection), "")
 
     @property
     def opaque(self) -> bool:
@@ -264,14 +264,14 @@ def reads_elsewhere(policy: Policy, call: Call, judgement: Judgement) -> bool:
 
 
 def _meanings(word: ScanWord, place: Place) -> set[str]:
-    found: set[str] = set()
+    paths: set[str] = set()
     for base in place.bases:
         text = _OF_PROCESS.sub(lambda match, base=base: base if match[1] else "", word.text) or "/"
         path = within_text(text, base, place.home)
-        found |= {path, place.resolve(posixpath.join(base, text))}
+        paths |= {path, place.resolve(posixpath.join(base, text))}
         if word.glob or not word.known:
-            found |= _matches(path, place)
-    return found
+            paths |= _matches(path, place)
+    return paths
 
 
 _MOST_MATCHES = 2_000
@@ -387,17 +387,17 @@ def withheld(judgement: Judgement) -> Withheld | None:
     back = judgement.back
     if back is not None and back.rule is not None:
         return Withheld(back.rule, f"{back.reason}.", certain=False, git_knows=back.git_knows, maskable=False)
-    found = sorted(_unproven_readers(judgement), key=lambda each: not each.certain)
+    readers = sorted(_unproven_readers(judgement), key=lambda each: not each.certain)
     ruled = [part for part in judgement.parts if part.rule is not None]
-    maskable = all(each.maskable for each in found) and all(part.words[:1] != ("git",) for part in ruled)
+    maskable = all(each.maskable for each in readers) and all(part.words[:1] != ("git",) for part in ruled)
     for part in ruled:
         if part.rule is not None:
             return Withheld(part.rule, f"{part.reason}.", git_knows=part.git_knows, maskable=maskable)
-    if not found:
+    if not readers:
         return None
     # Where the proof objects to secrets only, it knows that no rule covers what is read as far as it can tell.
-    certain = found[0].certain and not judgement.only_reads_elsewhere
-    return Withheld(found[0].rule, found[0].reason, certain, maskable=maskable)
+    certain = readers[0].certain and not judgement.only_reads_elsewhere
+    return Withheld(readers[0].rule, readers[0].reason, certain, maskable=maskable)
 
 
 def unfollowed(judgement: Judgement) -> Withheld | None:
@@ -405,9 +405,9 @@ def unfollowed(judgement: Judgement) -> Withheld | None:
     rule = next(iter(judgement.rules.rules), None)
     if rule is None or judgement.proven:
         return None
-    found = sorted(unseen(_unproven(judgement), judgement.rules), key=lambda each: each.maskable)
-    if found:
-        return Withheld(rule, found[0].reason, certain=False, maskable=found[0].maskable)
+    objections = sorted(unseen(_unproven(judgement), judgement.rules), key=lambda each: each.maskable)
+    if objections:
+        return Withheld(rule, objections[0].reason, certain=False, maskable=objections[0].maskable)
     if judgement.unread is None:
         return None
     return Withheld(rule, f"It may read what your rule {rule.text} covers: {judgement.unread}.", certain=False)
@@ -419,8 +419,8 @@ def has_covered_files(judgement: Judgement) -> bool:
     if any(place.facts.kind(top) != "missing" for _, top in rules.elsewhere()):
         return True
     for root in place.roots:
-        found = place.facts.secrets_below(root, Reach(links=True), rules)
-        if found is None or any(rules.covering(path) or rules.covering(place.resolve(path)) for path in found):
+        secrets = place.facts.secrets_below(root, Reach(links=True), rules)
+        if secrets is None or any(rules.covering(path) or rules.covering(place.resolve(path)) for path in secrets):
             return True
     return False
 
@@ -499,7 +499,7 @@ def offer(policy: Policy, call: Call, judgement: Judgement) -> Offer:
     if why:
         return Offer(note=f"Can't be allowed in general: {why}.")
     known = active_rules(policy, "allow")
-    found: dict[str, str] = {}
+    offered: dict[str, str] = {}
     for part in judgement.parts:
         if part.reason is None or allowed_by(known, policy, call, _only(judgement, part)) is not None:
             continue
@@ -512,19 +512,19 @@ def offer(policy: Policy, call: Call, judgement: Judgement) -> Offer:
             return Offer(note=f"Can't be allowed in general: {words.why}.")
         if part.reason.startswith(REPOSITORY_RUNS) and part.words[1] in _GIT_LOOKS:
             # The objection is to the repository, and the next look at it would ask again.
-            found |= {words_rule(("git", name), rest=True): "" for name in _GIT_LOOKS}
-            found[words_rule(("git", "show"), rest=True)] = "all git status, diff, log and show commands"
+            offered |= {words_rule(("git", name), rest=True): "" for name in _GIT_LOOKS}
+            offered[words_rule(("git", "show"), rest=True)] = "all git status, diff, log and show commands"
         else:
-            found[words_rule(words.words, rest=words.rest)] = _also(words)
+            offered[words_rule(words.words, rest=words.rest)] = _also(words)
         for path in part.writes:
             if inside(path, call.roots) is None:
                 return Offer(note=f"Can't be allowed in general: it writes {path}, outside the workspace.")
-            found[path_rule("Edit", path, call.roots)] = f"all edits to {posixpath.basename(path)}"
-    rules = tuple(found)
+            offered[path_rule("Edit", path, call.roots)] = f"all edits to {posixpath.basename(path)}"
+    rules = tuple(offered)
     added = tuple(Rule("allow", text, "session") for text in rules)
     if not all(map(is_valid, added)) or allowed_by((*known, *added), policy, call, judgement) is None:
         return Offer(note="Can't be allowed in general: a rule cannot spell this command.")
-    also = ", and ".join(dict.fromkeys(text for text in found.values() if text))
+    also = ", and ".join(dict.fromkeys(text for text in offered.values() if text))
     return Offer(rules, f"Covers {also}." if also else "Covers exactly this command.")
 
 
@@ -533,7 +533,14 @@ def _why_no_rule(judgement: Judgement) -> str:
         return judgement.unproven
     if judgement.computed:
         return "part of it is computed when it runs"
-    danger = next((one for one in judgement.dangers if not one.spelled and (one.edits or not one.undone)), None)
+    danger = next(
+        (
+            candidate
+            for candidate in judgement.dangers
+            if not candidate.spelled and (candidate.edits or not candidate.undone)
+        ),
+        None,
+    )
     if danger is None:
         return ""
     if danger.lasting and danger.loss is not None:

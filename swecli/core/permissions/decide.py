@@ -152,8 +152,8 @@ def _by_mode(policy: Policy, call: Call, judgement: Judgement | None) -> Decisio
     if call.effects.external:
         return after_untrusted(policy, call, _external(policy, call, mode), proven=False)
     if judgement is not None:
-        found = _with_sandbox(policy, call, judgement, _command(policy, call, mode, judgement))
-        return after_untrusted(policy, call, found, proven=judgement.proven and not call.effects.outside)
+        decision = _with_sandbox(policy, call, judgement, _command(policy, call, mode, judgement))
+        return after_untrusted(policy, call, decision, proven=judgement.proven and not call.effects.outside)
     return after_untrusted(policy, call, _paths(policy, call, mode), proven=False)
 
 
@@ -385,7 +385,7 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         offers = _offered(policy, call, f"WebFetch(domain:{effects.network})")
         return Decision("ask", f"This connects to {effects.network}.", offers=offers, evidence=(effects.network,))
     single = (*effects.writes, *effects.reads)
-    one = single[0] if len(set(single)) == 1 else None
+    only_path = single[0] if len(set(single)) == 1 else None
     for path in effects.writes:
         if inside(path, call.roots) is None:
             return Decision("ask", f"This would write {path}, {OUTSIDE}.", evidence=(path,))
@@ -394,10 +394,10 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
         if (hidden := hidden_character(path) or _blank_control(path)) is not None:
             return Decision("ask", f"The path {path!r} contains the hidden character {hidden}.", evidence=(path,))
         if mode == "default":
-            offers = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else ()
+            offers = _offered(policy, call, path_rule("Edit", path, call.roots)) if only_path else ()
             return Decision("ask", f"This would change {path}.", offers=offers, evidence=effects.writes)
     for path in effects.unread:
-        offers = _offered(policy, call, path_rule("Edit", path, call.roots)) if one else ()
+        offers = _offered(policy, call, path_rule("Edit", path, call.roots)) if only_path else ()
         return Decision("ask", f"This would overwrite {path}, and {UNREAD}.", offers=offers, evidence=(path,))
     known = (*call.roots, *policy.readable, *(policy.memory if call.tool == MEMORY_TOOL else ()))
     for path in effects.reads:
@@ -409,7 +409,7 @@ def _why_ask(policy: Policy, call: Call, mode: Mode) -> Decision | None:
             reason = f"{path} may hold a password or token."
         else:
             continue
-        offers = _offered(policy, call, path_rule("Read", path, call.roots)) if one else ()
+        offers = _offered(policy, call, path_rule("Read", path, call.roots)) if only_path else ()
         return Decision("ask", reason, offers=offers, evidence=(path,))
     return None
 
@@ -451,11 +451,15 @@ def _may_hide_denied(policy: Policy, call: Call, judgement: Judgement) -> Decisi
     return Decision("ask", f"{which} may forbid this, because {computed}.")
 
 
-def _withheld(found: Withheld) -> Decision:
+def _withheld(objection: Withheld) -> Decision:
     """Ask about a command that may show, without naming it, a file that a rule about reading covers."""
-    reason = found.reason[:1].upper() + found.reason[1:] if found.reason.startswith("your ") else found.reason
-    note = f"Can't be allowed in general: your rule {found.rule.text} applies."
-    return Decision("ask", reason, offer_note=note, evidence=(reason,), git_knows=found.git_knows)
+    reason = (
+        objection.reason[:1].upper() + objection.reason[1:]
+        if objection.reason.startswith("your ")
+        else objection.reason
+    )
+    note = f"Can't be allowed in general: your rule {objection.rule.text} applies."
+    return Decision("ask", reason, offer_note=note, evidence=(reason,), git_knows=objection.git_knows)
 
 
 def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> Decision:
@@ -491,8 +495,8 @@ def _command(policy: Policy, call: Call, mode: Mode, judgement: Judgement) -> De
     if call.effects.outside:
         return _warned(replace(outside, evidence=evidence), judgement)
     # A rule would let it leave the sandbox.
-    stays = uncontained is None and any(one.edits or one.confined for one in judgement.dangers)
-    spelled = lifted(rules, [one for one in judgement.dangers if one.harmless])
+    stays = uncontained is None and any(danger.edits or danger.confined for danger in judgement.dangers)
+    spelled = lifted(rules, [danger for danger in judgement.dangers if danger.harmless])
     rule = allowed_by(rules, policy, call, judgement) if spelled and not stays else None
     if rule is not None:
         return _by_rule(rule)
@@ -570,14 +574,14 @@ _MOST_DANGERS: Final = 3
 
 def _dangerous(policy: Policy, call: Call, judgement: Judgement, evidence: tuple[str, ...]) -> Decision:
     shown = dict.fromkeys(line for danger in judgement.dangers for line in danger.evidence)
-    warning = [one for one in judgement.dangers if not one.harmless]
-    pressing = next((one for one in warning if not one.undone), warning[0])
+    warning = [danger for danger in judgement.dangers if not danger.harmless]
+    pressing = next((danger for danger in warning if not danger.undone), warning[0])
     return _warned(_asked(policy, call, judgement, pressing.reason, (*shown, *evidence)), judgement)
 
 
 def _warned(decision: Decision, judgement: Judgement) -> Decision:
     """The question with the line about what could be lost, if anything."""
-    dangers = [one for one in judgement.dangers if not one.harmless]
+    dangers = [danger for danger in judgement.dangers if not danger.harmless]
     if not dangers:
         return decision
     losses = [danger.loss for danger in dangers if danger.loss is not None]
@@ -594,12 +598,12 @@ def _warned(decision: Decision, judgement: Judgement) -> Decision:
 
 
 def _asked(policy: Policy, call: Call, judgement: Judgement, reason: str, evidence: tuple[str, ...]) -> Decision:
-    found = offer(policy, call, judgement)
+    offered = offer(policy, call, judgement)
     return Decision(
         "ask",
         reason,
-        offers=found.rules,
-        offer_note=found.note,
+        offers=offered.rules,
+        offer_note=offered.note,
         evidence=evidence,
         git_knows=any(part.git_knows for part in judgement.parts),
         for_now=MODES[policy.mode].accepts_edits and any(part.no_edit for part in judgement.parts),

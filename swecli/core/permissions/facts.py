@@ -349,14 +349,14 @@ class OsFacts(FileFacts):
             return 0
         if not stat.S_ISREG(state.st_mode) or state.st_nlink < 2:
             return 0
-        found: set[str] = set()
+        paths: set[str] = set()
         for root in roots:
             for entry in _tree(root, MAX_SEARCHED):
-                if entry is None or len(found) == state.st_nlink:
+                if entry is None or len(paths) == state.st_nlink:
                     break
                 if entry.inode() == state.st_ino and entry.stat(follow_symlinks=False).st_dev == state.st_dev:
-                    found.add(entry.path)
-        return state.st_nlink - len(found)
+                    paths.add(entry.path)
+        return state.st_nlink - len(paths)
 
     def blast_radius(self, path: str) -> BlastRadius:
         try:
@@ -402,10 +402,10 @@ class OsFacts(FileFacts):
         return count
 
     def without_programs(self) -> OsFacts:
-        found = OsFacts(self._environment, self._ignoring, self.own_names)
-        found._starts_programs = False
-        found._listings, found._shown, found._history = self._listings, self._shown, self._history
-        return found
+        facts = OsFacts(self._environment, self._ignoring, self.own_names)
+        facts._starts_programs = False
+        facts._listings, facts._shown, facts._history = self._listings, self._shown, self._history
+        return facts
 
     def git_lines(self, cwd: str, arguments: Sequence[str]) -> tuple[str, ...] | None:
         if not self._starts_programs:
@@ -467,8 +467,8 @@ class OsFacts(FileFacts):
         given = "".join(f"{word}\n" for word in words).encode("utf-8", "surrogateescape")
         output = self._git(cwd, ("cat-file", "--batch-check=%(objecttype) %(objectname)"), given)
         lines = [] if output is None else output.decode("utf-8", "replace").split("\n")[:-1]
-        found = [each for each in map(_git_object, lines) if each is not None]
-        return tuple(found) if len(found) == len(words) else None
+        objects = [each for each in map(_git_object, lines) if each is not None]
+        return tuple(objects) if len(objects) == len(words) else None
 
     def names_of_blob(self, cwd: str, start: str) -> tuple[str, ...]:
         folder = repository_of(cwd) or cwd
@@ -500,16 +500,16 @@ class OsFacts(FileFacts):
         return output if len(output) <= most else None
 
     def names(self, directory: str) -> tuple[str, ...] | None:
-        found: list[str] = []
+        names: list[str] = []
         try:
             with os.scandir(directory) as entries:
                 for entry in entries:
-                    found.append(entry.name)
-                    if len(found) > MAX_NAMES:
+                    names.append(entry.name)
+                    if len(names) > MAX_NAMES:
                         return None
         except OSError:
             return ()
-        return tuple(found)
+        return tuple(names)
 
     def leads_outside(self, path: str, roots: Sequence[str], names: Sequence[str] = ("*",)) -> bool:
         for folder, listed in self._listings.walk(path):
@@ -544,7 +544,7 @@ class OsFacts(FileFacts):
         ignored = nothing_ignored(path) if reach.ignored else self._ignoring(path)
         if ignored(top, True):
             ignored = nothing_ignored(path)  # a search looks into an ignored folder that it is given
-        found: list[str] = []
+        secrets: list[str] = []
         pending, walked, seen = [(top, top)], {top}, 0
         while pending:
             shown, folder = pending.pop()  # they differ behind a link
@@ -559,25 +559,25 @@ class OsFacts(FileFacts):
                 if (link[0] == "." and not reach.hidden) or target in walked:
                     continue
                 # Whatever keeps the search from the target under its own name does not hold for the link.
-                place = os.path.join(shown, link)
+                shown_path = os.path.join(shown, link)
                 if os.path.isdir(target):
                     walked.add(target)
-                    pending.append((place, target))
+                    pending.append((shown_path, target))
                 elif self._is_kept_back(target, top) or (rules and rules.covering(target)):
-                    found.append(place)
+                    secrets.append(shown_path)
             for name in listed.folders:
                 pruned = any(fnmatchcase(name, pattern) for pattern in reach.pruned)
                 below = os.path.join(shown, name)
                 if not pruned and (reach.hidden or name[0] != ".") and not ignored(below, True):
                     pending.append((below, os.path.join(folder, name)))
             for name in dict.fromkeys((*listed.secret, *listed.settings, *covered(listed, folder, rules))):
-                place, real = os.path.join(shown, name), os.path.join(folder, name)
+                shown_path, real = os.path.join(shown, name), os.path.join(folder, name)
                 harmless = name in listed.settings and not self.credentials_in(real)
                 if harmless and name not in listed.secret and not (rules and rules.covering(real)):
                     continue
-                if (reach.hidden or name[0] != ".") and not ignored(place, False):
-                    found.append(place)
-        return tuple(sorted(found))
+                if (reach.hidden or name[0] != ".") and not ignored(shown_path, False):
+                    secrets.append(shown_path)
+        return tuple(sorted(secrets))
 
     def _is_kept_back(self, target: str, top: str) -> bool:
         """Whether the target of a link may hold secrets, by its name below ``top`` or alone."""
@@ -609,23 +609,23 @@ class OsFacts(FileFacts):
         return names is None or any(odd.search(part) for name in names for part in name.split("/"))
 
     def below(self, path: str, *, skipping: tuple[str, ...] = ()) -> tuple[str, ...] | None:
-        found: list[str] = []
+        paths: list[str] = []
         pending = [(path, "")]
         while pending:
             folder, prefix = pending.pop()
             try:
                 with os.scandir(folder) as entries:
                     for entry in entries:
-                        if len(found) >= MAX_SEARCHED:
+                        if len(paths) >= MAX_SEARCHED:
                             return None
                         if entry.name in skipping:
                             continue
-                        found.append(prefix + entry.name)
+                        paths.append(prefix + entry.name)
                         if entry.is_dir(follow_symlinks=False):
                             pending.append((entry.path, f"{prefix}{entry.name}/"))
             except OSError:
                 return None
-        return tuple(sorted(found))
+        return tuple(sorted(paths))
 
     def may_set(self, path: str, key: str) -> bool:
         data = _small(path)
@@ -638,10 +638,10 @@ class OsFacts(FileFacts):
     def has_key(self, path: str, key: str) -> bool:
         data = _small(path)
         try:
-            found: object = None if data is None else json.loads(data)
+            document: object = None if data is None else json.loads(data)
         except (ValueError, RecursionError):
             return True
-        return not isinstance(found, dict) or key in found
+        return not isinstance(document, dict) or key in document
 
     def program(self, name: str, cwd: str) -> str:
         for entry in self._path:

@@ -55,8 +55,8 @@ class HistoryNames:
 
     def known(self, cwd: str) -> frozenset[str] | None:
         """The names relative to the work tree around a folder; None unless they are known for its present state."""
-        found = self._known.get(repository_of(cwd) or cwd)
-        return found.names if found is not None and found.state == refs_state(cwd) else None
+        entry = self._known.get(repository_of(cwd) or cwd)
+        return entry.names if entry is not None and entry.state == refs_state(cwd) else None
 
     def learn(self, cwd: str, ask: Ask, *, patience: float, again: bool = False) -> frozenset[str] | None:
         """The names, after asking git for those that are not known; ``again`` also where it did not say in time.
@@ -74,10 +74,10 @@ class HistoryNames:
 
     @staticmethod
     def _asked(state: tuple[object, ...], before: _Known | None, ask: Ask) -> _Known:
-        said = ask(("rev-parse", "--all"))
-        if said is None:
+        listing = ask(("rev-parse", "--all"))
+        if listing is None:
             return _Known(state, None)
-        tips = tuple(dict.fromkeys(said.decode("ascii", "replace").split()))
+        tips = tuple(dict.fromkeys(listing.decode("ascii", "replace").split()))
         tips = tips if len(tips) <= _MOST_TIPS else ()
         names = before.names if before is not None and before.tips else None
         if before is not None and names is not None:

@@ -144,8 +144,8 @@ def installed_reason(path: str, roots: Sequence[str]) -> str | None:
     without a question if their own files can't change without one."""
     root = inside(path, roots)
     parts = path.casefold().split("/") if root is None else path[len(root) :].casefold().split("/")
-    found = next((name for name in ("node_modules", "site-packages", "dist-packages") if name in parts), None)
-    return f"it is inside {found}, which programs load" if found else None
+    folder = next((name for name in ("node_modules", "site-packages", "dist-packages") if name in parts), None)
+    return f"it is inside {folder}, which programs load" if folder else None
 
 
 def held_in_sandbox(relative: str) -> bool:

@@ -160,7 +160,7 @@ def _words_match(wanted: Sequence[str], argv: Sequence[str]) -> bool:
             at, word = star + 1, mark
         else:
             return False
-    return all(one == ANY_WORDS for one in wanted[at:])
+    return all(wanted_word == ANY_WORDS for wanted_word in wanted[at:])
 
 
 def word_matches(text: str, wanted: str) -> bool:
@@ -180,8 +180,8 @@ def glob_spec(text: str) -> GitIgnoreSpec:
 def _expressions(text: str, wide: bool) -> tuple[re.Pattern[str], ...]:
     """The expressions of a gitignore pattern: a rule is compared with every file of a tree, and this way in a
     microsecond."""
-    found = (cast("re.Pattern[str] | None", part.regex) for part in glob_spec(text).patterns if part.include)
-    return tuple(re.compile(each.pattern, re.IGNORECASE if wide else 0) for each in found if each is not None)
+    patterns = (cast("re.Pattern[str] | None", part.regex) for part in glob_spec(text).patterns if part.include)
+    return tuple(re.compile(each.pattern, re.IGNORECASE if wide else 0) for each in patterns if each is not None)
 
 
 @lru_cache(maxsize=1024)
@@ -327,8 +327,8 @@ def _path(pattern: str) -> PathPattern:
     base: Literal["workspace", "home", "absolute"] = "workspace"
     if text.startswith("//"):
         base, text = "absolute", text[1:]
-    elif found := re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/)", text):
-        base, text = "home", text[found.end() :]
+    elif match := re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/)", text):
+        base, text = "home", text[match.end() :]
     if text.startswith(("!", "#")):
         raise RuleError("a path pattern can't start with ! or #; write \\! or \\# for such a name")
     if text in (".", "~"):
@@ -382,7 +382,7 @@ def _comparisons(
 ) -> tuple[tuple[Rule, str, tuple[re.Pattern[str], ...]], ...]:
     """What ``PathPattern.matches`` compares for each rule: the beginning of a path and expressions for its rest. Every
     file of a tree is compared."""
-    found: list[tuple[Rule, str, tuple[re.Pattern[str], ...]]] = []
+    comparisons: list[tuple[Rule, str, tuple[re.Pattern[str], ...]]] = []
     for rule in rules:
         pattern = parse_rule(rule.text).path
         if pattern is None:
@@ -391,8 +391,8 @@ def _comparisons(
         if pattern.base == "workspace" and pattern.text.startswith("/"):
             bases.append("/")
         expressions = _expressions(pattern.text, True)
-        found += [(rule, f"{base.rstrip('/')}/", expressions) for base in bases]
-    return tuple(found)
+        comparisons += [(rule, f"{base.rstrip('/')}/", expressions) for base in bases]
+    return tuple(comparisons)
 
 
 _ANY_NAMES = ("\x7f", "a0.b")
@@ -548,12 +548,12 @@ PATH_ARGUMENTS = ("path", "file_path", "paths", "old_path", "new_path", "directo
 
 def given_paths(call: Call, home: str) -> tuple[str, ...]:
     """The paths as the model wrote them, made absolute by text alone (links not followed)."""
-    found: list[str] = []
+    paths: list[str] = []
     for key in PATH_ARGUMENTS:
         value = call.arguments.get(key)
         values: list[object] = list(value) if isinstance(value, (list, tuple)) else [value]  # pyright: ignore[reportUnknownArgumentType]
-        found.extend(within_text(item, call.cwd, home) for item in values if isinstance(item, str) and item)
-    return tuple(found)
+        paths.extend(within_text(item, call.cwd, home) for item in values if isinstance(item, str) and item)
+    return tuple(paths)
 
 
 def path_rule(tool: Literal["Read", "Edit"], path: str, roots: Sequence[str]) -> str:

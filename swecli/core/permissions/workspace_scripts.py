@@ -34,7 +34,7 @@ def workspace_scripts(command: str, project: Path) -> tuple[tuple[str, str], ...
     words = _named(_PROJECT.sub(lambda _: str(project), command))
     names = dict.fromkeys(name for word in words for name in (word, word.rpartition("=")[2]) if name)
     roots = (str(project), os.path.realpath(project))
-    found: dict[str, str] = {}
+    scripts: dict[str, str] = {}
     folders: dict[str, None] = {str(project): None}
     for name in names:
         path = _at(str(project), name)
@@ -44,8 +44,8 @@ def workspace_scripts(command: str, project: Path) -> tuple[tuple[str, str], ...
         for name in names:
             path = _at(folder, name)
             if os.path.isfile(path) and _within(path, roots):
-                found[os.path.relpath(path, project)] = file_hash(Path(path))
-    return tuple(sorted(found.items()))
+                scripts[os.path.relpath(path, project)] = file_hash(Path(path))
+    return tuple(sorted(scripts.items()))
 
 
 def _at(folder: str, name: str) -> str:
@@ -81,7 +81,7 @@ def _words(command: str) -> list[str]:
         return [word for word in re.split(r"[\s'\"`;&|()<>]+", command) if word]
     if len(words) != len(written):  # with a backslash they differ, and then no operator is told from a word for sure
         return words
-    kept: list[str] = []
+    result: list[str] = []
     writes = False
     for at, word in enumerate(words):
         if not _OPERATOR.fullmatch(written[at]):
@@ -90,8 +90,8 @@ def _words(command: str) -> list[str]:
             writes = writes or word in _WRITERS
         else:
             writes = False
-        kept.append(word)
-    return kept
+        result.append(word)
+    return result
 
 
 def _split(command: str, *, posix: bool) -> list[str]:

@@ -39,8 +39,8 @@ def matching(path: str, facts: FileFacts) -> list[str]:
     if names is None or not 0 < len(name) <= _LONGEST_PATTERN:
         return [path]
     hidden = name.startswith(".")
-    found = [each for each in names if fnmatchcase(each, name) and (hidden or not each.startswith("."))]
-    return [posixpath.join(folder or "/", each) for each in sorted(found)] or [path]
+    matches = [each for each in names if fnmatchcase(each, name) and (hidden or not each.startswith("."))]
+    return [posixpath.join(folder or "/", each) for each in sorted(matches)] or [path]
 
 
 def blast_radius_lines(found: Extent, *, filtered: bool = False) -> tuple[str, ...]:
@@ -163,11 +163,11 @@ def place_of(
 
 def dangers(items: Iterable[Started], place: Place) -> list[Danger]:
     """All dangers of the commands, refusals first."""
-    found: list[Danger] = []
+    result: list[Danger] = []
     for item in items:
-        found += _redirects(item, place)
-        found += _of_command(item, place)
-    return sorted(dict.fromkeys(found), key=lambda danger: not danger.refuse)
+        result += _redirects(item, place)
+        result += _of_command(item, place)
+    return sorted(dict.fromkeys(result), key=lambda danger: not danger.refuse)
 
 
 def _of_command(item: Started, place: Place) -> Iterable[Danger]:
@@ -206,8 +206,8 @@ def _of_command(item: Started, place: Place) -> Iterable[Danger]:
     yield from protected or _protected_outputs(item, place)
 
 
-def _deletion(found: Extent, place: Place, *, some: bool = False) -> Loss | None:
-    return counted("deletes", found, place.facts, place.bases[0], some=some) if found.there else None
+def _deletion(affected: Extent, place: Place, *, some: bool = False) -> Loss | None:
+    return counted("deletes", affected, place.facts, place.bases[0], some=some) if affected.there else None
 
 
 def _loss(item: Started, place: Place) -> Loss | None:
@@ -257,8 +257,8 @@ def _harmless_use(item: Started) -> tuple[str, ...] | None:
         takes_files = item.name in lists.names["removers"] or lists.always.get(item.name, "").startswith("overwrites")
         starts = item.name in lists.names["starters"]
         return tuple(words) if names and len(words) <= 4 and not (takes_files or starts) else None
-    found = (_named_use(entry, words) for entry in lists.harmless.get(item.name, ()))
-    return next((use for use in found if use is not None), None)
+    uses = (_named_use(entry, words) for entry in lists.harmless.get(item.name, ()))
+    return next((use for use in uses if use is not None), None)
 
 
 _RUNS = frozenset(("run", "exec", "shell", "attach"))
@@ -408,11 +408,11 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
         reason = "moves files to the trash"
     if reason is not None:
         known = all(target.known and "{}" not in target.text for target in targets) and place.certain
-        found = extent(_removed(targets, place), place.facts)
-        loss = _deletion(found, place) if known else None
+        affected = extent(_removed(targets, place), place.facts)
+        loss = _deletion(affected, place) if known else None
         plain = known and all(target.text.startswith("/tmp/") and not target.glob for target in targets)
-        confined = plain and all(is_temporary(path, place.facts, place.roots) for path in found.paths)
-        evidence = _blast_radius(targets, found)
+        confined = plain and all(is_temporary(path, place.facts, place.roots) for path in affected.paths)
+        evidence = _blast_radius(targets, affected)
         yield Danger(f"{_shown(item)} {reason}.", evidence=evidence, loss=loss, confined=confined)
     elif item.name != "rmdir":
         yield from _gone(item, "remove", _removed(targets, place), place)
@@ -420,20 +420,20 @@ def _remover(item: Started, words: Sequence[ScanWord], place: Place) -> Iterable
 
 def _moved_away(item: Started, place: Place) -> Iterable[Danger]:
     """The loss of files that a command moves out of the workspace: a full sandbox has a ``/tmp`` that ends with it."""
-    found = copied(item.name, item.words[1:])
-    if found is None or not all(word.known for word in (*found[0], found[1])):
+    copy = copied(item.name, item.words[1:])
+    if copy is None or not all(word.known for word in (*copy[0], copy[1])):
         return
-    if all(inside(path, place.roots) is None for path in _paths(found[1], place)):
-        yield from _gone(item, "move away", _removed(found[0], place), place)
+    if all(inside(path, place.roots) is None for path in _paths(copy[1], place)):
+        yield from _gone(item, "move away", _removed(copy[0], place), place)
 
 
 def _gone(item: Started, verb: str, paths: Sequence[str], place: Place) -> Iterable[Danger]:
     """The loss of files in the workspace that /undo could not restore as it would others."""
     files = [path for path in paths if inside(path, place.roots) is not None and place.facts.size(path)]
     if place.undoes and files and not place.restores(files):
-        found = extent(files, place.facts)
+        affected = extent(files, place.facts)
         reason = f"{item.name} would {verb} {_one_or_many(files)}, which /undo could not restore."
-        yield Danger(reason, evidence=found.there[:MAX_SHOWN], loss=_deletion(found, place), lasting=True)
+        yield Danger(reason, evidence=affected.there[:MAX_SHOWN], loss=_deletion(affected, place), lasting=True)
 
 
 def _one_or_many(paths: Sequence[str]) -> str:
@@ -482,18 +482,18 @@ def _find(item: Started, place: Place) -> Iterable[Danger]:
             special = _never_removed(path, place)
             if special is not None and not filters:
                 yield Danger(f"find would remove everything in {path}: {special}.", refuse=True, evidence=(path,))
-    found = extent(_removed(starts or [ScanWord(".")], place), place.facts)
-    evidence = _blast_radius(starts, found, filtered=bool(filters))
+    affected = extent(_removed(starts or [ScanWord(".")], place), place.facts)
+    evidence = _blast_radius(starts, affected, filtered=bool(filters))
     known = all(start.known for start in starts) and place.certain
-    loss = _deletion(found, place, some=bool(filters)) if known else None
+    loss = _deletion(affected, place, some=bool(filters)) if known else None
     yield Danger(f"{_shown(item)} removes what it finds there.", evidence=evidence, loss=loss)
 
 
-def _blast_radius(targets: Sequence[ScanWord], found: Extent, *, filtered: bool = False) -> tuple[str, ...]:
+def _blast_radius(targets: Sequence[ScanWord], affected: Extent, *, filtered: bool = False) -> tuple[str, ...]:
     """What was found for the words, with count and bytes; a computed word can't be counted."""
     unknown = any(not target.known or "{}" in target.text for target in targets)
     note = ("Part of what it removes is computed at run time.",) if unknown else ()
-    return (*note, *(blast_radius_lines(found, filtered=filtered) if found.paths else ()))
+    return (*note, *(blast_radius_lines(affected, filtered=filtered) if affected.paths else ()))
 
 
 def _removed(targets: Sequence[ScanWord], place: Place) -> tuple[str, ...]:
@@ -566,12 +566,12 @@ def _redirects(item: Started, place: Place) -> Iterable[Danger]:
 
 def _overwriting(what: str, paths: Sequence[str], place: Place) -> Danger:
     """The loss of what is in files, however the command spells that it writes them."""
-    found = extent(paths, place.facts)
-    loss = counted("overwrites", found, place.facts, place.bases[0])
-    has = "has" if len(found.there) == 1 else "have"
-    reason = f"{what} would overwrite {_one_or_many(found.there)}, which {has} content."
-    undone = place.restores(found.there)
-    return Danger(reason, evidence=found.there[:MAX_SHOWN], loss=loss, undone=undone, lasting=not undone)
+    affected = extent(paths, place.facts)
+    loss = counted("overwrites", affected, place.facts, place.bases[0])
+    has = "has" if len(affected.there) == 1 else "have"
+    reason = f"{what} would overwrite {_one_or_many(affected.there)}, which {has} content."
+    undone = place.restores(affected.there)
+    return Danger(reason, evidence=affected.there[:MAX_SHOWN], loss=loss, undone=undone, lasting=not undone)
 
 
 def _outputs(item: Started, place: Place) -> Iterable[Danger]:
@@ -595,14 +595,18 @@ def _outputs(item: Started, place: Place) -> Iterable[Danger]:
     if lost:
         yield _overwriting(item.name, lost, place)
     if emptied:
-        found = extent(emptied, place.facts)
+        affected = extent(emptied, place.facts)
         reason = f"{item.name} would remove everything in {_one_or_many(emptied)}."
-        yield Danger(reason, evidence=blast_radius_lines(found), loss=_deletion(found, place))
+        yield Danger(reason, evidence=blast_radius_lines(affected), loss=_deletion(affected, place))
 
 
 def _named(item: Started) -> Iterable[Output]:
     """The files that a command would write, as far as they are known."""
-    return (one for one in outputs(item.name, item.words[1:]) if one.word.known and one.word.text and not one.word.glob)
+    return (
+        output
+        for output in outputs(item.name, item.words[1:])
+        if output.word.known and output.word.text and not output.word.glob
+    )
 
 
 def _files_of(output: Output, path: str, place: Place) -> list[str]:
@@ -630,14 +634,14 @@ def _protected_outputs(item: Started, place: Place) -> Iterable[Danger]:
 
 def _unpacked(item: Started, place: Place, *, replaced: bool = False) -> list[str]:
     """The files that an archive would make or, with ``replaced``, replace, as far as it can be listed now."""
-    found = unpacking(item.name, item.words[1:])
-    if found is None or (replaced and not found.replaces):
+    unpacked = unpacking(item.name, item.words[1:])
+    if unpacked is None or (replaced and not unpacked.replaces):
         return []
     paths: list[str] = []
     for base in place.bases:
-        folder = posixpath.join(base, found.folder.text)
-        names = place.facts.members(posixpath.join(base, found.archive.text)) or ()
-        targets = [target for name in names if (target := found.target(name))]
+        folder = posixpath.join(base, unpacked.folder.text)
+        names = place.facts.members(posixpath.join(base, unpacked.archive.text)) or ()
+        targets = [target for name in names if (target := unpacked.target(name))]
         paths += [posixpath.normpath(posixpath.join(folder, target)) for target in targets]
     return paths
 
@@ -727,6 +731,6 @@ def _interpreter(item: Started, pattern: re.Pattern[str]) -> Iterable[Danger]:
 
 def _whole_call(code: str, match: re.Match[str]) -> str:
     """What was found in the code, up to the bracket that closes what it opens, where that is near and on its line."""
-    found = match.group()
-    rest = re.match(r"[^)\n]{0,40}\)", code[match.end() :]) if found.count("(") > found.count(")") else None
-    return found + rest.group() if rest is not None else found
+    opening = match.group()
+    rest = re.match(r"[^)\n]{0,40}\)", code[match.end() :]) if opening.count("(") > opening.count(")") else None
+    return opening + rest.group() if rest is not None else opening

@@ -76,10 +76,10 @@ def edit_kind(arguments: Sequence[str | None], situation: Situation) -> tuple[Ed
 
 
 def _of_files(name: str, rest: Sequence[str], situation: Situation) -> EditKind:
-    found = _tables().files[name].operands(rest)
-    if found is None or situation.facts.program_problem(name, situation.cwds[0], situation.roots) is not None:
+    parsed = _tables().files[name].operands(rest)
+    if parsed is None or situation.facts.program_problem(name, situation.cwds[0], situation.roots) is not None:
         raise _NoEdit
-    options, operands = found
+    options, operands = parsed
     if not operands or not all(operands):
         raise _NoEdit
     if name == "ln":
@@ -164,9 +164,9 @@ def _check_put(name: str, source: str, target: str, situation: Situation) -> Non
         raise _NoEdit
     below = facts.below(source)
     if below is None or any(
-        protected_name(f"{posixpath.relpath(place, _root(place, situation))}/{path}") is not None
-        or installed_reason(f"{place}/{path}", situation.roots) is not None
-        for place in (posixpath.normpath(source), posixpath.normpath(target))
+        protected_name(f"{posixpath.relpath(top, _root(top, situation))}/{path}") is not None
+        or installed_reason(f"{top}/{path}", situation.roots) is not None
+        for top in (posixpath.normpath(source), posixpath.normpath(target))
         for path in below
     ):
         raise _NoEdit
@@ -243,7 +243,7 @@ def _of_sed(rest: Sequence[str], situation: Situation) -> EditKind:
 
 def _of_formatter(words: list[str], situation: Situation) -> EditKind:
     tables = _tables()
-    starter = next((one for one in tables.starters if tuple(words[: len(one)]) == one), ())
+    starter = next((prefix for prefix in tables.starters if tuple(words[: len(prefix)]) == prefix), ())
     rest = words[len(starter) :]
     name = posixpath.basename(rest[0]) if rest else ""
     for form, options in tables.formatters.items():
@@ -252,10 +252,10 @@ def _of_formatter(words: list[str], situation: Situation) -> EditKind:
         if not _is_installed(rest[0], starter, situation):
             missing = rest[0] == name and not starter and not situation.facts.program(name, situation.cwds[0])
             raise _NoEdit(f"{name} is not installed" if missing else "")
-        found = options.operands(rest[len(form) :])
-        if found is None:
+        parsed = options.operands(rest[len(form) :])
+        if parsed is None:
             raise _NoEdit
-        operands = _absolute(found[1] or (".",), situation)
+        operands = _absolute(parsed[1] or (".",), situation)
         if all(_may_format(path, situation) for path in operands) and not _runs_code(
             (" ".join(form), *starter[:1]), operands, situation
         ):
@@ -316,8 +316,8 @@ def _runs_code(names: Sequence[str], operands: Sequence[str], situation: Situati
         places = [posixpath.join(operand, path) for path in below]
         for folder in folders_above(facts.resolve(operand), situation.roots, situation.home):
             places += [posixpath.join(folder, entry.name) for entry in configured]
-        named = [place for place in places if place.endswith(endings)]
-        if any(_configures_code(place, entry, situation) for place in named for entry in configured):
+        named = [path for path in places if path.endswith(endings)]
+        if any(_configures_code(path, entry, situation) for path in named for entry in configured):
             return True
     return False
 
@@ -334,11 +334,11 @@ def _entry(text: str) -> _Entry:
     return _Entry(*re.fullmatch(r"([^=:]+)([=:]?)(.*)", text).groups())  # type: ignore[union-attr]
 
 
-def _configures_code(place: str, entry: _Entry, situation: Situation) -> bool:
-    """Whether the file at ``place`` matches an entry of ``configured``, including its required key."""
+def _configures_code(path: str, entry: _Entry, situation: Situation) -> bool:
+    """Whether the file at ``path`` matches an entry of ``configured``, including its required key."""
     facts = situation.facts
-    if not place.endswith(f"/{entry.name}") or facts.kind(place) == "missing":
+    if not path.endswith(f"/{entry.name}") or facts.kind(path) == "missing":
         return False
-    if facts.kind(place) != "file" or not entry.kind:
+    if facts.kind(path) != "file" or not entry.kind:
         return True
-    return facts.may_set(place, entry.word) if entry.kind == "=" else facts.has_key(place, entry.word)
+    return facts.may_set(path, entry.word) if entry.kind == "=" else facts.has_key(path, entry.word)

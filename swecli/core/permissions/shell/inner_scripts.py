@@ -169,15 +169,15 @@ def _operands(texts: Sequence[str]) -> list[str]:
     return [_SPLIT_OPTION.sub("", text) for text in texts if not text.startswith("-") or _SPLIT_OPTION.match(text)]
 
 
-def _of_shell(arguments: Sequence[ScanWord], found: FoundCommand) -> tuple[list[str], bool]:
+def _of_shell(arguments: Sequence[ScanWord], command: FoundCommand) -> tuple[list[str], bool]:
     scripts = _operands([word.text for word in arguments])
     inline = any(re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", word.text) for word in arguments)
     computed = inline and any(not word.known for word in arguments)
     named = [word for word in arguments if not word.text.startswith("-")]
     if not inline and (not named or any(word.text in ("-s", "-") for word in arguments)):
-        if found.stdin is not None:
-            scripts.append(found.stdin)
-        computed |= found.piped or any(read.text for read in found.reads)
+        if command.stdin is not None:
+            scripts.append(command.stdin)
+        computed |= command.piped or any(read.text for read in command.reads)
     computed |= any(not word.known and not word.text for word in named)
     return scripts, computed
 

@@ -357,8 +357,8 @@ class _Reader(WordReader):
             if self.peek() in "<>&":
                 redirects.append(self._redirect(""))
                 continue
-            found = self.words()
-            word = found[0]
+            parts = self.words()
+            word = parts[0]
             bare = word.bare
             if self.text.startswith(("<(", ">("), self.at):
                 raise UnprovenError("a process substitution is part of a word")
@@ -369,12 +369,12 @@ class _Reader(WordReader):
                 if bare.startswith("{"):
                     raise UnprovenError("a redirection through a variable is not understood")
             assignment = self._assignment(word) if not words else None
-            if assignment is not None and len(found) > 1:
+            if assignment is not None and len(parts) > 1:
                 raise UnprovenError("this kind of assignment is not understood")
             if assignment is not None:
                 assignments.append(assignment)
             else:
-                words += found
+                words += parts
         if not words and not assignments and not redirects:
             raise UnprovenError("a command is missing")
         return Simple(tuple(assignments), tuple(words), tuple(redirects))

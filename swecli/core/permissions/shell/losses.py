@@ -59,7 +59,7 @@ class Loss(Struct, frozen=True):
     def line(self, unrestorable: str) -> str:
         """The loss as a clause, with the part that can't be undone. ``unrestorable`` names what checkpoints lack of the
         paths; empty if they cover all."""
-        lost = [one for one in (self.beyond, unrestorable if self.paths else "") if one]
+        lost = [part for part in (self.beyond, unrestorable if self.paths else "") if part]
         clause = self.clause
         if lost:
             return "; ".join(filter(None, (clause, f"/undo can't restore {' and '.join(lost)}")))
@@ -100,11 +100,11 @@ _STRONGEST: Final[tuple[What, ...]] = ("deletes", "overwrites", "discards change
 
 def merged(losses: Sequence[Loss]) -> Loss | None:
     """Several losses of one command combined; None if there are none. The strongest verb wins."""
-    found = [loss for loss in losses if loss.what or loss.beyond]
-    if not found:
+    nonempty = [loss for loss in losses if loss.what or loss.beyond]
+    if not nonempty:
         return None
-    named = [loss for loss in found if loss.what]
-    strongest: list[What] = [one for one in _STRONGEST if any(loss.what == one for loss in named)]
+    named = [loss for loss in nonempty if loss.what]
+    strongest: list[What] = [verb for verb in _STRONGEST if any(loss.what == verb for loss in named)]
     known = [loss.unknown for loss in named]
     return Loss(
         strongest[0] if strongest else "",
@@ -113,7 +113,7 @@ def merged(losses: Sequence[Loss]) -> Loss | None:
         all(loss.whole for loss in named),
         any(loss.some for loss in named),
         tuple(dict.fromkeys(path for loss in named for path in loss.paths)),
-        " and ".join(dict.fromkeys(loss.beyond for loss in found if loss.beyond)),
+        " and ".join(dict.fromkeys(loss.beyond for loss in nonempty if loss.beyond)),
     )
 
 
@@ -171,18 +171,18 @@ def _of_clean(rest: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
     if lines is None:
         return None
     names = [line.removeprefix("Would remove ") for line in lines if line.startswith("Would remove ")]
-    found = extent((posixpath.normpath(posixpath.join(cwd, name)) for name in names), facts)
-    return counted("deletes", found, facts, cwd)
+    affected = extent((posixpath.normpath(posixpath.join(cwd, name)) for name in names), facts)
+    return counted("deletes", affected, facts, cwd)
 
 
 def _of_changes(
     tree: tuple[str, ...], paths: Sequence[str], facts: FileFacts, cwd: str, beyond: str = ""
 ) -> Loss | None:
     options = ("diff", "--name-only", "--relative", "--no-renames", "--ignore-submodules=all", "--no-ext-diff")
-    found = facts.git_lines(cwd, (*options, *tree, "--", *paths))
-    if found is None:
+    names = facts.git_lines(cwd, (*options, *tree, "--", *paths))
+    if names is None:
         return None
-    there = [posixpath.normpath(posixpath.join(cwd, name)) for name in found]
+    there = [posixpath.normpath(posixpath.join(cwd, name)) for name in names]
     return Loss("discards changes in", len(there), paths=tuple(there), beyond=beyond)
 
 
@@ -207,10 +207,10 @@ def of_rsync(words: Sequence[str], facts: FileFacts, cwd: str) -> Loss | None:
         return None
     if not next(word for word in words if not word.startswith("-")).endswith("/"):
         target = posixpath.join(target, posixpath.basename(source))
-    kept, there = facts.below(source), facts.below(target)
-    if kept is None or there is None:
+    source_paths, there = facts.below(source), facts.below(target)
+    if source_paths is None or there is None:
         return None
-    only = set(there) - set(kept)
+    only = set(there) - set(source_paths)
     tops = [name for name in there if name in only and posixpath.dirname(name) not in only]
     return counted("deletes", extent((posixpath.join(target, name) for name in tops), facts), facts, cwd)
 

@@ -62,9 +62,9 @@ def offered_words(words: Sequence[str | None], is_script: IsScript = lambda word
     if not words or words[0] is None:
         return NoOffer("its name is computed when it runs")
     program = _program(words[0])
-    found = _by_form(words, program, is_script)
-    if found is not None:
-        return found
+    offered = _by_form(words, program, is_script)
+    if offered is not None:
+        return offered
     table = _table()
     why = table.never.get(program) or table.never.get(words[0].rpartition("/")[2].casefold())
     if why is not None:
@@ -83,8 +83,8 @@ def changes_shell(name: str) -> str:
 
 def spelled_out(words: Sequence[str], name: str) -> tuple[str, ...]:
     """The words that a rule must spell out to cover this command of an always-asking program; empty if no form fits."""
-    found = _by_form(words, name, lambda word: False)
-    return found.words if isinstance(found, Offered) and found.rest else ()
+    offered = _by_form(words, name, lambda word: False)
+    return offered.words if isinstance(offered, Offered) and offered.rest else ()
 
 
 def _program(word: str) -> str:
@@ -107,9 +107,9 @@ def _by_form(words: Sequence[str | None], program: str, is_script: IsScript) -> 
     table = _table()
     known = program if program in table.forms else (words[0] or "").rpartition("/")[2].casefold()
     for form in table.forms.get(known, ()):
-        found = _fits(form, words, table.options.get(known, Options()), is_script)
-        if found is not None:
-            return found
+        offered = _fits(form, words, table.options.get(known, Options()), is_script)
+        if offered is not None:
+            return offered
     return None
 
 

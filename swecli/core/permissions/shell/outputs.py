@@ -122,7 +122,7 @@ def in_place(arguments: Sequence[ScanWord]) -> tuple[ScanWord, ...]:
 
 def _of_tee(arguments: Sequence[ScanWord]) -> Iterator[Output]:
     options = [word.text for word in arguments if word.text.startswith("-")]
-    if any(re.fullmatch(r"-[a-z]*a[a-z]*", one) or is_long_option(one, "--append") for one in options):
+    if any(re.fullmatch(r"-[a-z]*a[a-z]*", option) or is_long_option(option, "--append") for option in options):
         return
     yield from (Output(word) for word in _operands(arguments))
 
@@ -157,10 +157,10 @@ def copied(name: str, arguments: Sequence[ScanWord]) -> tuple[list[ScanWord], Sc
 
 def _of_copy(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]:
     """The target of a copy or a new name, or the names in a target folder."""
-    found = copied(name, arguments)
-    if found is None:
+    copy = copied(name, arguments)
+    if copy is None:
         return
-    sources, folder = found
+    sources, folder = copy
     names = tuple(posixpath.basename(word.text.rstrip("/")) for word in sources if word.known)
     yield Output(folder, names, itself=name in ("ln", "gln", "mv", "gmv"))
 
@@ -200,13 +200,13 @@ def _of_compressor(name: str, arguments: Sequence[ScanWord]) -> Iterator[Output]
         if word.known and not word.text.startswith("-"):
             bare = [word.text.removesuffix(each) for each in _SUFFIXES[name] if word.text.endswith(each)]
             made = bare[:1] if unpacks else [word.text + _SUFFIXES[name][0]]
-            yield from (Output(ScanWord(one, glob=word.glob)) for one in made)
+            yield from (Output(ScanWord(target, glob=word.glob)) for target in made)
 
 
 def _remote_names(arguments: Sequence[ScanWord]) -> Iterator[Output]:
     """The names that ``curl -O`` takes from addresses."""
     letters = [word.text for word in arguments]
-    if any(re.fullmatch(r"-[a-zA-Z#]*O[a-zA-Z]*|--remote-name(-all)?", one) for one in letters):
+    if any(re.fullmatch(r"-[a-zA-Z#]*O[a-zA-Z]*|--remote-name(-all)?", option) for option in letters):
         for word in arguments:
             if word.known and "/" in word.text and not word.text.startswith("-"):
                 yield Output(ScanWord(posixpath.basename(word.text.partition("?")[0])))
@@ -216,35 +216,35 @@ def _quoted(arguments: Sequence[ScanWord], pattern: re.Pattern[str]) -> Iterator
     """The file names in a script among the words."""
     for word in arguments:
         for match in pattern.finditer(word.text):
-            found = next(filter(None, match.groups()), "").strip()
-            if found:
-                yield Output(ScanWord(found))
+            name = next(filter(None, match.groups()), "").strip()
+            if name:
+                yield Output(ScanWord(name))
 
 
 def _operands(arguments: Sequence[ScanWord], values: str = "") -> list[ScanWord]:
     """The words that are no options; ``values`` are the letters of options with a value in the next word."""
-    found: list[ScanWord] = []
+    operands: list[ScanWord] = []
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
         if word.text == "--":
-            return [*found, *rest]
+            return [*operands, *rest]
         if not word.text.startswith("-") or word.text == "-":
-            found.append(word)
+            operands.append(word)
         elif len(word.text) == 2 and word.text[1] in values:
             del rest[:1]
-    return found
+    return operands
 
 
 def _values(arguments: Sequence[ScanWord], options: Sequence[str], before: str) -> list[ScanWord]:
     """The values of options, each a letter, possibly in a cluster behind those of ``before``, or a long form."""
-    found: list[ScanWord] = []
+    values: list[ScanWord] = []
     for at, word in enumerate(arguments):
         for option in options:
             value = _attached(word.text, option, before)
             if value is not None:
-                found += [ScanWord(value, word.known, word.glob)] if value else arguments[at + 1 : at + 2]
-    return found
+                values += [ScanWord(value, word.known, word.glob)] if value else arguments[at + 1 : at + 2]
+    return values
 
 
 def _attached(word: str, option: str, before: str) -> str | None:

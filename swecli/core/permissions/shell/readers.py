@@ -145,9 +145,9 @@ def _recursive(item: Started, rules: ReadRules, place: Place) -> Iterator[Showin
     if not folders and item.name in _readers().here:
         folders = list(place.bases)
     for folder in folders:
-        found = _covered_below(folder, item.name, values, rules, place, _reach(item))
-        if found is not None:
-            yield found
+        shown = _covered_below(folder, item.name, values, rules, place, _reach(item))
+        if shown is not None:
+            yield shown
 
 
 def _reach(item: Started) -> Reach:
@@ -207,11 +207,11 @@ def _folders(word: ScanWord, place: Place) -> Iterator[str]:
 def _covered_below(
     folder: str, name: str, left_out: Sequence[str], rules: ReadRules, place: Place, reach: Reach
 ) -> Showing | None:
-    found = place.facts.secrets_below(folder, reach, rules)
-    if found is None:
+    secrets = place.facts.secrets_below(folder, reach, rules)
+    if secrets is None:
         rule = rules.rules[0]
         return Showing(rule, f"{name} may read what your rule {rule.text} covers.", certain=False)
-    for path in found:
+    for path in secrets:
         rule = rules.covering(path) or rules.covering(place.resolve(path))
         if rule is not None and not _leaves_out(left_out, posixpath.relpath(path, folder)):
             shown = posixpath.relpath(path, place.bases[0])
@@ -393,9 +393,9 @@ def _given(items: Sequence[Started], rules: ReadRules, place: Place) -> Iterator
         for lister in listers:
             folders = [path for word in lister.words[1:] for path in _folders(word, place)] or list(place.bases)
             for folder in folders:
-                found = _covered_below(folder, item.name, (), rules, place, Reach(links=True))
-                if found is not None:
-                    yield found
+                shown = _covered_below(folder, item.name, (), rules, place, Reach(links=True))
+                if shown is not None:
+                    yield shown
         if not listers:
             rule = rules.rules[0]
             reason = f"{item.name} may read what your rule {rule.text} covers: its files are known only when it runs."

@@ -137,13 +137,13 @@ def scan(text: str, known: Mapping[str, str]) -> tuple[FoundCommand, ...]:
     Raises:
         ScanError: a quote or bracket is not closed, or nesting is too deep.
     """
-    found: list[FoundCommand] = []
-    _Scanner(text, found, dict(known), 0).commands("")
+    commands: list[FoundCommand] = []
+    _Scanner(text, commands, dict(known), 0).commands("")
     uncertain = _set_again(text)
     if uncertain:
         _Scanner(text, again := [], {**known, **dict.fromkeys(uncertain)}, 0).commands("")
-        found += again
-    return tuple(dict.fromkeys(found))
+        commands += again
+    return tuple(dict.fromkeys(commands))
 
 
 def _set_again(text: str) -> set[str]:
@@ -157,12 +157,12 @@ def _set_again(text: str) -> set[str]:
 
 
 class _Scanner:
-    def __init__(self, text: str, found: list[FoundCommand], variables: dict[str, str | None], depth: int) -> None:
+    def __init__(self, text: str, commands: list[FoundCommand], variables: dict[str, str | None], depth: int) -> None:
         if depth > MAX_DEPTH:
             raise ScanError("it is nested too deeply")
         self._text = text
         self._at: int = 0
-        self._found = found
+        self._found = commands
         self._variables = variables
         """Values by name; None stays, whatever is assigned."""
         self._depth = depth
@@ -385,9 +385,9 @@ class _Scanner:
             if not quoted:
                 self._embedded(body)
             # The owner may already be finished, for example before a pipe: judge the text under its words.
-            for index, found in enumerate(self._found):
-                if found.words == tuple(owner.words) and found.stdin is None:
-                    self._found[index] = replace(found, stdin=body)
+            for index, command in enumerate(self._found):
+                if command.words == tuple(owner.words) and command.stdin is None:
+                    self._found[index] = replace(command, stdin=body)
 
     # --- words ------------------------------------------------------------------------------------------------------
 
@@ -463,10 +463,10 @@ class _Scanner:
                 text += self._run(_ORDINARY_IN_QUOTES)
 
     def _run(self, ordinary: re.Pattern[str]) -> str:
-        found = ordinary.match(self._text, self._at)
-        assert found is not None  # the caller has seen no other character
-        self._at = found.end()
-        return found.group()
+        match = ordinary.match(self._text, self._at)
+        assert match is not None  # the caller has seen no other character
+        self._at = match.end()
+        return match.group()
 
     def _dollar(self, *, quoted: bool) -> tuple[str, bool]:
         following = self._text[self._at + 1 : self._at + 2]

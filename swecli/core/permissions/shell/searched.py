@@ -73,7 +73,7 @@ def check_ripgrep(options: Collection[str], texts: Texts, operands: Sequence[str
     redefined = any(option in ("--type-add", "--type-clear") for option, _ in texts)
     known = not redefined and all(name in _RIPGREP_TYPES for name in types)
     endings = tuple(ending for name in types for ending in _RIPGREP_TYPES.get(name, "").split()) if known else ()
-    ignored = wanted or bool(_RIPGREP_ALL & set(options)) or any(one.startswith("--no-ignore") for one in options)
+    ignored = wanted or bool(_RIPGREP_ALL & set(options)) or any(option.startswith("--no-ignore") for option in options)
     # A later glob takes precedence, and one that is no exclusion may bring a folder back.
     last_wanted = max((at for at, (_, value) in enumerate(globs) if not value.startswith("!")), default=-1)
     reach = Reach(
@@ -81,9 +81,9 @@ def check_ripgrep(options: Collection[str], texts: Texts, operands: Sequence[str
         ignored=ignored,
         links=not {"-L", "--follow"}.isdisjoint(options),
         pruned=tuple(
-            found[1]
+            match[1]
             for _, value in globs[last_wanted + 1 :]
-            if (found := re.fullmatch(r"!(?:\*\*/)?([^/{}\[\]]+?)(?:/(?:\*\*)?)?", value))
+            if (match := re.fullmatch(r"!(?:\*\*/)?([^/{}\[\]]+?)(?:/(?:\*\*)?)?", value))
         ),
     )
 
@@ -160,12 +160,12 @@ def check_below(
         return
     for start in starts:
         for path in absolute(start, situation):
-            found = situation.facts.secrets_below(path, reach, situation.rules if situation.rules.rules else None)
-            if found is None:
+            secrets = situation.facts.secrets_below(path, reach, situation.rules if situation.rules.rules else None)
+            if secrets is None:
                 rule = next(iter(situation.rules.rules), None)
                 what = "secrets" if rule is None else f"secrets and for what your rule {rule.text} covers"
                 raise UnprovenError(f"{start} is too large to check for {what}", soft=True, rule=rule)
-            reads = [path for path in (*found, *_checked_out(path, reach, situation)) if read(path)]
+            reads = [path for path in (*secrets, *_checked_out(path, reach, situation)) if read(path)]
             # A rule comes first: consent to reading a secret must not include what it covers.
             first = next(iter((*filter(situation.covered, reads), *reads)), None)
             if first is not None:

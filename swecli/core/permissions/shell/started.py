@@ -82,10 +82,10 @@ def started(text: str, variables: tuple[tuple[str, str], ...] = ()) -> tuple[Sta
     known = dict(variables)
     result: list[Started] = []
     searched = 0
-    pending: list[tuple[FoundCommand, int]] = [(found, 0) for found in scan(text, known)]
+    pending: list[tuple[FoundCommand, int]] = [(command, 0) for command in scan(text, known)]
     while pending:
-        found, depth = pending.pop(0)
-        for item, scripts in _unpacked(found):
+        command, depth = pending.pop(0)
+        for item, scripts in _unpacked(command):
             if len(result) >= MAX_UNPACKED or depth > _DEEPEST:
                 raise ScanError("it starts too many commands through others")
             result.append(item)
@@ -97,15 +97,15 @@ def started(text: str, variables: tuple[tuple[str, str], ...] = ()) -> tuple[Sta
     return tuple(result)
 
 
-def _unpacked(found: FoundCommand) -> Iterator[tuple[Started, list[str]]]:
+def _unpacked(command: FoundCommand) -> Iterator[tuple[Started, list[str]]]:
     """The command itself, then the commands it wraps, each with the scripts that it passes to a shell."""
-    values, unknown = set_for_programs(found)
-    for words in _suffixes(found.words):
-        scripts, computed = inner_scripts(words, found)
-        yield Started(program_name(words[0]), words, found, computed or unknown), [*values, *scripts]
+    values, unknown = set_for_programs(command)
+    for words in _suffixes(command.words):
+        scripts, computed = inner_scripts(words, command)
+        yield Started(program_name(words[0]), words, command, computed or unknown), [*values, *scripts]
         values, unknown = [], False
-    if not found.words:
-        yield Started(":", (ScanWord(":"),), found, unknown), values
+    if not command.words:
+        yield Started(":", (ScanWord(":"),), command, unknown), values
 
 
 def _suffixes(words: tuple[ScanWord, ...], depth: int = 0) -> Iterator[tuple[ScanWord, ...]]:

@@ -132,11 +132,13 @@ def may_match(pattern: Pattern, name: str, argv: Sequence[str | None], *, comput
     for at in range(len(argv) + 1):
         places = reach.pop(at, set())
         if at < len(argv):
-            for here in _with_optional(places, wanted, known):
-                if here == len(wanted) and pattern.rest:
+            for position in _with_optional(places, wanted, known):
+                if position == len(wanted) and pattern.rest:
                     return True
-                for taken, matched in _steps(argv[at], wanted[here:], known, first=here == 0, computed=computed):
-                    reach.setdefault(min(at + taken, len(argv)), set()).add(here + matched)
+                for taken, matched in _steps(
+                    argv[at], wanted[position:], known, first=position == 0, computed=computed
+                ):
+                    reach.setdefault(min(at + taken, len(argv)), set()).add(position + matched)
             if not reach:
                 return False
         elif len(wanted) in _with_optional(places, wanted, known):
@@ -148,10 +150,10 @@ def _with_optional(places: set[int], wanted: Sequence[str], known: Program) -> s
     """The places, and those behind words of the rule that stand for nothing, too."""
     result, pending = set(places), list(places)
     while pending:
-        here = pending.pop()
-        if here < len(wanted) and wanted[here] in (ANY_WORDS, *known.optional) and here + 1 not in result:
-            result.add(here + 1)
-            pending.append(here + 1)
+        position = pending.pop()
+        if position < len(wanted) and wanted[position] in (ANY_WORDS, *known.optional) and position + 1 not in result:
+            result.add(position + 1)
+            pending.append(position + 1)
     return result
 
 

@@ -30,26 +30,26 @@ class Options(Struct, frozen=True):
 
     def operands(self, words: Sequence[str]) -> tuple[frozenset[str], tuple[str, ...]] | None:
         """The options and the operands among the words; None if an option is unknown."""
-        found: set[str] = set()
+        options: set[str] = set()
         operands: list[str] = []
         rest = list(words)
         while rest:
             word = rest.pop(0)
             option, equals, _ = word.partition("=")
             if word == "--":
-                return frozenset(found), (*operands, *rest)
+                return frozenset(options), (*operands, *rest)
             if not word.startswith("-"):
                 operands.append(word)
             elif word in self.alone:
-                found.add(word)
+                options.add(word)
             elif option in self.valued and (equals or rest):
-                found.add(option)
+                options.add(option)
                 del rest[: 0 if equals else 1]
             elif not word.startswith("--") and word != "-" and {f"-{letter}" for letter in word[1:]} <= self.alone:
-                found |= {f"-{letter}" for letter in word[1:]}
+                options |= {f"-{letter}" for letter in word[1:]}
             else:
                 return None
-        return frozenset(found), tuple(operands)
+        return frozenset(options), tuple(operands)
 
     def length(self, word: str) -> int:
         """Words that this option occupies; 0 if it is unknown."""

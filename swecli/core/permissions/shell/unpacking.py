@@ -26,7 +26,7 @@ class Unpacking(Struct, frozen=True):
     def target(self, member: str) -> str:
         """The member's place relative to the folder; empty if it is not unpacked."""
         name = posixpath.normpath(member.lstrip("/"))
-        if self.chosen and not any(name == one or name.startswith(f"{one}/") for one in self.chosen):
+        if self.chosen and not any(name == chosen or name.startswith(f"{chosen}/") for chosen in self.chosen):
             return ""
         parts = name.split("/")
         if ".." in parts:  # refused by tar and unzip
