@@ -75,12 +75,12 @@ def examine(connection: sqlite3.Connection, migrations: Sequence[Migration], sec
         connection.execute("BEGIN")  # a concurrent change by another process is seen as a whole
         try:
             version = version_of(connection)
-            found = _schema(connection)
-            _examine_schema(connection, found, version, migrations)
+            schema = _schema(connection)
+            _examine_schema(connection, schema, version, migrations)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-        if found:
+        if schema:
             _check(connection, seconds)
         return version
     except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -91,12 +91,12 @@ def examine(connection: sqlite3.Connection, migrations: Sequence[Migration], sec
 
 
 def _examine_schema(
-    connection: sqlite3.Connection, found: Schema, version: int, migrations: Sequence[Migration]
+    connection: sqlite3.Connection, schema: Schema, version: int, migrations: Sequence[Migration]
 ) -> None:
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
-    if not found and (version or pages > 1):
+    if not schema and (version or pages > 1):
         raise Damaged("its tables are missing")
-    if not found:
+    if not schema:
         return
     owner = connection.execute("PRAGMA application_id").fetchone()[0]
     if owner != APPLICATION_ID:
@@ -109,9 +109,9 @@ def _examine_schema(
         return  # whatever its tables are: a later version may change rows only
     wanted = _made(migrations[:version])
     for (kind, name), made in wanted.items():
-        if (kind, name) not in found:
+        if (kind, name) not in schema:
             raise Damaged(f"the {kind} {name} is missing")
-        if found[kind, name] != made:
+        if schema[kind, name] != made:
             raise Damaged(f"the {kind} {name} has changed")
 
 

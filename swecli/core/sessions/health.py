@@ -68,9 +68,9 @@ def health_of(path: Path) -> Health:
 
 def quarantined(path: Path) -> Sequence[Path]:
     """Databases kept here under other names, because they were damaged or their place was taken; oldest first."""
-    found = (one for mark in (ASIDE, CONTINUED) for one in path.parent.glob(f"{path.name}{mark}*"))
-    whole = (one for one in found if not one.name.endswith(("-wal", "-shm")))
-    return sorted(whole, key=lambda one: one.name.partition("-")[2])
+    files = (file for mark in (ASIDE, CONTINUED) for file in path.parent.glob(f"{path.name}{mark}*"))
+    whole = (file for file in files if not file.name.endswith(("-wal", "-shm")))
+    return sorted(whole, key=lambda file: file.name.partition("-")[2])
 
 
 def size_of(path: Path) -> int:
@@ -158,17 +158,17 @@ def recover(path: Path, damaged: Path) -> Recovered:
     fresh = path.with_name(f"{path.name}.found-{os.getpid()}")
     try:
         os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        with closing(sqlite3.connect(fresh, isolation_level=None)) as found:
+        with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
             for statements in MIGRATIONS:
                 for statement in statements:
-                    found.execute(statement)
-            rescued = bring_over(damaged, found)
+                    connection.execute(statement)
+            rescued = bring_over(damaged, connection)
             with _in_place(path) as database, database.write(power_safe=True) as target:
                 before = target.execute("SELECT count(*) FROM sessions").fetchone()[0]
-                copy_rows(found, target)
+                copy_rows(connection, target)
                 after = target.execute("SELECT id FROM sessions").fetchall()
-                whole = {str(one) for (one,) in after} - {one.session for one in losses(target)}
-            lost = tuple(one for one in rescued.lost if one.session not in whole)
+                whole = {str(session) for (session,) in after} - {loss.session for loss in losses(target)}
+            lost = tuple(loss for loss in rescued.lost if loss.session not in whole)
             return Recovered(rescued.sessions, len(after) - int(before), lost)
     finally:
         for suffix in (*SIDE_FILES, "-journal"):

@@ -150,22 +150,22 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        for name, one in fields.items():
-            if not _is_exact(name, one, fields):
-                yield from _texts(one)
+        for name, item in fields.items():
+            if not _is_exact(name, item, fields):
+                yield from _texts(item)
     elif isinstance(value, list):
-        for one in cast("list[Any]", value):
-            yield from _texts(one)
+        for item in cast("list[Any]", value):
+            yield from _texts(item)
 
 
 def _covered_json(value: Any, cover: Cover) -> Any:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         return {
-            name: one if _is_exact(name, one, fields) else _covered_json(one, cover) for name, one in fields.items()
+            name: item if _is_exact(name, item, fields) else _covered_json(item, cover) for name, item in fields.items()
         }
     if isinstance(value, list):
-        return [_covered_json(one, cover) for one in cast("list[Any]", value)]
+        return [_covered_json(item, cover) for item in cast("list[Any]", value)]
     return cover(value) if isinstance(value, str) else value
 
 

@@ -197,8 +197,8 @@ class LogEntries:
                 pass
 
     def _retrieved(self) -> Iterator[tuple[str, Entry]]:
-        found, size = self._pointed
-        actions = [*(action for action, _ in self._attached), *found]
+        pointed, size = self._pointed
+        actions = [*(action for action, _ in self._attached), *pointed]
         if actions:
             tokens = sum(size for _, size in self._attached) + size
             yield "context_retrieval", {"actions": actions, "tokens_added": tokens}
@@ -318,8 +318,8 @@ def visible_json(text: str) -> str:
     """Equivalent JSON text with escapes for characters that act on a terminal, are invisible, or end a line for some
     reader."""
 
-    def escape(found: re.Match[str]) -> str:
-        return json.dumps(found[0])[1:-1]
+    def escape(match: re.Match[str]) -> str:
+        return json.dumps(match[0])[1:-1]
 
     return _INVISIBLE.sub(escape, text)
 
@@ -378,9 +378,9 @@ class SessionLog:
         except OSError as error:
             self._failed = True
             self.close()
-            place = Path(*FOLDER, self._name)
+            path = Path(*FOLDER, self._name)
             self.tell(
-                f"Cannot write the log {place} ({error.strerror or error}). The session itself is stored; `swecli "
+                f"Cannot write the log {path} ({error.strerror or error}). The session itself is stored; `swecli "
                 "logs export` shows the same."
             )
 

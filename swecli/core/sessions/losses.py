@@ -44,17 +44,17 @@ def losses(connection: sqlite3.Connection, session: str = "") -> Sequence[Loss]:
     Raises:
         sqlite3.Error: the database can't be read.
     """
-    found: list[Loss] = []
+    result: list[Loss] = []
     for identifier, title, left, newest, stored, there, turns in connection.execute(_LEFT, {"session": session}):
         if newest > left or stored > there or (not left and turns):
-            found.append(Loss(str(identifier), " ".join(str(title).split()), left, max(left, newest)))
-    return found
+            result.append(Loss(str(identifier), " ".join(str(title).split()), left, max(left, newest)))
+    return result
 
 
 def loss_sentence(lost: Sequence[Loss]) -> str:
     """The losses as a sentence; empty if there are none."""
     if not lost:
         return ""
-    named = [f"{one.session}{f' ({one.title})' if one.title else ''}: {one}" for one in lost[:_MAX_NAMED]]
+    named = [f"{loss.session}{f' ({loss.title})' if loss.title else ''}: {loss}" for loss in lost[:_MAX_NAMED]]
     rest = f"; and {len(lost) - _MAX_NAMED:,} more" if len(lost) > _MAX_NAMED else ""
     return f"Events are missing in {'; '.join(named)}{rest}"

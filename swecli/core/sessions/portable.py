@@ -119,11 +119,11 @@ class Portable(Struct, frozen=True):
 
 def references(events: Iterable[Event]) -> list[str]:
     """References to results that a session stored outside its conversation, without duplicates."""
-    found: dict[str, None] = {}
+    refs: dict[str, None] = {}
     for event in events:
         if isinstance(event.body, ItemsOffloaded):
-            found.update(dict.fromkeys(item.ref for item in event.body.items))
-    return list(found)
+            refs.update(dict.fromkeys(item.ref for item in event.body.items))
+    return list(refs)
 
 
 def portable_document(session: Portable, cover: Callable[[str], str]) -> str:
@@ -209,13 +209,13 @@ def read_portable(text: str) -> Portable:
         raise PortableError(f"it is not JSON ({error})") from error
     if not isinstance(document, dict):
         raise PortableError("it is not a session export")
-    found = cast("dict[str, Any]", document)
-    if found.get("format") != FORMAT:
+    fields = cast("dict[str, Any]", document)
+    if fields.get("format") != FORMAT:
         raise PortableError("it is not a session export")
-    version = found.get("version")
+    version = fields.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise PortableError(f"it was written by a newer swecli (version {version} of the format); upgrade this one")
-    session, events = found.get("session"), found.get("events")
+    session, events = fields.get("session"), fields.get("events")
     if not isinstance(session, dict) or not isinstance(events, list):
         raise PortableError("its session or its events are missing")
     row = cast("dict[str, Any]", session)
@@ -237,7 +237,7 @@ def read_portable(text: str) -> Portable:
         _time(row.get("updated"), taken[-1].ts),
         _string(row, "swecli"),
         harmless,
-        tuple(_read_results(found.get("results"))),
+        tuple(_read_results(fields.get("results"))),
         left_out,
         _string(row, "name"),
     )
@@ -273,7 +273,7 @@ def bounded(value: object) -> None:
     """
     level: list[object] = [value]
     for _ in range(DEEPEST):
-        level = [each for one in level for each in _inside(one)]
+        level = [each for container in level for each in _inside(container)]
         if not level:
             return
     raise ValueError(f"it is nested more than {DEEPEST} levels deep")
@@ -387,8 +387,8 @@ def _texts_as_seen(value: Any) -> Any:
     if isinstance(value, str):
         return as_read(value)
     if isinstance(value, dict):
-        return {key: _texts_as_seen(one) for key, one in cast("dict[str, Any]", value).items()}
-    return [_texts_as_seen(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {key: _texts_as_seen(item) for key, item in cast("dict[str, Any]", value).items()}
+    return [_texts_as_seen(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
 def _asked_elsewhere(events: Sequence[Event]) -> bool:
@@ -431,7 +431,7 @@ def stored_session(store: SessionStore, name: str, report: Callable[[str], None]
     results = ResultStore(store.database, info.id)
     tools = _tools(store.database, info.id)
     refs = dict.fromkeys([*references(events), *tools])
-    kept = results_of(refs, results.get, tools, report)
+    stored = results_of(refs, results.get, tools, report)
     return Portable(
         info.id,
         info.title,
@@ -441,7 +441,7 @@ def stored_session(store: SessionStore, name: str, report: Callable[[str], None]
         info.updated,
         info.swecli,
         tuple(events),
-        kept,
+        stored,
         name=info.name,
     )
 
@@ -455,7 +455,7 @@ def results_of(
     """The results of these references; missing and damaged ones are reported."""
     from swecli.core.ports import BlobError
 
-    found: list[StoredResult] = []
+    results: list[StoredResult] = []
     for ref in refs:
         try:
             content = get(ref)
@@ -465,8 +465,8 @@ def results_of(
         if content is None:
             report(f"The stored result {ref} is missing, so it is not in the export.")
         else:
-            found.append(StoredResult(ref, tools.get(ref, ""), content))
-    return tuple(found)
+            results.append(StoredResult(ref, tools.get(ref, ""), content))
+    return tuple(results)
 
 
 def _tools(database: Database, session: str) -> dict[str, str]:
@@ -531,7 +531,7 @@ def _renamed(event: Event, session: str, names: Mapping[str, str]) -> Event:
     body: Body | Unknown = event.body
     if names:
         text = encode_body(body)
-        renamed = _REFERENCE.sub(lambda found: names.get(found[0], found[0]), text)
+        renamed = _REFERENCE.sub(lambda match: names.get(match[0], match[0]), text)
         body = decode_body(renamed) if renamed != text else body
     return structs.replace(event, session=session, body=body)
 

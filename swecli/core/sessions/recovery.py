@@ -137,47 +137,47 @@ class SessionRecovery:
 
     def fill(self, connection: sqlite3.Connection, session: str) -> None:
         """Keep the newest facts of a continued session too. Not at its opening, which has to be fast."""
-        kept = self._open.get(session)
-        if kept is None or kept.filled:
+        memory = self._open.get(session)
+        if memory is None or memory.filled:
             return
-        kept.filled = True
+        memory.filled = True
         with suppress(sqlite3.Error):
             for row in connection.execute(_NEWEST_ROWS, (session,)):
                 packed = _packed(row)
-                if kept.held + len(packed) > HELD_BYTES or len(kept.recent) == HELD_FACTS:
+                if memory.held + len(packed) > HELD_BYTES or len(memory.recent) == HELD_FACTS:
                     break
-                kept.held += len(packed)
-                kept.recent.appendleft(packed)
+                memory.held += len(packed)
+                memory.recent.appendleft(packed)
 
     def next_fact(self, session: str) -> int:
         """Number of a session's next fact, which counts those that were lost too; 0 if unknown."""
-        kept = self._open.get(session)
-        return kept.fact + 1 if kept is not None and kept.fact else 0
+        memory = self._open.get(session)
+        return memory.fact + 1 if memory is not None and memory.fact else 0
 
     def closed(self, session: str) -> None:
         self._open.pop(session, None)
 
     def complete(self, connection: sqlite3.Connection, session: str) -> bool:
         """Whether a session's newest fact is the one that this process stored last."""
-        kept = self._open.get(session)
-        if kept is None:
+        memory = self._open.get(session)
+        if memory is None:
             return True
         (newest,) = connection.execute(_NEWEST, (session,)).fetchone()
-        return (newest or 0) >= kept.newest
+        return (newest or 0) >= memory.newest
 
     def restore(self, connection: sqlite3.Connection, session: str) -> str:
         """Add what memory has of a session. Inside a transaction. Returns the sentence about missing events, or an
         empty one."""
-        kept = self._open[session]
+        memory = self._open[session]
         if connection.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone() is None:
-            parent = kept.row.get("parent")
+            parent = memory.row.get("parent")
             known = connection.execute("SELECT 1 FROM sessions WHERE id = ?", (parent,)).fetchone()
-            _add_row(connection, "sessions", {**kept.row, "parent": parent if known else None})
-        connection.executemany(_ADD_LONGER, map(_unpacked, kept.recent))
+            _add_row(connection, "sessions", {**memory.row, "parent": parent if known else None})
+        connection.executemany(_ADD_LONGER, map(_unpacked, memory.recent))
         connection.execute(_SUM_UP, (session,))
         self._claim(connection, session)
         (there,) = connection.execute("SELECT count(*) FROM events WHERE session_id = ?", (session,)).fetchone()
-        missing = kept.events - there
+        missing = memory.events - there
         return f"{plural(missing, 'event')} of its beginning could not be recovered" if missing > 0 else ""
 
     def read_back(self, path: Path, session: str) -> bool | None:
@@ -186,12 +186,12 @@ class SessionRecovery:
         Raises:
             sqlite3.Error: it can't be read.
         """
-        kept = self._open.get(session)
+        memory = self._open.get(session)
         with closing(read_only(path)) as connection:
             there, fact, _newest = connection.execute(_COUNT, {"session": session}).fetchone()
         if not there:
-            return None if kept is None or kept.events else True
-        return kept is None or (there >= kept.events and (fact or 0) >= kept.fact)
+            return None if memory is None or memory.events else True
+        return memory is None or (there >= memory.events and (fact or 0) >= memory.fact)
 
     # --- a database's recovery -----------------------------------------------------------------------------------
 

@@ -97,17 +97,17 @@ def _page_size(header: bytes) -> int:
 def _logged(log: int, size: int) -> dict[int, int]:
     """Offset in the log of each page's newest committed version."""
     header = os.pread(log, _LOG_HEADER, 0)
-    found: dict[int, int] = {}
+    offsets: dict[int, int] = {}
     pending: dict[int, int] = {}
     at = _LOG_HEADER
     while True:
         frame = os.pread(log, _FRAME_HEADER, at)
         if len(header) < _LOG_HEADER or len(frame) < _FRAME_HEADER or frame[8:16] != header[16:24]:
-            return found
+            return offsets
         number, committed = struct.unpack_from(">II", frame)
         pending[number] = at + _FRAME_HEADER
         if committed:
-            found |= pending
+            offsets |= pending
             pending.clear()
         at += _FRAME_HEADER + size
 
@@ -246,10 +246,10 @@ class Rescued(Struct, frozen=True):
 
     def __str__(self) -> str:
         named = plural(self.sessions, "session")
-        kept = (
+        summary = (
             f"{named} with {self.events:,} events were recovered into a new one" if self.sessions else NOTHING_READABLE
         )
-        return f"{kept}. {loss_sentence(self.lost)}" if self.lost else kept
+        return f"{summary}. {loss_sentence(self.lost)}" if self.lost else summary
 
 
 def bring_over(damaged: Path, fresh: sqlite3.Connection) -> Rescued:
@@ -262,8 +262,8 @@ def bring_over(damaged: Path, fresh: sqlite3.Connection) -> Rescued:
     tables = [_table(fresh, name) for name in _TABLES]
     fresh.execute("BEGIN IMMEDIATE")
     try:
-        with closing(rows(damaged)) as found:
-            _copy(found, tables, fresh)
+        with closing(rows(damaged)) as rescued_rows:
+            _copy(rescued_rows, tables, fresh)
         _add_missing_sessions(fresh)
         lost = losses(fresh)
         _drop_orphans(fresh)
@@ -290,9 +290,9 @@ def _table(connection: sqlite3.Connection, name: str) -> _Table:
     return _Table(name, columns, insert)
 
 
-def _copy(found: Iterable[Row], tables: Sequence[_Table], fresh: sqlite3.Connection) -> None:
+def _copy(rescued_rows: Iterable[Row], tables: Sequence[_Table], fresh: sqlite3.Connection) -> None:
     waiting: dict[str, list[tuple[Value, ...]]] = {table.insert: [] for table in tables}
-    for row in found:
+    for row in rescued_rows:
         for table in tables:
             values = table.fitted(row.values)
             if values is not None:

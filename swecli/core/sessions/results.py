@@ -70,11 +70,11 @@ def reference_text(ref: BlobRef, text: str, excerpt: Excerpt, *, exit_status: in
     if head:
         parts.append(head.decode("utf-8").removesuffix("\n"))
     between = raw[len(head) : end].decode("utf-8")
-    found = error_lines(between, raw[: len(head)].count(b"\n") + 1, excerpt.errors)
+    errors = error_lines(between, raw[: len(head)].count(b"\n") + 1, excerpt.errors)
     if head or tail:
-        parts.append(f"[… bytes {len(head):,} to {end:,} are left out{'; error lines in there:' if found else ''} …]")
-    parts.extend(found)
-    if found and tail:
+        parts.append(f"[… bytes {len(head):,} to {end:,} are left out{'; error lines in there:' if errors else ''} …]")
+    parts.extend(errors)
+    if errors and tail:
         parts.append(f"[… the end, from byte {end:,} …]")
     if tail:
         parts.append(tail.decode("utf-8"))
@@ -89,16 +89,16 @@ def error_lines(text: str, first: int, budget: int) -> list[str]:
     if budget <= 0:
         return []
     seen: set[str] = set()
-    found: list[str] = []
+    lines: list[str] = []
     for number, line in enumerate(text.split("\n"), first):
         if _ERROR.search(line[: 4 * _LINE]):
             shown = " ".join(line[: 4 * _LINE].split())[:_LINE]
             if shown not in seen:
                 seen.add(shown)
-                found.append(f"{number:>6}: {shown}")
-    kept = _within(found, budget // 2)
-    rest = _within(found[len(kept) :][::-1], budget - budget // 2)
-    return [*kept, *reversed(rest)]
+                lines.append(f"{number:>6}: {shown}")
+    head = _within(lines, budget // 2)
+    rest = _within(lines[len(head) :][::-1], budget - budget // 2)
+    return [*head, *reversed(rest)]
 
 
 def _within(lines: Sequence[str], budget: int) -> list[str]:

@@ -83,8 +83,8 @@ class SearchIndex:
         return self._prepared()
 
     def _prepared(self) -> sqlite3.Connection:
-        place = ":memory:" if self._path is None else self._path
-        connection = sqlite3.connect(place, timeout=1, isolation_level=None, check_same_thread=False)
+        location = ":memory:" if self._path is None else self._path
+        connection = sqlite3.connect(location, timeout=1, isolation_level=None, check_same_thread=False)
         try:
             connection.text_factory = lenient
             version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -179,11 +179,11 @@ class SearchIndex:
         places: dict[str, list[int]] = {}
         for row, session in rows:
             places.setdefault(str(session), []).append(int(row))
-        found: list[SearchHit] = []
+        results: list[SearchHit] = []
         for session, hits in list(places.items())[:limit]:
             (text,) = self._connection.execute("SELECT text FROM said WHERE rowid = ?", (hits[0],)).fetchone()
-            found.append(SearchHit(session, _closed(_around(str(text), words)), len(hits)))
-        return found
+            results.append(SearchHit(session, _closed(_around(str(text), words)), len(hits)))
+        return results
 
 
 def _around(text: str, words: str) -> str:
@@ -209,9 +209,9 @@ def searched(
 ) -> Sequence[SearchHit]:
     """Matches of the words in the sessions of ``database``, whose index is updated first. If it can't be written, an
     index in memory replaces it. Empty without full-text search in SQLite."""
-    for place in (database.with_name(FILE), None):
+    for path in (database.with_name(FILE), None):
         try:
-            with closing(SearchIndex(place)) as index:
+            with closing(SearchIndex(path)) as index:
                 _bring_up_to_date(database, index, stop)
                 return index.find(words, limit)
         except (sqlite3.Error, OSError):
@@ -258,8 +258,8 @@ def _bring_up_to_date(database: Path, index: SearchIndex, stop: Callable[[], boo
 
 def _query(words: str) -> str:
     """The words quoted for FTS5, so that none acts as an operator."""
-    found = (_WORD.findall(_spaced(word)) for word in unicodedata.normalize("NFC", words).split()[:16])
-    return " AND ".join(f'"{" ".join(parts)}"*' for parts in found if parts)
+    tokens = (_WORD.findall(_spaced(word)) for word in unicodedata.normalize("NFC", words).split()[:16])
+    return " AND ".join(f'"{" ".join(parts)}"*' for parts in tokens if parts)
 
 
 def _spaced(text: str) -> str:
@@ -303,9 +303,9 @@ def _text_of(body: dict[str, Any]) -> str:
     texts: list[str] = []
     for part in cast("list[Any]", parts) if isinstance(parts, list) else ():
         if isinstance(part, dict):
-            one = cast("dict[str, Any]", part)
-            kind = str(one.get("type"))
-            text = one.get("arguments" if kind == "tool_call" else "text")
+            fields = cast("dict[str, Any]", part)
+            kind = str(fields.get("type"))
+            text = fields.get("arguments" if kind == "tool_call" else "text")
             if kind in _MAX_SEARCHED and isinstance(text, str):
                 texts.append(text[: _MAX_SEARCHED[kind]])
     return _spaced("\n".join(texts))

@@ -124,6 +124,6 @@ def _text(stored: str | bytes) -> str:
 def _measure(row: tuple[Any, ...]) -> SnapshotMeasure:
     token_count, seq, model, sizes = row
     stored = json.loads(sizes)
-    counts = tuple(tuple((str(name), int(tokens)) for name, tokens in one) for one in stored["messages"])
+    counts = tuple(tuple((str(name), int(tokens)) for name, tokens in message) for message in stored["messages"])
     marks = tuple(str(mark) for mark in stored["marks"])
     return SnapshotMeasure(int(token_count), int(seq), str(model), str(stored["counter"]), marks, counts)

@@ -109,10 +109,10 @@ class StoredFacts:
             OSError: it can't be read, or has none.
         """
         try:
-            found = self.read(seq - 1, seq, 1)
+            events = self.read(seq - 1, seq, 1)
         except sqlite3.Error as error:
             raise OSError(str(error)) from error
-        match found[0].body if found else None:
+        match events[0].body if events else None:
             case ItemCompleted(parts=parts):
                 return parts
             case ItemCheckpointed(part=part):
@@ -274,13 +274,13 @@ def find_session(connection: sqlite3.Connection, name: str) -> SessionInfo:
         SessionError: none or several.
     """
     query = f"SELECT id, name FROM sessions s WHERE {_IS_THERE} ORDER BY updated DESC, id DESC"
-    found = meant_by(name, [(str(row[0]), str(row[1] or "")) for row in connection.execute(query)])
-    if not found:
+    ids = meant_by(name, [(str(row[0]), str(row[1] or "")) for row in connection.execute(query)])
+    if not ids:
         raise SessionError(f"No session {name!r} in this folder. `swecli sessions` lists the stored ones.")
-    if len(found) > 1:
-        more = ", ".join(found[:5])
+    if len(ids) > 1:
+        more = ", ".join(ids[:5])
         raise SeveralSessions(f"Ambiguous id {name!r} ({more}): add more characters.")
-    return _info(connection.execute(f"SELECT {_COLUMNS} FROM sessions s WHERE s.id = ?", (found[0],)).fetchone())
+    return _info(connection.execute(f"SELECT {_COLUMNS} FROM sessions s WHERE s.id = ?", (ids[0],)).fetchone())
 
 
 _SPENT = """
@@ -393,7 +393,10 @@ class SessionStore:
         with self.database.write() as connection:
             named = connection.execute("SELECT id, name FROM sessions WHERE name != '' AND id != ?", (session_id,))
             # SQLite knows case only of ASCII, and find_session that of all letters.
-            other = next((one for one, called in named.fetchall() if str(called).casefold() == name.casefold()), None)
+            other = next(
+                (identifier for identifier, called in named.fetchall() if str(called).casefold() == name.casefold()),
+                None,
+            )
             if other is not None:
                 raise SessionError(f"Session {other} is already called {name!r}. Choose another name.")
             connection.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, session_id))
@@ -423,17 +426,17 @@ class SessionStore:
             SessionError: one of them is open; nothing was deleted.
         """
         with self.database.write(power_safe=True) as connection:
-            held = live_holders(connection, Process(0, "")).keys() & set(ids)
-            if held:
+            open_sessions = live_holders(connection, Process(0, "")).keys() & set(ids)
+            if open_sessions:
                 raise SessionError(
-                    f"Session {min(held)} is open in a running swecli; nothing was deleted. Close it first."
+                    f"Session {min(open_sessions)} is open in a running swecli; nothing was deleted. Close it first."
                 )
-            for one in ids:
-                connection.execute("DELETE FROM events WHERE session_id = ?", (one,))
-                connection.execute("DELETE FROM session_snapshots WHERE session_id = ?", (one,))
+            for session in ids:
+                connection.execute("DELETE FROM events WHERE session_id = ?", (session,))
+                connection.execute("DELETE FROM session_snapshots WHERE session_id = ?", (session,))
                 connection.execute(
                     "UPDATE sessions SET title = '', name = NULL, first = NULL, size = 0, turns = 0 WHERE id = ?",
-                    (one,),
+                    (session,),
                 )
             while connection.execute(_FORGET).rowcount:
                 pass  # a deleted fork may have been the last that needed its parent

@@ -49,8 +49,8 @@ def title_from(text: str) -> str:
     paragraphs = (_first_words(part) for part in re.split(r"\n\s*\n", _FENCE.sub("\n\n", text)))
     prose = _EMPHASIS.sub(r"\2", next(filter(None, paragraphs), ""))
     bare = prose
-    while (found := _COURTESIES.match(bare)) is not None and len(bare) - found.end() >= _MIN_REMAINING:
-        bare = bare[found.end() :]
+    while (courtesy := _COURTESIES.match(bare)) is not None and len(bare) - courtesy.end() >= _MIN_REMAINING:
+        bare = bare[courtesy.end() :]
     asked = bare != prose
     for end in _SENTENCE.finditer(bare):
         if end.start() >= _MIN_SENTENCE:
@@ -95,10 +95,10 @@ def meant_by(text: str, sessions: Sequence[tuple[str, str]]) -> list[str]:
     if not text:
         return []
     wanted = text.casefold()
-    named = [(one, called.casefold()) for one, called in sessions]
+    named = [(identifier, called.casefold()) for identifier, called in sessions]
     return (
-        [one for one, _ in named if one == text]
-        or [one for one, called in named if called == wanted]
-        or [one for one, _ in named if one.startswith(text)]
-        or [one for one, called in named if called.startswith(wanted)]
+        [identifier for identifier, _ in named if identifier == text]
+        or [identifier for identifier, called in named if called == wanted]
+        or [identifier for identifier, _ in named if identifier.startswith(text)]
+        or [identifier for identifier, called in named if called.startswith(wanted)]
     )
