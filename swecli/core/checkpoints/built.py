@@ -38,9 +38,9 @@ class ChangedFolders:
             folder, top = os.path.dirname(folder), folder
         if not top or not self._is_heavy(top, self._due):
             return ""
-        found = self._main(top)
-        if self._is_built(found):
-            return found
+        built = self._main(top)
+        if self._is_built(built):
+            return built
         self._due *= 2
         return ""
 

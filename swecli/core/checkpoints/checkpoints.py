@@ -79,31 +79,31 @@ class UntrackedPaths:
 
     def notice(self, unusual: Sequence[LeftFile]) -> str:
         """The notice about paths that are not covered, in a sentence or two."""
-        built = [one for one in unusual if one.why == BUILT]
-        unusual = [one for one in unusual if one.why != BUILT]
+        built = [file for file in unusual if file.why == BUILT]
+        unusual = [file for file in unusual if file.why != BUILT]
         if built:
             more = f" and {len(built) - _NAMED} more" if len(built) > _NAMED else ""
-            folders = ", ".join(f"{self._shown(one.path)}/" for one in built[:_NAMED])
+            folders = ", ".join(f"{self._shown(file.path)}/" for file in built[:_NAMED])
             told = f"Not tracked (generated): {folders}{more}. /undo can't revert changes by commands there."
             return f"{told} {self.notice(unusual)}" if unusual else told
-        named = ", ".join(self._named(one) for one in unusual[:_NAMED])
+        named = ", ".join(self._named(file) for file in unusual[:_NAMED])
         more = f" and {len(unusual) - _NAMED} more; /undo list names them" if len(unusual) > _NAMED else ""
         return f"/undo can't revert changes by commands to: {named}{more}."
 
     def named(self, command: str, listed: Sequence[LeftFile]) -> str:
         """Uncovered paths that a command names, as a sentence; empty if there are none."""
         words = {word.strip("'\"").rstrip("/").removeprefix("./") for word in command.split()}
-        found = [self._named(one) for one in listed if self._shown(one.path) in words]
+        names = [self._named(file) for file in listed if self._shown(file.path) in words]
         _, folders = named_outside(command, self._cwd, self._roots, self._home)
-        found += [f"{folder} (folder outside the workspace)" for folder in folders]
-        return f"/undo would not restore: {', '.join(found[:_NAMED])}" if found else ""
+        names += [f"{folder} (folder outside the workspace)" for folder in folders]
+        return f"/undo would not restore: {', '.join(names[:_NAMED])}" if names else ""
 
     def named_first(self, paths: Sequence[str]) -> str:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         return f"{self._shown(paths[0])}{more}"
 
-    def _named(self, one: LeftFile) -> str:
-        return f"{self._shown(one.path)} ({one.why})"
+    def _named(self, file: LeftFile) -> str:
+        return f"{self._shown(file.path)} ({file.why})"
 
     def _shown(self, path: str) -> str:
         return shown_path(path, self._cwd)
@@ -259,16 +259,16 @@ class Checkpoints:
             return f"{self._untracked.named_first(outside)} (outside the workspace)"
         # git's internal files are lost with their folder, which needs no mention.
         left = [
-            one
-            for one in history.not_covered
-            if one.why != "git's own data"
-            and any(inside(path, (one.path,)) or inside(one.path, (path,)) for path in paths)
+            file
+            for file in history.not_covered
+            if file.why != "git's own data"
+            and any(inside(path, (file.path,)) or inside(file.path, (path,)) for path in paths)
         ]
         # The last scan may not have seen that a file has grown.
         left += [LeftFile(path, why) for path in paths if not left and (why := history.why_too_large(path))]
         if not left:
             return ""
-        return f"{self._untracked.named_first([one.path for one in left])} ({left[0].why})"
+        return f"{self._untracked.named_first([file.path for file in left])} ({left[0].why})"
 
     async def _end(self, running: Running) -> None:
         history = await self._history.get()

@@ -108,20 +108,24 @@ def against(
         GitRefused: the changes are unknown, with the reason.
     """
     git = _git(cwd, roots, environment)
-    found = {one.path: one for one in _tracked(git, _tree(git, revision))}
+    changes = {change.path: change for change in _tracked(git, _tree(git, revision))}
     nested: list[str] = []
     top = git.top
     for name in _untracked(git):
         if not name.endswith("/"):
-            found.setdefault(name, _Changed(name))
+            changes.setdefault(name, _Changed(name))
         elif not below or is_below(path := os.path.join(top, name[:-1]), below) or is_below(below, path):
             nested.append(os.path.join(top, name[:-1]))
-    chosen = [one for name, one in sorted(found.items()) if not below or is_below(os.path.join(top, name), below)]
-    listed, generated = GeneratedFolders((*roots, top)).split([os.path.join(top, one.path) for one in chosen], below)
-    kept = set(listed)
-    shown = [one for one in chosen if os.path.join(top, one.path) in kept]
-    old = _blobs(git, [one.blob for one in shown[:MOST_FILES] if one.blob and not one.module])
-    files = [block for one in shown[:MOST_FILES] if (block := _block(one, top, old)) is not None]
+    chosen = [
+        change for name, change in sorted(changes.items()) if not below or is_below(os.path.join(top, name), below)
+    ]
+    listed, generated = GeneratedFolders((*roots, top)).split(
+        [os.path.join(top, change.path) for change in chosen], below
+    )
+    listed_paths = set(listed)
+    shown = [change for change in chosen if os.path.join(top, change.path) in listed_paths]
+    old = _blobs(git, [change.blob for change in shown[:MOST_FILES] if change.blob and not change.module])
+    files = [block for change in shown[:MOST_FILES] if (block := _block(change, top, old)) is not None]
     return GitChanges(tuple(files), max(0, len(shown) - MOST_FILES), generated, tuple(nested))
 
 
@@ -138,9 +142,9 @@ def still_staged(paths: Sequence[str], cwd: str, roots: Sequence[str], environme
         return []
     options = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=no", "--ignore-submodules=all")
     entries = _names(git.ask("--literal-pathspecs", *options, "--", *names))
-    found = [(entry[0], entry[1], os.path.join(git.top, entry[3:])) for entry in entries]
+    staged = [(entry[0], entry[1], os.path.join(git.top, entry[3:])) for entry in entries]
     # A staged removal is compared with nothing: git takes the file that is there for a new one.
-    return [path for x, y, path in found if (x in "MTA" and y in "MTD") or (x == "D" and os.path.lexists(path))]
+    return [path for x, y, path in staged if (x in "MTA" and y in "MTD") or (x == "D" and os.path.lexists(path))]
 
 
 _LINK: Final = "120000"
@@ -198,37 +202,37 @@ def _blobs(git: _Git, names: Sequence[str]) -> dict[str, bytes | int]:
         name, _, size = line.decode("ascii", "replace").partition(" ")
         sizes[name] = int(size) if size.isdigit() else 0
     small = [name for name in unique if sizes.get(name, 0) <= MOST_BYTES]
-    found: dict[str, bytes | int] = {name: size for name, size in sizes.items() if size > MOST_BYTES}
+    contents: dict[str, bytes | int] = {name: size for name, size in sizes.items() if size > MOST_BYTES}
     data = git.ask("cat-file", "--batch", given="".join(f"{name}\n" for name in small).encode())
     at = 0
     for name in small:
         end = data.index(b"\n", at)
         words = data[at:end].split(b" ")
         size = int(words[2]) if len(words) == 3 else 0
-        found[name] = data[end + 1 : end + 1 + size]
+        contents[name] = data[end + 1 : end + 1 + size]
         at = end + 1 + (size + 1 if len(words) == 3 else 0)
-    return found
+    return contents
 
 
-def _block(one: _Changed, top: str, blobs: Mapping[str, bytes | int]) -> DiffBlock | None:
-    path = os.path.join(top, one.path)
-    if one.module:
-        return DiffBlock(path, _subproject(one.blob), _subproject(_commit_of(path)))
+def _block(change: _Changed, top: str, blobs: Mapping[str, bytes | int]) -> DiffBlock | None:
+    path = os.path.join(top, change.path)
+    if change.module:
+        return DiffBlock(path, _subproject(change.blob), _subproject(_commit_of(path)))
     before: str | None = None
     why_old = ""
-    if one.blob:
-        data = blobs.get(one.blob, b"")
-        before, why_old = _shown(data, link=one.mode == _LINK)
+    if change.blob:
+        data = blobs.get(change.blob, b"")
+        before, why_old = _shown(data, link=change.mode == _LINK)
     after, why_new, mode = _present(path)
     if before is None and not why_old and after is None and not why_new:
         return None  # deleted since git listed it
     if note := why_new or why_old:
-        return DiffBlock(path, "" if one.blob else None, "" if mode is not None else None, note)
+        return DiffBlock(path, "" if change.blob else None, "" if mode is not None else None, note)
     if before is not None and after is not None and "\r\n" in after and "\r\n" not in before:
         # git converts line ends both ways; only other differences are changes.
         after = after.replace("\r\n", "\n") if after.replace("\r\n", "\n") != before else after
     if before == after:
-        return DiffBlock(path, before, after, f"mode {one.mode[-3:]} -> {mode or 0:o}" if mode is not None else "")
+        return DiffBlock(path, before, after, f"mode {change.mode[-3:]} -> {mode or 0:o}" if mode is not None else "")
     return DiffBlock(path, before, after)
 
 

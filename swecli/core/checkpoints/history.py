@@ -69,12 +69,12 @@ class Span(Struct, frozen=True):
 def spans(operations: Iterable[Operation]) -> list[Span]:
     """First and last state of each path; ``operations`` newest first. Unchanged paths are omitted, and so are folders:
     their files represent them."""
-    found: dict[str, Span] = {}
+    by_path: dict[str, Span] = {}
     for operation in operations:
         for change in operation.active:
-            later = found.get(change.path)
-            found[change.path] = Span(change.path, change.before, later.after if later else change.after)
-    changed = (span for span in found.values() if not span.before.same(span.after))
+            later = by_path.get(change.path)
+            by_path[change.path] = Span(change.path, change.before, later.after if later else change.after)
+    changed = (span for span in by_path.values() if not span.before.same(span.after))
     return sorted(
         (span for span in changed if {span.before.kind, span.after.kind} != {"absent", "folder"}),
         key=lambda span: span.path,
@@ -85,18 +85,18 @@ def difference(connection: sqlite3.Connection, session: str, rules: GeneratedFol
     """A session's changes. ``below`` (absolute) restricts them to that place, and then includes generated folders. A
     file edited by name never counts as generated."""
     operations = journal.operations(connection, session, ("edit", "command"))
-    edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
-    found = {span.path: span for span in spans(operations) if not below or is_below(span.path, below)}
-    reasons = {path: span.after.note or span.before.note for path, span in found.items()}
+    edited = {change.path for operation in operations if operation.origin.kind == "edit" for change in operation.active}
+    by_path = {span.path: span for span in spans(operations) if not below or is_below(span.path, below)}
+    reasons = {path: span.after.note or span.before.note for path, span in by_path.items()}
     folders = [path for path, why in reasons.items() if why in LEFT_OUT]
     for path, why in reasons.items():
         if why in USUAL:
-            del found[path]
-    listed, generated = rules.split((path for path in found if path not in edited), below)
+            del by_path[path]
+    listed, generated = rules.split((path for path in by_path if path not in edited), below)
     unrecorded = tuple(folder for folder in folders if folder not in generated.folders)
     generated = replace(generated, unrecorded=unrecorded)
-    shown = [path for path in found if path in edited.union(listed)]
-    files = tuple(_block(connection, found[path]) for path in shown[:MOST_FILES])
+    shown = [path for path in by_path if path in edited.union(listed)]
+    files = tuple(_block(connection, by_path[path]) for path in shown[:MOST_FILES])
     return Difference(files, len(shown) - len(files), generated=generated)
 
 
@@ -111,12 +111,12 @@ class RunChanges(Struct, frozen=True):
 def changed_files(operations: Sequence[Operation], rules: GeneratedFolders) -> dict[str, bool]:
     """Files that differ because of the operations (newest first), the newest change last, and whether each existed
     before. Generated files count only if an edit named them."""
-    edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
-    found = {span.path: span for span in spans(operations) if (span.after.note or span.before.note) not in USUAL}
-    listed = edited.union(rules.split(path for path in found if path not in edited)[0])
-    newest = dict.fromkeys(change.path for one in operations for change in one.active)
-    kept = [path for path in reversed(newest) if path in found and path in listed]
-    return {path: found[path].before.kind != "absent" for path in kept}
+    edited = {change.path for operation in operations if operation.origin.kind == "edit" for change in operation.active}
+    by_path = {span.path: span for span in spans(operations) if (span.after.note or span.before.note) not in USUAL}
+    listed = edited.union(rules.split(path for path in by_path if path not in edited)[0])
+    newest = dict.fromkeys(change.path for operation in operations for change in operation.active)
+    paths = [path for path in reversed(newest) if path in by_path and path in listed]
+    return {path: by_path[path].before.kind != "absent" for path in paths}
 
 
 class ChangedSince(Struct, frozen=True):
@@ -132,10 +132,10 @@ def changed_since(
 ) -> dict[int, ChangedSince]:
     """Changes since each turn, without generated files."""
     operations = journal.operations(connection, session, ("edit", "command"))
-    edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
-    others = {change.path for one in operations for change in one.active} - edited
+    edited = {change.path for operation in operations if operation.origin.kind == "edit" for change in operation.active}
+    others = {change.path for operation in operations for change in operation.active} - edited
     counted = edited.union(rules.split(others)[0])
-    found: dict[str, Span] = {}
+    by_path: dict[str, Span] = {}
     lines: dict[str, tuple[int, int]] = {}
     sums: dict[int, ChangedSince] = {}
     at, compared = 0, 0
@@ -144,12 +144,12 @@ def changed_since(
         while at < len(operations) and operations[at].origin.turn >= turn:
             for change in operations[at].active:
                 if change.path in counted:
-                    later = found.get(change.path)
-                    found[change.path] = Span(change.path, change.before, later.after if later else change.after)
+                    later = by_path.get(change.path)
+                    by_path[change.path] = Span(change.path, change.before, later.after if later else change.after)
                     touched.add(change.path)
             at += 1
         for path in touched:
-            span = found[path]
+            span = by_path[path]
             kinds = {span.before.kind, span.after.kind}
             left_out = (span.after.note or span.before.note) in USUAL
             if span.before.same(span.after) or kinds == {"absent", "folder"} or left_out:
@@ -267,13 +267,13 @@ class FileHistory:
         self.problems += settle_broken(self._rows, frozenset(self._running))
         with self._rows.read() as connection:
             broken = journal.broken(connection, frozenset(self._running))
-        commands = [one for one in broken if one.kind == "command"]
-        found = self._shadow.scan() if commands else []
+        commands = [operation for operation in broken if operation.kind == "command"]
+        scanned = self._shadow.scan() if commands else []
         with self._rows.write() as connection:
-            for one in broken:
-                seen = found if commands and one is commands[-1] else []
-                changes = [Change(one.id, each.path, each.before, each.after) for each in seen]
-                self._close(connection, one.id, one.kind, one.changes, changes, "unsure")
+            for operation in broken:
+                seen = scanned if commands and operation is commands[-1] else []
+                changes = [Change(operation.id, each.path, each.before, each.after) for each in seen]
+                self._close(connection, operation.id, operation.kind, operation.changes, changes, "unsure")
 
     def first_copy(self) -> None:
         """Bring the copy of the trees up to date, and drop what exceeds age or size. Temporary files left in the trees
@@ -303,13 +303,15 @@ class FileHistory:
 
     def newly_left_out(self) -> list[LeftFile]:
         """Unexpected uncovered paths that no session has reported yet; marks them as reported."""
-        unusual = {os.fsencode(one.path): one for one in self.not_covered if one.why == BUILT or one.why not in USUAL}
+        unusual = {
+            os.fsencode(file.path): file for file in self.not_covered if file.why == BUILT or file.why not in USUAL
+        }
         if not unusual:
             return []
         with self._rows.write() as connection:
             known = {row[0] for row in connection.execute("SELECT path FROM told")}
             connection.executemany("INSERT INTO told VALUES (?)", [(path,) for path in unusual.keys() - known])
-        return [one for path, one in unusual.items() if path not in known]
+        return [file for path, file in unusual.items() if path not in known]
 
     def stop(self) -> None:
         self._stop.set()
@@ -336,9 +338,9 @@ class FileHistory:
     def end(self, running: Running) -> tuple[Change, ...]:
         if running.watched:
             self._make_room()
-        found = self._shadow.scan() if running.watched else []
+        scanned = self._shadow.scan() if running.watched else []
         with self._rows.write() as connection:
-            changes = [Change(running.id, one.path, one.before, one.after) for one in found]
+            changes = [Change(running.id, change.path, change.before, change.after) for change in scanned]
             placeholders = tuple(Change(running.id, path, image, image) for path, image in running.before)
             self._running.discard(running.id)
             return self._close(connection, running.id, running.kind, placeholders, changes, "done")
@@ -355,11 +357,11 @@ class FileHistory:
         operation: int,
         kind: OperationKind,
         named: Iterable[Change],
-        found: Iterable[Change],
+        scanned: Iterable[Change],
         state: Literal["done", "unsure"],
     ) -> tuple[Change, ...]:
-        """``named`` are changes whose outcome is read now; ``found`` are complete changes."""
-        changes = {change.path: change for change in found}
+        """``named`` are changes whose outcome is read now; ``scanned`` are complete changes."""
+        changes = {change.path: change for change in scanned}
         same: list[Change] = []
         for change in named:
             if change.path in changes:
@@ -384,7 +386,9 @@ class FileHistory:
         skipped: list[LeftFile] = []
         byproducts: tuple[tuple[Operation, ...], Plan] | None = None
         rules = GeneratedFolders(self._roots)
-        groups = [[one] for one in operations] if target.scope == "last" else [operations] if operations else []
+        groups = (
+            [[operation] for operation in operations] if target.scope == "last" else [operations] if operations else []
+        )
         for group in groups:
             made = plan_reversal(group, None if target.scope == "call" else self._others(group, rules))
             if target.scope == "last" and made.steps and not made.conflicts and _only_byproducts(made, rules):
@@ -421,27 +425,27 @@ class FileHistory:
     def _others(self, group: Sequence[Operation], rules: GeneratedFolders) -> dict[int, frozenset[str]]:
         """By operation, the paths that another session changed meanwhile; generated files belong to nobody."""
         with self._rows.read() as connection:
-            found = journal.shared(connection, group)
-        return {operation: frozenset(rules.split(paths)[0]) for operation, paths in found.items()}
+            shared = journal.shared(connection, group)
+        return {operation: frozenset(rules.split(paths)[0]) for operation, paths in shared.items()}
 
     def unwind(self, name: str, turn: int) -> FilesRestored:
         """Redo what a rewind undid, after undoing changes of turns after ``turn``."""
         since = self.rewind(turn + 1, f"{name}-since")
         with self._rows.read() as connection:
             undone = journal.operations(connection, self._session, ("undo",))
-        found = next((one for one in undone if one.origin.item == name), None)
-        if found is None:
+        rewound = next((operation for operation in undone if operation.origin.item == name), None)
+        if rewound is None:
             return structs.replace(since, direction="redo")
-        done = self._carry_out("redo", (found,), plan_reversal([found]))
+        done = self._carry_out("redo", (rewound,), plan_reversal([rewound]))
         return _merged(since, done)
 
     def redo(self) -> FilesRestored:
         with self._rows.read() as connection:
             undone = journal.operations(connection, self._session, ("undo",))
-        for one in undone:
-            made = plan_reversal([one])
+        for operation in undone:
+            made = plan_reversal([operation])
             if made.steps or made.conflicts:
-                return self._carry_out("redo", (one,), made)
+                return self._carry_out("redo", (operation,), made)
         return FilesRestored("redo", reason=" ".join(("This session has nothing to redo.", *self.problems)))
 
     def _carry_out(
@@ -480,13 +484,13 @@ class FileHistory:
             return done
         steps, files = {step.path: step for step in made.steps}, list(done.files)
         with self._rows.read() as connection:
-            for place, file in enumerate(files):
+            for index, file in enumerate(files):
                 step = steps[file.path]
                 before, after = (step.then, step.now) if done.direction == "undo" else (step.now, step.then)
                 (old, why_old), (new, why_new) = _text(connection, before), _text(connection, after)
                 if not why_old and not why_new:
                     added, removed = count_changes(old or "", new or "")
-                    files[place] = structs.replace(file, added=added, removed=removed)
+                    files[index] = structs.replace(file, added=added, removed=removed)
         return structs.replace(done, files=tuple(files))
 
     def _content(self, digest: str) -> bytes | None:
@@ -498,8 +502,8 @@ class FileHistory:
 
     def recent(self, limit: int) -> Recent:
         with self._rows.read() as connection:
-            found = journal.operations(connection, self._session, ("edit", "command"))
-        return Recent(tuple(found[:limit]), self.not_covered)
+            operations = journal.operations(connection, self._session, ("edit", "command"))
+        return Recent(tuple(operations[:limit]), self.not_covered)
 
     def changed_since(self, turns: Sequence[int]) -> dict[int, ChangedSince]:
         with self._rows.read() as connection:
@@ -513,7 +517,9 @@ class FileHistory:
         """Absolute paths of the files that edits by name have created and that are still new."""
         with self._rows.read() as connection:
             operations = journal.operations(connection, self._session, ("edit", "command"))
-        edited = {change.path for one in operations if one.origin.kind == "edit" for change in one.active}
+        edited = {
+            change.path for operation in operations if operation.origin.kind == "edit" for change in operation.active
+        }
         new = (span for span in spans(operations) if span.before.kind == "absent" and span.after.kind == "file")
         return tuple(span.path for span in new if span.path in edited)
 
@@ -521,9 +527,9 @@ class FileHistory:
         if not self._begun:
             return RunChanges({})
         with self._rows.read() as connection:
-            found = journal.operations(connection, self._session, ("edit", "command"))
+            operations = journal.operations(connection, self._session, ("edit", "command"))
             recorded = journal.touched(connection, self._begun)
-        begun = [one for one in found if one.id in self._begun]
+        begun = [operation for operation in operations if operation.id in self._begun]
         return RunChanges(changed_files(begun, GeneratedFolders(self._roots)), recorded)
 
     # --- pruning ---------------------------------------------------------------------------------------------
@@ -562,14 +568,14 @@ def _merged(first: FilesRestored, then: FilesRestored) -> FilesRestored:
 
 def _with_new_folders(paths: Iterable[str]) -> list[str]:
     """The paths, and the missing folders above them."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for path in paths:
         folder = os.path.dirname(path)
-        while folder not in found and not os.path.lexists(folder):
-            found[folder] = None
+        while folder not in result and not os.path.lexists(folder):
+            result[folder] = None
             folder = os.path.dirname(folder)
-        found[path] = None
-    return list(found)
+        result[path] = None
+    return list(result)
 
 
 class LazyHistory:

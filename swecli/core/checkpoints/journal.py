@@ -104,7 +104,7 @@ _BLOBS = """
 
 
 def _moved(path: str, folders: Sequence[str], new: str) -> str:
-    inside = next((one for one in folders if path == one or path.startswith(one.rstrip("/") + "/")), None)
+    inside = next((folder for folder in folders if path == folder or path.startswith(folder.rstrip("/") + "/")), None)
     return path if inside is None else new.rstrip("/") + path[len(inside.rstrip("/")) :]
 
 
@@ -183,11 +183,11 @@ def operations(connection: sqlite3.Connection, session: str, kinds: Sequence[Ope
         """,
         (session, *kinds),
     ).fetchall()
-    found: dict[int, tuple[tuple[object, ...], list[Change]]] = {}
+    by_operation: dict[int, tuple[tuple[object, ...], list[Change]]] = {}
     for row in rows:
         path = os.fsdecode(bytes(row[9]))
-        found.setdefault(row[0], (row, []))[1].append(Change(row[0], path, decoded(row[10]), decoded(row[11])))
-    return [_operation(session, row, changes) for row, changes in found.values()]
+        by_operation.setdefault(row[0], (row, []))[1].append(Change(row[0], path, decoded(row[10]), decoded(row[11])))
+    return [_operation(session, row, changes) for row, changes in by_operation.values()]
 
 
 def _operation(session: str, row: Sequence[object], changes: Sequence[Change]) -> Operation:
@@ -224,7 +224,11 @@ def shared(connection: sqlite3.Connection, group: Sequence[Operation]) -> dict[i
     A command that ran all the time, such as a server, claims nothing against a shorter one. Operations that a fork took
     over are not those of another session.
     """
-    spans = [(one.id, one.started, one.ended) for one in group if one.origin.kind == "command" and one.ended]
+    spans = [
+        (operation.id, operation.started, operation.ended)
+        for operation in group
+        if operation.origin.kind == "command" and operation.ended
+    ]
     if not spans:
         return {}
     session = group[0].origin.session
@@ -232,16 +236,16 @@ def shared(connection: sqlite3.Connection, group: Sequence[Operation]) -> dict[i
     others = connection.execute(_OTHERS, (session, *window)).fetchall()
     own = {row[0] for row in connection.execute("SELECT started FROM operations WHERE session = ?", (session,))}
     others = [other for other in others if other[2] not in own]
-    found: dict[int, frozenset[str]] = {}
-    for one, started, ended in spans:
+    result: dict[int, frozenset[str]] = {}
+    for identifier, started, ended in spans:
         paths: set[str] = set()
         for other, kind, began, stopped in others:
             meanwhile = began < ended and started < stopped
             if meanwhile and (kind == "edit" or not (began < started and ended < stopped)):
-                paths.update(os.fsdecode(bytes(row[0])) for row in connection.execute(_BOTH, (other, one)))
+                paths.update(os.fsdecode(bytes(row[0])) for row in connection.execute(_BOTH, (other, identifier)))
         if paths:
-            found[one] = frozenset(paths)
-    return found
+            result[identifier] = frozenset(paths)
+    return result
 
 
 _KINDS: dict[object, OperationKind] = {"edit": "edit", "command": "command", "undo": "undo", "redo": "redo"}
@@ -290,8 +294,8 @@ def broken(connection: sqlite3.Connection, running: frozenset[int]) -> list[Brok
 
 def half_written(connection: sqlite3.Connection) -> set[tuple[str, int]]:
     """Folders in which killed processes were writing files, each with the id of the process."""
-    writing = [one for one in broken(connection, frozenset()) if one.kind != "command"]
-    return {(os.path.dirname(change.path), one.pid) for one in writing for change in one.changes}
+    writing = [operation for operation in broken(connection, frozenset()) if operation.kind != "command"]
+    return {(os.path.dirname(change.path), operation.pid) for operation in writing for change in operation.changes}
 
 
 def prune(connection: sqlite3.Connection, now: float, days: float) -> None:

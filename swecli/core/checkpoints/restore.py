@@ -116,16 +116,16 @@ def chosen(operations: Sequence[Operation], target: Target) -> list[Operation]:
             return list(operations)
         case "turn":
             turn = target.turn or (operations[0].origin.turn if operations else 0)
-            return [one for one in operations if one.origin.turn == turn]
+            return [operation for operation in operations if operation.origin.turn == turn]
         case "since":
-            return [one for one in operations if one.origin.turn >= target.turn]
+            return [operation for operation in operations if operation.origin.turn >= target.turn]
         case "call":
-            return [one for one in operations if one.origin.item == target.name]
+            return [operation for operation in operations if operation.origin.item == target.name]
         case "path":
-            for one in operations:
-                inside = tuple(change for change in one.active if is_below(change.path, target.name))
+            for operation in operations:
+                inside = tuple(change for change in operation.active if is_below(change.path, target.name))
                 if inside:
-                    return [replace(one, active=inside)]
+                    return [replace(operation, active=inside)]
             return []
 
 
@@ -203,21 +203,21 @@ def _accessible(steps: Sequence[Step]) -> Generator[None]:
 def _do(step: Step, content: Content) -> None:
     path, now, then = step.path, step.now, step.then
     _require_plain_way(path)
-    found = _now(path, now)
-    linked = _is_linked(path, found, then) if step.relinks else True
-    if found.same(then) and linked:
+    current = _now(path, now)
+    linked = _is_linked(path, current, then) if step.relinks else True
+    if current.same(then) and linked:
         return
-    if not _as_expected(found, now) and not found.same(then):
+    if not _as_expected(current, now) and not current.same(then):
         raise _Refused(CHANGED_SINCE)
-    if then.kind == "folder" and found.kind == "folder":
+    if then.kind == "folder" and current.kind == "folder":
         return  # its mode is set at the end, when its contents are complete
-    if then.kind == "file" and not linked and _link(path, found, then):
+    if then.kind == "file" and not linked and _link(path, current, then):
         return
-    if then.kind == "file" and found.kind == "file" and linked and not (found.twin and not then.twin):
-        _rewrite(path, found, then, content)
+    if then.kind == "file" and current.kind == "file" and linked and not (current.twin and not then.twin):
+        _rewrite(path, current, then, content)
         return
     data = _bytes_of(then, content) if then.kind == "file" else b""
-    _remove(path, found)
+    _remove(path, current)
     match then.kind:
         case "file":
             _create(path, data, then.mode)
@@ -231,9 +231,9 @@ def _do(step: Step, content: Content) -> None:
             pass
 
 
-def _as_expected(found: Image, now: Image) -> bool:
+def _as_expected(current: Image, now: Image) -> bool:
     """Whether a path still has the state from the plan; a folder's mode may be temporarily open."""
-    return found.same(now) or found.kind == now.kind == "folder"
+    return current.same(now) or current.kind == now.kind == "folder"
 
 
 def _require_plain_way(path: str) -> None:
@@ -242,12 +242,12 @@ def _require_plain_way(path: str) -> None:
         raise _Refused("its path now contains a link")
 
 
-def _rewrite(path: str, found: Image, then: Image, content: Content) -> None:
-    if found.content != then.content:
+def _rewrite(path: str, current: Image, then: Image, content: Content) -> None:
+    if current.content != then.content:
         data = _bytes_of(then, content)
-        if not found.mode & 0o200:
-            _set_mode(path, found.mode | 0o200)
-        atomic_write(Path(path), data, found.content)
+        if not current.mode & 0o200:
+            _set_mode(path, current.mode | 0o200)
+        atomic_write(Path(path), data, current.content)
     _set_mode(path, then.mode)
 
 
@@ -281,11 +281,11 @@ def _bytes_of(image: Image, content: Content) -> bytes:
     return data
 
 
-def _remove(path: str, found: Image) -> None:
-    if found.kind == "absent":
+def _remove(path: str, current: Image) -> None:
+    if current.kind == "absent":
         return
     with Folder(Path(path).parent) as folder:
-        if found.kind != "folder":
+        if current.kind != "folder":
             folder.remove(os.path.basename(path))
             return
         try:
@@ -296,15 +296,15 @@ def _remove(path: str, found: Image) -> None:
             raise
 
 
-def _is_linked(path: str, found: Image, then: Image) -> bool:
+def _is_linked(path: str, current: Image, then: Image) -> bool:
     """Whether the file has other names exactly if it should, one of them as before."""
     others = [name for name in then.names if name != path]
     if not then.twin:
-        return not found.twin
+        return not current.twin
     return not others or any(_inode_of(name) == _inode_of(path) != "" for name in others)
 
 
-def _link(path: str, found: Image, then: Image) -> bool:
+def _link(path: str, current: Image, then: Image) -> bool:
     """Make ``path`` a further name of a file that it was a name of. False if none has the wanted content yet: then the
     path gets a file of its own."""
     for other in then.names:
@@ -312,8 +312,8 @@ def _link(path: str, found: Image, then: Image) -> bool:
             continue
         if not _now(other, then).same(then):
             continue
-        if found.kind == "folder":
-            _remove(path, found)
+        if current.kind == "folder":
+            _remove(path, current)
         temporary = os.path.join(os.path.dirname(path), f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}")
         os.link(other, temporary, follow_symlinks=False)
         os.replace(temporary, path)
@@ -352,11 +352,11 @@ def _reason(error: OSError) -> str:
 
 def present(expected: Mapping[str, Image]) -> dict[str, Image]:
     """Current states of paths, without storing anything, read in the same way as the expected images."""
-    found: dict[str, Image] = {}
+    images: dict[str, Image] = {}
     for path, image in expected.items():
         plain = os.path.realpath(os.path.dirname(path)) == os.path.dirname(path)
-        found[path] = _now(path, image) if plain else Image("other", note="its path now contains a link")
-    return found
+        images[path] = _now(path, image) if plain else Image("other", note="its path now contains a link")
+    return images
 
 
 def _now(path: str, like: Image) -> Image:
@@ -437,31 +437,33 @@ def settle_broken(rows: Rows, running: frozenset[int] = frozenset()) -> tuple[st
     process's own. One transaction, so that of two starts at once only one does it and says it. Returns sentences for
     the user."""
     with rows.write() as connection:
-        broken = [one for one in journal.broken(connection, running) if one.kind in ("undo", "redo")]
-        said = [_take_back(one, lambda digest: stored(connection, digest)) for one in reversed(broken)]
-        for one in broken:
-            _end_broken(connection, one)
-    return tuple(filter(None, said))
+        broken = [operation for operation in journal.broken(connection, running) if operation.kind in ("undo", "redo")]
+        sentences = [_take_back(operation, lambda digest: stored(connection, digest)) for operation in reversed(broken)]
+        for operation in broken:
+            _end_broken(connection, operation)
+    return tuple(filter(None, sentences))
 
 
 def _take_back(operation: Broken, content: Content) -> str:
     """Bring files back to before an undo or redo that a kill interrupted: half of it is a state that nobody wanted, and
     the conversation knows nothing of it. One that was complete stays. Returns the sentence for the user; empty if no
     file had been changed."""
-    changes = [one for one in operation.changes if not one.before.same(one.after)]
+    changes = [change for change in operation.changes if not change.before.same(change.after)]
     now = present({change.path: change.after for change in changes})
-    complete = all(now[one.path].same(one.after) for one in changes)
+    complete = all(now[change.path].same(change.after) for change in changes)
     # A folder gets its mode when everything in it is restored.
-    made = [one for one in changes if now[one.path].kind == one.after.kind == "folder" != one.before.kind]
-    done = [one for one in changes if now[one.path].same(one.after) or one in made]
+    made = [
+        change for change in changes if now[change.path].kind == change.after.kind == "folder" != change.before.kind
+    ]
+    done = [change for change in changes if now[change.path].same(change.after) or change in made]
     if not done:
         return ""
     name = "a redo" if operation.kind == "redo" else "an undo or a rewind"
     if complete:
         back = "/undo" if operation.kind == "redo" else "/redo"
         return f"swecli was killed at the end of {name} of files. The files are changed; {back} reverts that."
-    left = restore([Step(one.path, now[one.path], one.before, (one,)) for one in done], content)
-    names = ", ".join(f"{one.path} ({one.why})" for one in left)
+    left = restore([Step(change.path, now[change.path], change.before, (change,)) for change in done], content)
+    names = ", ".join(f"{file.path} ({file.why})" for file in left)
     return (
         f"swecli was killed during {name} of files. The files are as they were before it"
         f"{f', except {names}' if names else '; repeat it if you want it'}."

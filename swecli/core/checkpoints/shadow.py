@@ -173,7 +173,7 @@ class Shadow:
                 rules.renew()
             self._stale_rules = False
         names = {twin: tuple(paths) for twin, paths in self._names.items()}
-        found: list[PathChange] = []
+        changes: list[PathChange] = []
         pending: list[_Seen] = []
         self._leaving = {}
         self._built.clear()
@@ -181,19 +181,24 @@ class Shadow:
         self._left_bytes = math.inf if first else MOST_BYTES
         self._deadline = math.inf if first else time.monotonic() + MOST_SECONDS
         for rules in self._trees:
-            for one in self._walk(rules):
-                pending.append(one)
+            for seen in self._walk(rules):
+                pending.append(seen)
                 if len(pending) >= _BATCH:
-                    found += self._take(pending)
+                    changes += self._take(pending)
                     pending.clear()
-        found += self._take(pending)
+        changes += self._take(pending)
         if self._built:
-            found = self._without_built(found)
+            changes = self._without_built(changes)
         self._note_left_out()
         named = (
-            PathChange(one.path, _with_names(one.before, names), _with_names(one.after, self._names)) for one in found
+            PathChange(change.path, _with_names(change.before, names), _with_names(change.after, self._names))
+            for change in changes
         )
-        return [one for one in named if not one.before.same(one.after) or one.before.twin != one.after.twin]
+        return [
+            change
+            for change in named
+            if not change.before.same(change.after) or change.before.twin != change.after.twin
+        ]
 
     def _walk(self, rules: TrackedPaths) -> Iterator[_Seen]:
         """Changed entries, including removed ones."""
@@ -241,7 +246,7 @@ class Shadow:
                 continue
             if built:
                 self._stamps[folder] = {**before, **stamps}
-                waiting = [one for one in waiting if not is_below(one[0], built)]
+                waiting = [item for item in waiting if not is_below(item[0], built)]
                 yield from self._leave_built(built, rules)
                 continue
             for name in before.keys() - stamps.keys():
@@ -262,18 +267,18 @@ class Shadow:
             status = os.lstat(folder)
             yield _Seen(folder, (0, status.st_mode), status, rules)
 
-    def _without_built(self, found: Sequence[PathChange]) -> list[PathChange]:
+    def _without_built(self, changes: Sequence[PathChange]) -> list[PathChange]:
         """The changes without those in folders recognised meanwhile; a folder that is new is one change."""
         before: dict[str, Image] = {}
-        kept: list[PathChange] = []
-        for one in found:
-            folder = next((folder for folder in self._built if is_below(one.path, folder)), "")
+        remaining: list[PathChange] = []
+        for change in changes:
+            folder = next((folder for folder in self._built if is_below(change.path, folder)), "")
             if not folder:
-                kept.append(one)
-            elif one.path == folder:
-                before.setdefault(folder, one.before)
+                remaining.append(change)
+            elif change.path == folder:
+                before.setdefault(folder, change.before)
         new = (folder for folder, image in before.items() if image.kind == "absent")
-        return [*kept, *(PathChange(folder, ABSENT, self._known(folder)) for folder in new)]
+        return [*remaining, *(PathChange(folder, ABSENT, self._known(folder)) for folder in new)]
 
     def _is_built(self, path: str) -> bool:
         """Whether an earlier scan recognised the folder as one of build results."""
@@ -339,9 +344,9 @@ class Shadow:
             yield from self._gone(f"{path}/{name}", rules, quiet=quiet)
 
     def _take(self, batch: Sequence[_Seen]) -> list[PathChange]:
-        found: list[PathChange] = []
+        changes: list[PathChange] = []
         if not batch:
-            return found
+            return changes
         with self._rows.write() as connection:
             for seen in batch:
                 if self._built and any(seen.path.startswith(f"{folder}/") for folder in self._built):
@@ -351,9 +356,9 @@ class Shadow:
                 self._remember(connection, seen.path, seen.seen_stamp, after)
                 quiet = seen.quiet or (seen.status is not None and _was_unread(before, seen.status))
                 if not quiet and (not before.same(after) or before.twin or after.twin):
-                    found.append(PathChange(seen.path, before, after))
+                    changes.append(PathChange(seen.path, before, after))
                     self._stale_rules |= seen.path.rpartition("/")[2] in IGNORE_FILES
-        return found
+        return changes
 
     def _image(self, connection: sqlite3.Connection, path: str, status: os.stat_result, rules: TrackedPaths) -> Image:
         why = self._leaving.get(path)
