@@ -91,12 +91,12 @@ def read_answer(event: HookEvent, ran: Ran, name: str = "", number: int = 0) -> 
             return _silent(event, name, f"{ran.problem}; /hooks allow {number} allows it", "not run: ")
         case "exited":
             pass
-    said = ran.stderr.strip()
+    stderr = ran.stderr.strip()
     if ran.exit_status == 2:
-        reason = _bounded(said or ran.stdout.strip() or _NO_REASON, MOST_CONTEXT)
+        reason = _bounded(stderr or ran.stdout.strip() or _NO_REASON, MOST_CONTEXT)
         return Answer("block", reason) if event in _BLOCKS else Answer(problem=_line(f"exit 2: {reason}"))
     if ran.exit_status != 0:
-        why = f"{_status(ran.exit_status)}{f': {said}' if said else ''}"
+        why = f"{_status(ran.exit_status)}{f': {stderr}' if stderr else ''}"
         unable = ran.exit_status is None or ran.exit_status in _CAN_NOT_RUN or _signal(ran.exit_status) > 0
         return _silent(event, name, why) if unable else Answer(problem=_line(why))
     return _of_output(event, ran)
@@ -194,8 +194,8 @@ def _wish(
 
 
 def _updated(specific: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    found = specific.get("updatedInput")
-    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else None
+    updated = specific.get("updatedInput")
+    return cast("Mapping[str, Any]", updated) if isinstance(updated, dict) else None
 
 
 def _seen(output: str | None) -> str | None:
@@ -204,22 +204,22 @@ def _seen(output: str | None) -> str | None:
 
 def _output(specific: Mapping[str, Any]) -> str | None:
     """Replacement output, in any of the forms that Claude Code's tools use."""
-    found = specific.get("updatedToolOutput", specific.get("updatedMCPToolOutput"))
-    if found is None or isinstance(found, str):
-        return found
-    if isinstance(found, dict):
-        fields = cast("dict[str, Any]", found)
+    output = specific.get("updatedToolOutput", specific.get("updatedMCPToolOutput"))
+    if output is None or isinstance(output, str):
+        return output
+    if isinstance(output, dict):
+        fields = cast("dict[str, Any]", output)
         streams = [fields[name] for name in ("stdout", "stderr") if isinstance(fields.get(name), str) and fields[name]]
         if "stdout" in fields:
             return "\n".join(streams)
         if isinstance(fields.get("content"), str):
             return str(fields["content"])
-        found = fields["content"] if isinstance(fields.get("content"), list) else fields
-    if isinstance(found, list):
-        texts = [_part_text(part) for part in cast("list[object]", found)]
+        output = fields["content"] if isinstance(fields.get("content"), list) else fields
+    if isinstance(output, list):
+        texts = [_part_text(part) for part in cast("list[object]", output)]
         if texts and None not in texts:
             return "\n".join(filter(None, texts))
-    return json.dumps(found, ensure_ascii=False)
+    return json.dumps(output, ensure_ascii=False)
 
 
 def _part_text(part: object) -> str | None:

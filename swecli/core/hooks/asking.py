@@ -56,8 +56,8 @@ async def _judged(ask: AskModel, question: str) -> Ran:
     if ok:
         return Ran("exited", 0)
     reason = cast("dict[str, object]", verdict).get("reason")
-    said = reason if isinstance(reason, str) and reason.strip() else "the model gave no reason"
-    return Ran("exited", 0, json.dumps({"decision": "block", "reason": said}))
+    explanation = reason if isinstance(reason, str) and reason.strip() else "the model gave no reason"
+    return Ran("exited", 0, json.dumps({"decision": "block", "reason": explanation}))
 
 
 async def post_event(
@@ -120,6 +120,6 @@ async def _bounded(work: Awaitable[Ran], seconds: float, skipped: asyncio.Event)
             return Ran(ran.ending, ran.exit_status, ran.stdout, duration=duration, problem=ran.problem)
         return Ran("skipped" if skipped.is_set() else "timeout", duration=duration)
     finally:
-        for one in (task, waiting):
-            one.cancel()
+        for future in (task, waiting):
+            future.cancel()
         await asyncio.gather(task, waiting, return_exceptions=True)

@@ -50,10 +50,10 @@ def read_claude_settings(path: Path, source: HookSource) -> ClaudeHooks:
 def _part(table: Mapping[str, Any], name: str, document: Document, notices: list[str]) -> Mapping[str, Any]:
     """The object in a field; if something else is there, an empty one with a notice."""
     value = table.get(name)
-    found = _object(cast("object", value))
+    fields = _object(cast("object", value))
     if value is not None and not isinstance(value, dict):
         notices.append(f"{document.at(name)}: {name} is not an object; it is ignored.")
-    return found
+    return fields
 
 
 class ClaudeRule(Struct, frozen=True):
@@ -116,27 +116,29 @@ def hooks_of(
         for at, group in _objects(groups, (*keys, name), document, notices):
             matcher = group.get("matcher", "")
             for place_of, entry in _objects(group.get("hooks"), (*at, "hooks"), document, notices):
-                place = document.at(*place_of)
+                location = document.at(*place_of)
                 kind, command, problem = _action(entry)
                 if problem or not isinstance(matcher, str):
                     problem = problem or "its matcher is not text"
-                    notices.append(f"{place}: a hook for {name} is ignored: {problem}.")
+                    notices.append(f"{location}: a hook for {name} is ignored: {problem}.")
                     continue
                 condition, wakes = entry.get("if"), entry.get("asyncRewake") is True
                 if ignored := _ignored(entry):
-                    notices.append(f"{place}: a hook for {name}: {ignored}.")
+                    notices.append(f"{location}: a hook for {name}: {ignored}.")
                 yield Hook(
                     event,
                     command,
                     matcher,
                     _seconds(entry.get("timeout")),
                     source,
-                    place,
+                    location,
                     condition=condition if isinstance(condition, str) else "",
                     background=entry.get("async") is True or wakes,
                     kind=kind,
                     headers=_texts(entry.get("headers")) if kind == "http" else (),
-                    variables=tuple(one for one in _list(entry.get("allowedEnvVars")) if isinstance(one, str)),
+                    variables=tuple(
+                        variable for variable in _list(entry.get("allowedEnvVars")) if isinstance(variable, str)
+                    ),
                     wakes=str(entry.get("rewakeMessage") or "") if wakes else None,
                 )
 
@@ -147,10 +149,10 @@ def _objects(
     """The objects of a list with their keys; other shapes are reported."""
     if not isinstance(value, list):
         notices.append(f"{document.at(*keys)}: {keys[-1]} of {'.'.join(keys[:2])} is not a list; it is ignored.")
-    for number, one in enumerate(_list(cast("object", value))):
+    for number, item in enumerate(_list(cast("object", value))):
         at = (*keys, str(number))
-        if isinstance(one, dict):
-            yield at, _object(cast("object", one))
+        if isinstance(item, dict):
+            yield at, _object(cast("object", item))
         else:
             notices.append(f"{document.at(*at)}: an entry of {'.'.join(keys[:2])} is not an object; it is ignored.")
 
@@ -191,7 +193,7 @@ def _command(entry: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _texts(value: object) -> tuple[tuple[str, str], ...]:
-    return tuple((name, one) for name, one in _object(value).items() if isinstance(one, str))
+    return tuple((name, text) for name, text in _object(value).items() if isinstance(text, str))
 
 
 _KNOWN = frozenset(

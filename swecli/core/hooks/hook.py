@@ -183,7 +183,9 @@ OF_CALLS: frozenset[HookEvent] = frozenset(("PreToolUse", "PostToolUse", "PostTo
 def problems(hook: Hook) -> Sequence[str]:
     """Parts of a hook without their apparent effect, as clauses."""
     late = "swecli waits for it anyway because it is ending" if hook.background and hook.event == "SessionEnd" else ""
-    return [one for one in (matcher_problem(hook.matcher), _problem(hook.condition, hook.event), late) if one]
+    return [
+        problem for problem in (matcher_problem(hook.matcher), _problem(hook.condition, hook.event), late) if problem
+    ]
 
 
 def _problem(condition: str, event: HookEvent) -> str:
@@ -209,7 +211,7 @@ def holds(condition: str, tool: str, effects: Effects, roots: tuple[str, ...], h
     match pattern.kind:
         case "command":
             try:
-                return any(words_match(pattern.at_home(home), one) for one in started(effects.command or ""))
+                return any(words_match(pattern.at_home(home), command) for command in started(effects.command or ""))
             except ScanError:
                 return True
         case "domain":
@@ -218,6 +220,6 @@ def holds(condition: str, tool: str, effects: Effects, roots: tuple[str, ...], h
         case "read" | "write" if pattern.path is not None:
             touched = effects.writes if pattern.kind == "write" else (*effects.reads, *effects.writes)
             path = pattern.path
-            return any(path.matches(one, roots, home, wide=True) for one in touched)
+            return any(path.matches(target, roots, home, wide=True) for target in touched)
         case _:
             return True

@@ -57,11 +57,11 @@ def read_hooks(
     notices = [f"{path} ignored: it is a link or inside one." for path in claude if is_led_away(path)]
     claude = [path for path in claude if not is_led_away(path)]
     hooks = [*_own(loaded), *_claude(claude, users, notices), *_of_plugins(plugins, notices)]
-    notices += (f"{hook.origin}: a hook for {hook.event}: {one}." for hook in hooks for one in problems(hook))
+    notices += (f"{hook.origin}: a hook for {hook.event}: {problem}." for hook in hooks for problem in problems(hook))
     judged, pending = list[Hook](), list[PendingItem]()
     for hook in hooks:
-        one, item = _judged(hook, cwd, trust, vouched=vouched)
-        judged.append(one)
+        checked_hook, item = _judged(hook, cwd, trust, vouched=vouched)
+        judged.append(checked_hook)
         pending += [item] if item is not None else []
     new = [item for item in pending if item.digest not in trust.refused]
     if new:
@@ -95,19 +95,19 @@ def _own(loaded: Loaded) -> Iterator[Hook]:
     from swecli.core.hooks.hook import EVENTS, Hook
 
     for event in EVENTS:
-        for number, one in enumerate(loaded.settings.hooks.of(event)):
+        for number, entry in enumerate(loaded.settings.hooks.of(event)):
             origin = loaded.origins.get(("hooks", event, str(number)))
             theirs = origin is None or origin.layer in ("project", "local")
             source = "project" if theirs else "user"
             yield Hook(
                 event,
-                one.command,
-                one.matcher,
-                one.timeout,
+                entry.command,
+                entry.matcher,
+                entry.timeout,
                 source,
                 str(origin or "settings"),
-                condition=one.condition,
-                background=one.background,
+                condition=entry.condition,
+                background=entry.background,
             )
 
 
@@ -117,23 +117,23 @@ def _claude(files: Sequence[Path], users: Path | None, notices: list[str]) -> li
 
     theirs = [read_claude_settings(path, "project") for path in files]
     own = [read_claude_settings(users, "user")] if users is not None else []
-    notices += (notice for one in (*theirs, *own) for notice in one.notices)
-    if any(one.disabled for one in own):
+    notices += (notice for settings in (*theirs, *own) for notice in settings.notices)
+    if any(settings.disabled for settings in own):
         notices.append(f"The hooks in Claude Code's settings do not run: {users} sets disableAllHooks.")
         return []
-    if any(one.disabled for one in theirs):
+    if any(settings.disabled for settings in theirs):
         notices.append("The hooks in this project's Claude Code settings do not run: disableAllHooks is set there.")
         theirs = []
-    return [hook for one in (*theirs, *own) for hook in one.hooks]
+    return [hook for settings in (*theirs, *own) for hook in settings.hooks]
 
 
 def _of_plugins(plugins: Sequence[Plugin], notices: list[str]) -> Iterator[Hook]:
     if not plugins:
         return
     for plugin in plugins:
-        found, problems = hooks_of_plugin(plugin)
+        hooks, problems = hooks_of_plugin(plugin)
         notices += problems
-        yield from found
+        yield from hooks
 
 
 def hooks_of_plugin(plugin: Plugin) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
@@ -142,14 +142,14 @@ def hooks_of_plugin(plugin: Plugin) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     from swecli.core.hooks.claude_settings import hooks_of
     from swecli.core.hooks.hook import PluginPlace
 
-    found, problems = parts(plugin, "hooks", "hooks/hooks.json", "its hooks are ignored")
-    place = PluginPlace(plugin.name, str(plugin.root), str(plugin.data or plugin.root))
+    tables, problems = parts(plugin, "hooks", "hooks/hooks.json", "its hooks are ignored")
+    location = PluginPlace(plugin.name, str(plugin.root), str(plugin.data or plugin.root))
     hooks: list[Hook] = []
-    for document, keys, table in found:
+    for document, keys, table in tables:
         inner = table.get("hooks")
         wrapped = isinstance(inner, dict)
         events, at = (cast("dict[str, Any]", inner), (*keys, "hooks")) if wrapped else (table, keys)
-        hooks += (replace(hook, plugin=place) for hook in hooks_of(events, document, at, "plugin", problems))
+        hooks += (replace(hook, plugin=location) for hook in hooks_of(events, document, at, "plugin", problems))
     return tuple(hooks), tuple(problems)
 
 
@@ -178,10 +178,10 @@ def _bound(hook: Hook, cwd: Path) -> Hook:
 
     if hook.kind != "command":
         return hook
-    place = hook.plugin
-    if place is not None:
-        place = replace(place, files=plugin_files(place, hook.command))
-    return replace(hook, scripts=workspace_scripts(hook.command, cwd), plugin=place)
+    location = hook.plugin
+    if location is not None:
+        location = replace(location, files=plugin_files(location, hook.command))
+    return replace(hook, scripts=workspace_scripts(hook.command, cwd), plugin=location)
 
 
 def hook_digest(hook: Hook) -> str:
@@ -191,7 +191,7 @@ def hook_digest(hook: Hook) -> str:
     kind = () if hook.kind == "command" else (hook.kind, *(f"{name}: {value}" for name, value in hook.headers))
     about = (hook.event, hook.matcher, *condition, *(("async",) if hook.background else ()), *kind, *hook.variables)
     about = (*about, hook.plugin.root) if hook.plugin is not None else about
-    return item_digest(("hook", *about), [hook.command, [list(one) for one in hook.scripts]])
+    return item_digest(("hook", *about), [hook.command, [list(script) for script in hook.scripts]])
 
 
 def hook_approver(data: Path, cwd: Path, *, store: bool) -> Callable[[Hook], Hook]:

@@ -99,8 +99,10 @@ class Hooks:
     def listening(self, event: HookEvent) -> list[HookRecord]:
         """Hooks to consider at an event: those that may run, and those whose missing decision a call must respect. An
         event without hooks costs nothing."""
-        found = (record for record in self.records if record.hook.event == event and record.enabled)
-        return [one for one in found if not one.hook.waiting or (one.hook.unconfirmed and one.hook.judges)]
+        records = (record for record in self.records if record.hook.event == event and record.enabled)
+        return [
+            record for record in records if not record.hook.waiting or (record.hook.unconfirmed and record.hook.judges)
+        ]
 
     def running(self, event: HookEvent) -> tuple[str, ...]:
         """Commands of an event that work waits for."""
@@ -141,7 +143,7 @@ class Hooks:
                 task = asyncio.create_task(self._tell(record, data))
                 self._beside.add(task)
                 task.add_done_callback(self._beside.discard)
-        waited = [one for one in wanted if not one[0].hook.beside]
+        waited = [pair for pair in wanted if not pair[0].hook.beside]
         return tuple(await asyncio.gather(*(self._one(record, data, limit) for record, data in waited)))
 
     async def _tell(self, record: HookRecord, data: bytes) -> None:

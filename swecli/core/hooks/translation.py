@@ -74,7 +74,7 @@ def views(use: ToolUse) -> tuple[ToolView, ...]:
     if use.tool == "apply_patch" and use.writes:
         patch = use.arguments.get("input", "")
         given = ({"file_path": path, "old_string": "", "new_string": patch, "patch": patch} for path in use.writes)
-        return tuple(ToolView(name, one, subjects) for one in given)
+        return tuple(ToolView(name, fields, subjects) for fields in given)
     if use.tool == "job" and use.arguments.get("stop"):
         return (ToolView("KillShell", {"shell_id": use.arguments.get("id", "")}, subjects),)
     to_claude = _TO_CLAUDE.get(use.tool)
@@ -93,18 +93,18 @@ def response_of(use: ToolUse, view: ToolView, text: str, *, failed: bool, exit_s
     path = str(view.given.get("file_path", ""))
     match view.name:
         case "Bash":
-            said: dict[str, Any] = {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
-            said |= {"exitCode": exit_status} if exit_status is not None else {}
+            response: dict[str, Any] = {"stdout": text, "stderr": "", "interrupted": False, "isImage": False}
+            response |= {"exitCode": exit_status} if exit_status is not None else {}
         case "Write":
-            said = {"filePath": path, "content": view.given.get("content", ""), "type": "update"}
+            response = {"filePath": path, "content": view.given.get("content", ""), "type": "update"}
         case "Edit":
             old, new = view.given.get("old_string", ""), view.given.get("new_string", "")
-            said = {"filePath": path, "oldString": old, "newString": new}
+            response = {"filePath": path, "oldString": old, "newString": new}
         case "Read":
-            said = {"type": "text", "file": {"filePath": path, "content": text}}
+            response = {"type": "text", "file": {"filePath": path, "content": text}}
         case _:
-            said = {"content": text}
-    return {**said, "success": not failed}
+            response = {"content": text}
+    return {**response, "success": not failed}
 
 
 # --- the table ----------------------------------------------------------------------------------------------------
@@ -162,8 +162,8 @@ def _edit(use: ToolUse) -> Values:
         every = bool(given.get("replace_all", False))
         old, new = given.get("old_string") or "", given.get("new_string") or ""
         return {"file_path": _path(use), "old_string": old, "new_string": new, "replace_all": every}
-    old, new = ("\n".join(str(one.get(key, "")) for one in several) for key in ("old_string", "new_string"))
-    edits = [dict(one) for one in several]
+    old, new = ("\n".join(str(edit.get(key, "")) for edit in several) for key in ("old_string", "new_string"))
+    edits = [dict(edit) for edit in several]
     return {"file_path": _path(use), "old_string": old, "new_string": new, "edits": edits}
 
 
@@ -171,14 +171,14 @@ _EDIT_KEYS = ("old_string", "new_string", "replace_all", "edits")
 
 
 def _from_edit(ours: Values, given: Values) -> dict[str, Any]:
-    kept = {key: given[key] for key in _EDIT_KEYS if key in given}
-    if not kept:
-        kept = {key: ours[key] for key in _EDIT_KEYS if key in ours}
-    if _edits(kept.get("edits")):
-        kept = {"edits": kept["edits"]}
+    fields = {key: given[key] for key in _EDIT_KEYS if key in given}
+    if not fields:
+        fields = {key: ours[key] for key in _EDIT_KEYS if key in ours}
+    if _edits(fields.get("edits")):
+        fields = {"edits": fields["edits"]}
     else:
-        kept.pop("edits", None)
-    return {"path": _given_path(ours, given), **kept}
+        fields.pop("edits", None)
+    return {"path": _given_path(ours, given), **fields}
 
 
 def _given_path(ours: Values, given: Values) -> Any:
@@ -186,8 +186,8 @@ def _given_path(ours: Values, given: Values) -> Any:
 
 
 def _from_read(ours: Values, given: Values) -> dict[str, Any]:
-    kept = {key: given[key] for key in ("offset", "limit") if key in given}
-    return {**ours, "path": _given_path(ours, given), **kept}
+    fields = {key: given[key] for key in ("offset", "limit") if key in given}
+    return {**ours, "path": _given_path(ours, given), **fields}
 
 
 def _from_write(ours: Values, given: Values) -> dict[str, Any]:
@@ -236,27 +236,29 @@ def _from_glob(ours: Values, given: Values) -> dict[str, Any]:
 def _todos(use: ToolUse) -> Values:
     items = _edits(use.arguments.get("todos"))
     todos = [
-        {"content": one.get("text", ""), "status": one.get("status", "pending"), "activeForm": one.get("text", "")}
-        for one in items
+        {"content": item.get("text", ""), "status": item.get("status", "pending"), "activeForm": item.get("text", "")}
+        for item in items
     ]
     return {"todos": todos}
 
 
 def _from_todos(ours: Values, given: Values) -> dict[str, Any]:
     items = _edits(given.get("todos"))
-    todos = [{"text": one.get("content", one.get("text", "")), "status": one.get("status", "pending")} for one in items]
+    todos = [
+        {"text": item.get("content", item.get("text", "")), "status": item.get("status", "pending")} for item in items
+    ]
     return {"todos": todos}
 
 
 def _question(use: ToolUse) -> Values:
     questions = [
         {
-            "question": one.get("question", ""),
+            "question": question.get("question", ""),
             "header": "",
-            "options": [dict(option) for option in _edits(one.get("options"))],
-            "multiSelect": bool(one.get("multiple", False)),
+            "options": [dict(option) for option in _edits(question.get("options"))],
+            "multiSelect": bool(question.get("multiple", False)),
         }
-        for one in _edits(use.arguments.get("questions"))
+        for question in _edits(use.arguments.get("questions"))
     ]
     return {"questions": questions}
 
@@ -264,14 +266,14 @@ def _question(use: ToolUse) -> Values:
 def _from_question(ours: Values, given: Values) -> dict[str, Any]:
     questions = [
         {
-            "question": one.get("question", ""),
+            "question": question.get("question", ""),
             "options": [
                 {key: option[key] for key in ("label", "description") if key in option}
-                for option in _edits(one.get("options"))
+                for option in _edits(question.get("options"))
             ],
-            "multiple": bool(one.get("multiSelect", one.get("multiple", False))),
+            "multiple": bool(question.get("multiSelect", question.get("multiple", False))),
         }
-        for one in _edits(given.get("questions"))
+        for question in _edits(given.get("questions"))
     ]
     return {"questions": questions}
 
