@@ -158,8 +158,8 @@ def _without(items: object, field: str) -> object:
     out: list[object] = []
     for item in items:
         fields = as_object(item)
-        kept = {key: _without(value, field) for key, value in fields.items() if key != field}
-        out.append(kept if fields else item)
+        remaining = {key: _without(value, field) for key, value in fields.items() if key != field}
+        out.append(remaining if fields else item)
     return out
 
 

@@ -99,5 +99,5 @@ def _message_at(place: Place, request: ModelRequest, build: Build) -> int:
         return place.index is None or len(as_list(as_object(items[place.item]).get(place.key))) > place.index
 
     counts = range(1, len(request.messages) + 1)
-    found = bisect_left(counts, True, key=there)
-    return found if found < len(counts) else 0
+    index = bisect_left(counts, True, key=there)
+    return index if index < len(counts) else 0

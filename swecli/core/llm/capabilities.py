@@ -150,7 +150,7 @@ def capability_sources(
     because the user gave it that address."""
     document = _document()
     name = _Name.of(model)
-    found: dict[str, CapabilitySource] = {}
+    sources: dict[str, CapabilitySource] = {}
     for rule in document.rule:
         if rule.protocol != protocol or not rule.fits(name):
             continue
@@ -159,14 +159,14 @@ def capability_sources(
             continue
         known = msgspec.convert(rule.flags, Capabilities)
         for flag in rule.flags:
-            found[flag] = CapabilitySource(getattr(known, flag), document.sources[rule.source])
+            sources[flag] = CapabilitySource(getattr(known, flag), document.sources[rule.source])
     for field in refused:
         for flag, value in WITHOUT.get(field, {}).items():
-            if flag in found:
-                found[flag] = CapabilitySource(value, REFUSED)
+            if flag in sources:
+                sources[flag] = CapabilitySource(value, REFUSED)
     for flag, value in (own or {}).items():
-        found[flag] = CapabilitySource(value, USER)
-    return found
+        sources[flag] = CapabilitySource(value, USER)
+    return sources
 
 
 def find_capabilities(
@@ -178,8 +178,8 @@ def find_capabilities(
     refused: Collection[str] = (),
 ) -> Capabilities:
     """See ``capability_sources``."""
-    found = capability_sources(protocol, host, model, provider, own, refused)
-    return replace(Capabilities(), **{flag: entry.value for flag, entry in found.items()})
+    sources = capability_sources(protocol, host, model, provider, own, refused)
+    return replace(Capabilities(), **{flag: entry.value for flag, entry in sources.items()})
 
 
 def flags_of(capabilities: Capabilities) -> dict[str, bool | tuple[str, ...]]:

@@ -298,11 +298,11 @@ class Catalog:
         name at its maker, or at another provider with the most common window."""
         host = provider_name(provider)
         plain = without_variant(host, model)
-        if found := self._at(host, _Forms.of(model)):
-            return found
+        if match := self._at(host, _Forms.of(model)):
+            return match
         forms = _Forms.of(plain)
-        if plain != model and (found := self._at(host, forms)):
-            return CatalogMatch(found.model, "variant")
+        if plain != model and (match := self._at(host, forms)):
+            return CatalogMatch(match.model, "variant")
         return self._elsewhere(plain, forms)
 
     def nearest(self, provider: str, model: str, count: int = 3) -> tuple[str, ...]:
@@ -333,9 +333,9 @@ class Catalog:
     def _elsewhere(self, model: str, forms: _Forms) -> CatalogMatch | None:
         maker = provider_name(model.partition("/")[0])
         for provider in (maker, *MAKERS):
-            if found := self._at(provider, forms):
-                return CatalogMatch(found.model, "elsewhere")
-        others = [found.model for provider in self._names if (found := self._at(provider, forms))]
+            if match := self._at(provider, forms):
+                return CatalogMatch(match.model, "elsewhere")
+        others = [match.model for provider in self._names if (match := self._at(provider, forms))]
         sizes = Counter(item.window for item in others if item.window is not None)
         others.sort(key=lambda item: (-sizes.get(item.window or 0, 0), item.window or 0))
         return CatalogMatch(others[0], "elsewhere") if others else None
@@ -395,8 +395,8 @@ class Pricer:
         if usage.cost is not None:
             return cost_text(usage.cost)
         provider, _, model = model_ref.partition("/")
-        found = self._catalog().lookup(provider, model)
-        prices = found.prices if found is not None else None
+        match = self._catalog().lookup(provider, model)
+        prices = match.prices if match is not None else None
         cost = cost_of(prices, usage, self._now()) if prices is not None else None
         cost = with_searches(cost, provider, usage)
         return cost_text(cost) if cost is not None else None

@@ -101,10 +101,10 @@ def message_of(value: object, inner: JsonObject) -> str:
     candidates += [layer.get(key) for layer in (inner, outer) for key in _WORDS if not is_object(layer.get(key))]
     candidates += [as_object(layer).get(key) for layer in _in_lists(outer) for key in _WORDS]
     candidates += [layer.get(key) for layer in layers(outer)[1:] for key in _WORDS if isinstance(layer.get(key), str)]
-    found = next((item for item in candidates if item), None)
-    if found is None:
+    sentence = next((item for item in candidates if item), None)
+    if sentence is None:
         return compact(value) if outer else ""
-    return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+    return sentence if isinstance(sentence, str) else json.dumps(sentence, ensure_ascii=False)
 
 
 def _in_lists(outer: JsonObject) -> Iterator[object]:
@@ -117,11 +117,11 @@ def innermost_sentence(message: str) -> str:
     wrapped = _json_in(message)
     if not is_object(wrapped):
         return message
-    found = ""
+    sentence = ""
     for layer in layers(wrapped):
         words = [text for key in _WORDS if (text := as_text(layer.get(key))) and _json_in(text) is None]
-        found = next((text for text in words if not _is_word(text)), found or next(iter(words), ""))
-    return found or message
+        sentence = next((text for text in words if not _is_word(text)), sentence or next(iter(words), ""))
+    return sentence or message
 
 
 def _is_word(text: str) -> bool:
@@ -141,12 +141,12 @@ def _routed_sentence(value: object) -> str:
 
 def _validation_sentence(outer: JsonObject) -> str:
     """A list of rejected fields (FastAPI, pydantic) in words: ``Field required (body.model)``."""
-    found: list[str] = []
+    sentences: list[str] = []
     for item in map(as_object, as_list(outer.get("detail"))[:3]):
-        place = ".".join(map(str, as_list(item.get("loc"))))
+        location = ".".join(map(str, as_list(item.get("loc"))))
         if text := as_text(item.get("msg")):
-            found.append(f"{text} ({place})" if place else text)
-    return "; ".join(found)
+            sentences.append(f"{text} ({location})" if location else text)
+    return "; ".join(sentences)
 
 
 def evidence_of(value: object) -> str:
@@ -167,14 +167,14 @@ def evidence_of(value: object) -> str:
 
 def codes_of(value: object) -> tuple[int, ...]:
     """Whole numbers in code and status fields, from outside to inside."""
-    found: list[int] = []
+    codes: list[int] = []
     for layer in layers(value):
         for key in ("code", "status_code", "status", "statusCode", "error_code", "http_code"):
             item = layer.get(key)
             number = int(item) if isinstance(item, str) and item.isascii() and item.isdigit() else as_int(item)
-            if number is not None and number not in found:
-                found.append(number)
-    return tuple(found)
+            if number is not None and number not in codes:
+                codes.append(number)
+    return tuple(codes)
 
 
 def first_number(value: object, *names: str) -> int | None:
@@ -271,8 +271,8 @@ def read_error(
     code = next((item for item in (inner.get("code"), outer.get("code")) if _is_code(item)), None)
     code = code if isinstance(code, str | int) else None
     if 300 <= status < 400:
-        place = (headers or {}).get("location", "another address")
-        return WireError(status, f"the server redirects to {place}", kind="protocol")
+        location = (headers or {}).get("location", "another address")
+        return WireError(status, f"the server redirects to {location}", kind="protocol")
     if status == 407:
         return WireError(status, "the proxy requires a user name and password", kind="network", should_retry=False)
     table, evidence, codes = error_table(), evidence_of(value), codes_of(value)
@@ -280,8 +280,12 @@ def read_error(
     prompt, window, overflow = _overflow(evidence, value)
     own: ErrorKind | None = next((table.by_code[number] for number in codes if number in table.by_code), None)
     overflow = overflow or own == "context_overflow"
-    said = headers or {}
-    hints = (retry_after(said), delay_of(layers(value), evidence, said), reset_of(said))
+    response_headers = headers or {}
+    hints = (
+        retry_after(response_headers),
+        delay_of(layers(value), evidence, response_headers),
+        reset_of(response_headers),
+    )
     wait = next((seconds for seconds in hints[: 3 if refusal == 429 else 2] if seconds is not None), None)
     daily = refusal == 429 and _DAILY.search(evidence) is not None and (wait is None or wait > _SOON)
     return WireError(

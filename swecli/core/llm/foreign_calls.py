@@ -174,9 +174,9 @@ def _rename(arguments: dict[str, Any], names: Collection[str]) -> None:
     for name in names:
         if name not in arguments:
             others = (name, *_PARAMETERS.get(name, ()))
-            found = [key for key in arguments if key not in names and _snake_case(key) in others]
-            if len(found) == 1:
-                arguments[name] = arguments.pop(found[0])
+            keys = [key for key in arguments if key not in names and _snake_case(key) in others]
+            if len(keys) == 1:
+                arguments[name] = arguments.pop(keys[0])
     if {"path", "offset", "limit"} <= set(names):
         _take_lines(arguments, names)
     if {"old_string", "edits"} <= set(names):
@@ -227,8 +227,8 @@ def _snake_case(key: str) -> str:
 
 def _other(arguments: dict[str, Any], names: Collection[str], *wanted: str) -> str:
     """The key of the one parameter with a wanted name that is none of ``names``; empty if there is not just one."""
-    found = [key for key in arguments if key not in names and _snake_case(key) in wanted]
-    return found[0] if len(found) == 1 else ""
+    keys = [key for key in arguments if key not in names and _snake_case(key) in wanted]
+    return keys[0] if len(keys) == 1 else ""
 
 
 def _take_lines(arguments: dict[str, Any], names: Collection[str]) -> None:
@@ -257,12 +257,12 @@ def _take_blocks(arguments: dict[str, Any], names: Collection[str]) -> None:
     if not isinstance(text, str) or not {"old_string", "new_string", "edits"}.isdisjoint(arguments):
         return
     text = text.replace("\r\n", "\n")
-    found = [(match[1] or "", match[2] or "") for match in _BLOCK.finditer(text)]
-    if found and not _BLOCK.sub("", text).strip():
+    blocks = [(match[1] or "", match[2] or "") for match in _BLOCK.finditer(text)]
+    if blocks and not _BLOCK.sub("", text).strip():
         del arguments[key]
         arguments["edits"] = [
             {"old_string": old.removesuffix("\n") if new else old, "new_string": new.removesuffix("\n")}
-            for old, new in found
+            for old, new in blocks
         ]
 
 

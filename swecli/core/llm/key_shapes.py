@@ -32,9 +32,9 @@ def secret_spans(text: str) -> list[Span]:
     lowered = text.lower()
     if len(lowered) != len(text):  # some letters have two in lower case
         lowered = "".join(char.lower() if len(char.lower()) == 1 else char for char in text)
-    found = [*_blocks(text), *_shapes(text, lowered), *_named(text, lowered), *_said(text, lowered)]
-    found += _in_places(text, lowered)
-    return _merged(found)
+    spans = [*_blocks(text), *_shapes(text, lowered), *_named(text, lowered), *_said(text, lowered)]
+    spans += _in_places(text, lowered)
+    return _merged(spans)
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
@@ -143,17 +143,17 @@ def _with_prefix(text: str, lowered: str, prefix: str) -> Iterator[Span]:
 
 
 def _windows(lowered: str, words: Iterable[str]) -> list[Span]:
-    found: list[Span] = []
+    windows: list[Span] = []
     for word in words:
         at = lowered.find(word)
         while at >= 0:
             begin, end = max(0, at - _BEFORE), at + len(word) + _AFTER
-            if found and found[-1][0] <= begin <= found[-1][1]:
-                found[-1] = (found[-1][0], end)
+            if windows and windows[-1][0] <= begin <= windows[-1][1]:
+                windows[-1] = (windows[-1][0], end)
             else:
-                found.append((begin, end))
+                windows.append((begin, end))
             at = lowered.find(word, at + len(word))
-    return _merged(found)
+    return _merged(windows)
 
 
 def _key_of(match: re.Match[str]) -> Span:
@@ -230,11 +230,11 @@ def _value(text: str, match: re.Match[str]) -> Span | None:
     named = _strength(word, before, tail, joined=joined, constant=match["word"].isupper())
     if not named:
         return None
-    found = (_QUOTED if opening else _PLAIN_PASSWORD if named == "password" else _BARE).match(text, match.end())
-    if found is None:
+    value_match = (_QUOTED if opening else _PLAIN_PASSWORD if named == "password" else _BARE).match(text, match.end())
+    if value_match is None:
         return None
-    value = found[0].rstrip(".") if not opening else found[0]
-    end = found.start() + len(value)
+    value = value_match[0].rstrip(".") if not opening else value_match[0]
+    end = value_match.start() + len(value)
     if not opening and text[end : end + 1] in ("(", "["):
         return None
     colon = separator.strip() == ":"
@@ -243,12 +243,14 @@ def _value(text: str, match: re.Match[str]) -> Span | None:
     if separator[:1] == ",":  # the next argument: of a constant, and no further name
         is_name = re.fullmatch(r"[A-Z0-9_]+", value) or _IDENTIFIER.fullmatch(value)
         is_secret = match["word"].isupper() and not is_name and (named == "password" or _is_random(value))
-        return (found.start(), end) if is_secret else None
+        return (value_match.start(), end) if is_secret else None
     constant = match["word"].isupper() and separator == "="
     if named == "password" and not opening and separator.strip() == "=" != separator and re.fullmatch(r"\w+", value):
-        return (found.start(), end) if _is_random(value) else None  # an assignment in program text
+        return (value_match.start(), end) if _is_random(value) else None  # an assignment in program text
     return (
-        (found.start(), end) if _is_value(value, named, quoted=bool(opening), constant=constant, colon=colon) else None
+        (value_match.start(), end)
+        if _is_value(value, named, quoted=bool(opening), constant=constant, colon=colon)
+        else None
     )
 
 

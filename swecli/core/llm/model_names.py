@@ -32,7 +32,7 @@ class NamedModel(Struct, frozen=True):
 def find_model(name: str, offers: Sequence[ModelOffer]) -> NamedModel:
     """The model that ``name`` means. Usable models precede those without a key; the same name precedes one with a date,
     and that one with ``name`` as a part."""
-    for pool in ([one for one in offers if one.usable], [one for one in offers if not one.usable]):
+    for pool in ([offer for offer in offers if offer.usable], [offer for offer in offers if not offer.usable]):
         fitting = _fitting(name, pool)
         if not fitting:
             continue
@@ -51,7 +51,7 @@ def find_model(name: str, offers: Sequence[ModelOffer]) -> NamedModel:
 def likeliest_first(offers: Iterable[ModelOffer], wanted: Sequence[str] = ()) -> tuple[ModelOffer, ...]:
     """Offers in order of preference: the ``wanted`` ones, then models just listed by a server, then those with a key;
     among equals a provider's default first, and models that do not chat last."""
-    places = {ref: place for place, ref in enumerate(wanted)}
+    places = {ref: index for index, ref in enumerate(wanted)}
 
     def order(offer: ModelOffer) -> tuple[bool, int, bool, bool, bool, bool]:
         return (
@@ -88,8 +88,8 @@ def chatting(offers: Sequence[ModelOffer], wanted: Sequence[str] = ()) -> tuple[
     """The offers to show: without models that do not chat, unless ``wanted`` or their server has no other."""
     able = {offer.ref for offer in offers if does_chat(offer)}
     served = {ref.partition("/")[0] for ref in able}
-    kept = able.union(wanted)
-    return tuple(offer for offer in offers if offer.ref in kept or offer.ref.partition("/")[0] not in served)
+    shown = able.union(wanted)
+    return tuple(offer for offer in offers if offer.ref in shown or offer.ref.partition("/")[0] not in served)
 
 
 @cache
@@ -157,7 +157,7 @@ def _without_key(name: str, chosen: Sequence[ModelOffer]) -> str:
     key = f"set {offer.variable} or use /login {provider}" if offer.variable else f"{provider} is not usable here"
     if len(chosen) == 1:
         return f"{name} is {offer.ref}, which has no key: {key}."
-    refs = _listed([one.ref for one in chosen])
+    refs = _listed([other.ref for other in chosen])
     return f"{name} matches {refs}, which have no key. For {offer.ref}, {key}."
 
 
@@ -167,9 +167,9 @@ def _unknown(name: str, offers: Sequence[ModelOffer]) -> str:
     }
     near = nearest(spelling(name).rpartition("/")[2], by_name)
     if not near and (meant := _respelt(name, by_name)) != name:
-        found = find_model(meant, offers)
-        if found.candidates:
-            return f"unknown model {name!r}. Did you mean {found.ref or meant}?"
+        named = find_model(meant, offers)
+        if named.candidates:
+            return f"unknown model {name!r}. Did you mean {named.ref or meant}?"
     lists = "`swecli models` (/model in a session) lists the usable models; provider/name selects any other."
     hint = f"Did you mean {by_name[near]}?" if near else lists
     return f"unknown model {name!r}. {hint}"
@@ -177,7 +177,7 @@ def _unknown(name: str, offers: Sequence[ModelOffer]) -> str:
 
 def _respelt(name: str, names: Iterable[str]) -> str:
     """The name with the likely words of ``names`` in place of its mistyped ones; unchanged if one has none."""
-    known = dict.fromkeys(word for one in names for word in _words(one) if not word.isdigit())
+    known = dict.fromkeys(word for candidate in names for word in _words(candidate) if not word.isdigit())
     meant = [word if word.isdigit() else nearest(word, known) for word in _words(spelling(name))]
     return "-".join(meant) if meant and all(meant) else name
 

@@ -113,17 +113,17 @@ def offers(
     """Models to choose from: those of running servers and of the user's ``listed`` servers, then of providers with a
     key, then the others; in each group first the ``named`` models (``provider/name``) from the settings, in their
     order."""
-    found: dict[str, ModelOffer] = {}
+    by_ref: dict[str, ModelOffer] = {}
     for offer in (*listed, *_running(servers), *_listed(catalog, accounts, now, named)):
-        found.setdefault(offer.ref, offer)
+        by_ref.setdefault(offer.ref, offer)
 
-    places = {ref: place for place, ref in enumerate(named)}
+    places = {ref: index for index, ref in enumerate(named)}
 
     def order(offer: ModelOffer) -> tuple[bool, bool, int, bool]:
         near = bool(offer.running) or offer.listed
         return (not near, not offer.usable, places.get(offer.ref, len(places)), offer.deprecated)
 
-    return tuple(sorted(found.values(), key=order))
+    return tuple(sorted(by_ref.values(), key=order))
 
 
 def listed_offers(

@@ -24,11 +24,11 @@ class PerMessage(Generic[_T]):
         """The value of each message."""
         if messages is not self._messages:
             before, same = self._messages, _common(self._messages, messages)
-            moved = {id(message): place for place, message in enumerate(before[same:], same)}
+            moved = {id(message): index for index, message in enumerate(before[same:], same)}
             values = self._values[:same]
             for message in messages[same:]:
-                place = moved.get(id(message))
-                values.append(self._values[place] if place is not None else self._make(message))
+                index = moved.get(id(message))
+                values.append(self._values[index] if index is not None else self._make(message))
             self._messages, self._values = messages, values
         return self._values
 
@@ -37,4 +37,4 @@ def _common(before: Sequence[Message], now: Sequence[Message]) -> int:
     """How many messages at the beginning are the same objects."""
     if all(map(is_, before, now)):
         return min(len(before), len(now))
-    return next(place for place, (old, new) in enumerate(zip(before, now, strict=False)) if old is not new)
+    return next(index for index, (old, new) in enumerate(zip(before, now, strict=False)) if old is not new)

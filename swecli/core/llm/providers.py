@@ -210,7 +210,7 @@ def resolve(
 def configured_providers(env: Mapping[str, str]) -> tuple[ConfiguredProvider, ...]:
     """The known providers with a key, in order of preference. Local servers are not included, because only a request
     shows whether they run; one with an address in ``env`` is."""
-    found: list[ConfiguredProvider] = []
+    providers: list[ConfiguredProvider] = []
     for provider in known_providers().values():
         variable = next((name for name in provider.api_key_env if env.get(name, "").strip()), None)
         if variable is None and (provider.local or provider.name == "openai"):
@@ -218,8 +218,8 @@ def configured_providers(env: Mapping[str, str]) -> tuple[ConfiguredProvider, ..
         if variable is not None:
             default = f"{provider.name}/{provider.default_model}" if provider.default_model else ""
             redirected = _redirected(provider, env)
-            found.append(ConfiguredProvider(provider.name, variable, "" if redirected else default, redirected))
-    return tuple(found)
+            providers.append(ConfiguredProvider(provider.name, variable, "" if redirected else default, redirected))
+    return tuple(providers)
 
 
 def default_model(env: Mapping[str, str]) -> str:
@@ -233,7 +233,9 @@ def default_model(env: Mapping[str, str]) -> str:
 def has_own_server(env: Mapping[str, str]) -> bool:
     """Whether the environment sends a hosted provider to a server of the user's own. A local provider's address does
     not count: ``OLLAMA_HOST`` may be there for the server itself."""
-    return any(one.redirected and not known_providers()[one.name].local for one in configured_providers(env))
+    return any(
+        provider.redirected and not known_providers()[provider.name].local for provider in configured_providers(env)
+    )
 
 
 def _redirected(provider: ProviderConfig, env: Mapping[str, str]) -> bool:
@@ -362,8 +364,8 @@ def _key(provider: ProviderConfig, address: str, env: Mapping[str, str], stored_
             "or choose another model with -m provider/name"
         )
     if not is_key(key):
-        place = variable or f"the stored key of {provider.name}"
-        raise BadProviderSetting(f"{place} contains characters no key has: copy it again, without spaces or quotes")
+        source = variable or f"the stored key of {provider.name}"
+        raise BadProviderSetting(f"{source} contains characters no key has: copy it again, without spaces or quotes")
     return key
 
 

@@ -169,12 +169,12 @@ class Quarantine:
         given, there = self._images_of.of(request), {image.data for image in self._images_of.of(sent)}
         refused = [refusal_name(image) for image in given if image.data in self._images]
         refused += [f"{PART}{_digest(part)}" for part in self._parts]
-        gone = [image for image in given if image.data in self._accepted and image.data not in there]
-        self._accepted.difference_update(image.data for image in gone)
+        dropped = [image for image in given if image.data in self._accepted and image.data not in there]
+        self._accepted.difference_update(image.data for image in dropped)
         return ProviderReport(
             thoughtless=tuple(message.id for message in request.messages if message.id in new) if new else (),
             refused=tuple(dict.fromkeys(name for name in refused if name not in recorded)),
-            reduced=f"swecli no longer sends {named(gone)}" if gone else "",
+            reduced=f"swecli no longer sends {named(dropped)}" if dropped else "",
         )
 
     def _recorded(self, request: ModelRequest) -> set[str]:
@@ -189,8 +189,8 @@ class Quarantine:
             replacement(part) if part in self._parts or (refused and f"{PART}{_digest(part)}" in refused) else part
             for part in parts
         )
-        kept = tuple(part for part in made if part is not None)
-        return structs.replace(message, parts=kept) if kept != message.parts else message
+        remaining = tuple(part for part in made if part is not None)
+        return structs.replace(message, parts=remaining) if remaining != message.parts else message
 
 
 def _digest(part: Part) -> str:

@@ -84,8 +84,8 @@ def without_field(target: Target, field: str) -> Target:
 def refusal_place(base_url: str, model: str) -> str:
     """The key under which refused fields are remembered: host and port, and the model if the server is a vendor's own,
     whose models differ."""
-    place = urlsplit(base_url).netloc.rpartition("@")[2].lower()
-    return f"{place} {model}" if is_vendors(host_of(base_url)) else place
+    address = urlsplit(base_url).netloc.rpartition("@")[2].lower()
+    return f"{address} {model}" if is_vendors(host_of(base_url)) else address
 
 
 KEPT_DAYS = 30

@@ -254,8 +254,8 @@ def _convert(value: object, kind: type[_T], where: str) -> _T:
         path = path.rstrip("`")
         if words := _WORDS.get(path.rpartition(".")[2]):
             what += f" (allowed: {', '.join(words)})"
-        place = re.sub(r"\[(\d+)\]", lambda match: f" {int(match[1]) + 1}", path).replace(".", ", ")
-        raise ScriptError(f"{where}{place}: {what[0].lower()}{what[1:].replace('`object`', '`table`')}") from error
+        location = re.sub(r"\[(\d+)\]", lambda match: f" {int(match[1]) + 1}", path).replace(".", ", ")
+        raise ScriptError(f"{where}{location}: {what[0].lower()}{what[1:].replace('`object`', '`table`')}") from error
 
 
 def _decode(kind: type, value: object) -> object:
@@ -314,7 +314,9 @@ def facts_of(request: ModelRequest, *, whole: bool = True) -> RequestFacts:
     return RequestFacts(
         results=tuple(result.text for result in results),
         failed=any(result.is_error for result in results) if results else None,
-        last_user=next((said.text for said in reversed(messages) if said.role == "user" and not said.note), ""),
+        last_user=next(
+            (message.text for message in reversed(messages) if message.role == "user" and not message.note), ""
+        ),
         text="\n".join(texts),
         tools=bool(request.tools),
         calls=sum(len(message.tool_calls) for message in messages if message.role == "assistant"),

@@ -54,7 +54,7 @@ class Masker:
     def mask(self, text: str) -> str:
         if self._known is not None:
             text = self._known.sub(MASK, text)
-        return _without_shapes(text, lambda found: MASK) if self._shapes else text
+        return _without_shapes(text, lambda secret: MASK) if self._shapes else text
 
     def mask_cut(self, text: str) -> str:
         """``mask`` for a text that was cut somewhere, perhaps within a secret: also masks beginnings of known ones."""
@@ -70,7 +70,7 @@ class Masker:
     def cover(self, text: str) -> str:
         """The text with each character of a secret replaced by a star; the same object if it contains none."""
         covered = self._known.sub(_stars, text) if self._known is not None else text
-        covered = _without_shapes(covered, lambda found: "*" * len(found)) if self._shapes else covered
+        covered = _without_shapes(covered, lambda secret: "*" * len(secret)) if self._shapes else covered
         return covered if covered != text else text
 
 
@@ -85,8 +85,8 @@ def _without_shapes(text: str, instead: Callable[[str], str]) -> str:
     return "".join((*pieces, text[at:])) if pieces else text
 
 
-def _stars(found: re.Match[str]) -> str:
-    return "*" * len(found[0])
+def _stars(match: re.Match[str]) -> str:
+    return "*" * len(match[0])
 
 
 def is_unmistakable(secret: str) -> bool:
@@ -137,5 +137,5 @@ class StreamMasker:
         return ready
 
     def end(self) -> str:
-        held, self._held = self._held, ""
-        return self._masker.mask(held)
+        pending, self._held = self._held, ""
+        return self._masker.mask(pending)

@@ -47,16 +47,16 @@ Reason = Callable[[int, DocumentPart], str]
 """Why the file with this place among all is sent as text; empty if it is sent as a file."""
 
 
-def with_texts(request: ModelRequest, reason: Reason = lambda place, document: UNREAD) -> ModelRequest:
+def with_texts(request: ModelRequest, reason: Reason = lambda index, document: UNREAD) -> ModelRequest:
     """The request with the text of each file that has a reason; the request itself without such files."""
     messages: list[Message] = []
-    place, changed = 0, False
+    offset, changed = 0, False
     for message in request.messages:
         documents = documents_in(message)
-        reasons = [reason(place + at, document) for at, document in enumerate(documents)]
+        reasons = [reason(offset + at, document) for at, document in enumerate(documents)]
         changed = changed or any(reasons)
         messages.append(_message(message, reasons) if any(reasons) else message)
-        place += len(documents)
+        offset += len(documents)
     return replace(request, messages=tuple(messages)) if changed else request
 
 
@@ -71,8 +71,8 @@ def _part(part: Part, reasons: Iterator[str]) -> Part:
     if isinstance(part, ToolResultPart) and part.documents:
         given = [(document, next(reasons)) for document in part.documents]
         texts = [_text(document, reason) for document, reason in given if reason]
-        kept = tuple(document for document, reason in given if not reason)
-        return structs.replace(part, text="\n\n".join(filter(None, (part.text, *texts))), documents=kept)
+        documents = tuple(document for document, reason in given if not reason)
+        return structs.replace(part, text="\n\n".join(filter(None, (part.text, *texts))), documents=documents)
     return part
 
 
@@ -114,12 +114,12 @@ class SentDocuments:
         if not self.reads:
             return with_texts(request)
         dropped = _dropped([document for document in documents if document.data not in self._refused])
-        gone = {id(document) for document in dropped}
+        dropped_ids = {id(document) for document in dropped}
 
-        def reason(place: int, document: DocumentPart) -> str:
+        def reason(index: int, document: DocumentPart) -> str:
             if document.data in self._refused:
                 return REFUSED
-            return CROWDED if id(documents[place]) in gone else ""
+            return CROWDED if id(documents[index]) in dropped_ids else ""
 
         return with_texts(request, reason)
 
@@ -132,9 +132,9 @@ class SentDocuments:
             self._told.update(document.data for document in new)
             return [NOTICE]
         fitting = [document for document in self._of(request) if document.data not in self._refused]
-        gone = [document for document in _dropped(fitting) if document.data not in self._told]
-        self._told.update(document.data for document in gone)
-        return [f"Sent as text: {named(gone)}: {CROWDED}."] if gone else []
+        dropped = [document for document in _dropped(fitting) if document.data not in self._told]
+        self._told.update(document.data for document in dropped)
+        return [f"Sent as text: {named(dropped)}: {CROWDED}."] if dropped else []
 
     def take(self, error: WireError, request: ModelRequest) -> str:
         """Send files as text after a complaint about files or the size of the request: those that the server has never
@@ -151,7 +151,7 @@ class SentDocuments:
         """The same for a complaint that does not name its cause, with files that the server has never accepted."""
         if error.kind != "bad_request" or error.status not in _STATUSES:
             return ""
-        return self._refuse([one for one in self._of(request) if one.data not in self._accepted], error)
+        return self._refuse([document for document in self._of(request) if document.data not in self._accepted], error)
 
     def _refuse(self, documents: Sequence[DocumentPart], error: WireError) -> str:
         if not documents:
@@ -168,11 +168,11 @@ def _dropped(documents: Sequence[DocumentPart]) -> Sequence[DocumentPart]:
     """The oldest files, if all together are too many or too large. They go in groups, and the later ones never take
     them back: each change costs the provider's cache."""
     first = pages = characters = 0
-    for place, document in enumerate(documents):
+    for index, document in enumerate(documents):
         pages, characters = pages + document.pages, characters + len(document.data)
         if pages > _MOST_PAGES or characters > _MOST_CHARACTERS:
             part, whole = _KEPT
-            while first < place and (
+            while first < index and (
                 pages * whole > _MOST_PAGES * part or characters * whole > _MOST_CHARACTERS * part
             ):
                 pages, characters = pages - documents[first].pages, characters - len(documents[first].data)

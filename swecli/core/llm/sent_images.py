@@ -119,8 +119,8 @@ def without_images(request: ModelRequest, reason: Reason = lambda image: BLIND) 
     return request if all(map(_same, messages, request.messages)) else replace(request, messages=messages)
 
 
-def _same(one: object, other: object) -> bool:
-    return one is other
+def _same(value: object, other: object) -> bool:
+    return value is other
 
 
 def _message(message: Message, reason: Reason) -> Message:
@@ -138,8 +138,8 @@ def _part(part: Part, reason: Reason) -> Part:
         if not any(reasons):
             return part
         sentences = (_sentence(image, why) for image, why in zip(part.images, reasons, strict=True) if why)
-        kept = tuple(image for image, why in zip(part.images, reasons, strict=True) if not why)
-        return structs.replace(part, text="\n".join([part.text, *sentences]).lstrip("\n"), images=kept)
+        images = tuple(image for image, why in zip(part.images, reasons, strict=True) if not why)
+        return structs.replace(part, text="\n".join([part.text, *sentences]).lstrip("\n"), images=images)
     return part
 
 

@@ -68,8 +68,8 @@ class ThinkSplitter:
         if self._state == "start" and not self._started():
             return "", ""
         if self._channels is not None:
-            held, self._held = self._held, ""
-            return self._channels.feed(held)
+            pending, self._held = self._held, ""
+            return self._channels.feed(pending)
         reasoning = self._reasoning() if self._state == "thinking" else ""
         if self._state == "gap":
             self._held = self._held.lstrip("\r\n")
@@ -83,8 +83,8 @@ class ThinkSplitter:
     def end(self) -> tuple[str, str]:
         if self._channels is not None:
             return self._channels.end()
-        held, self._held = self._held, ""
-        return (held, "") if self._state == "thinking" else ("", held)
+        pending, self._held = self._held, ""
+        return (pending, "") if self._state == "thinking" else ("", pending)
 
     def _started(self) -> bool:
         lead = self._held.lstrip()
@@ -101,9 +101,9 @@ class ThinkSplitter:
         return True
 
     def _reasoning(self) -> str:
-        found = [(at, end) for end in self._ends if (at := self._held.find(end)) >= 0]
-        if found:
-            at, end = min(found)
+        ends = [(at, end) for end in self._ends if (at := self._held.find(end)) >= 0]
+        if ends:
+            at, end = min(ends)
             reasoning, self._held = self._held[:at], self._held[at + len(end) :]
             self._state = "gap"
             return reasoning
@@ -145,8 +145,8 @@ class ChannelSplitter:
                 return reasoning, answer
 
     def end(self) -> tuple[str, str]:
-        held, self._held = self._held, ""
-        return (held, "") if self._state == "reasoning" else ("", held)
+        pending, self._held = self._held, ""
+        return (pending, "") if self._state == "reasoning" else ("", pending)
 
     def _header(self) -> str:
         """Read the header of a message. Returns the gap between its text and that of earlier ones."""
@@ -165,9 +165,9 @@ class ChannelSplitter:
 
     def _body(self) -> str:
         """The certain text of the running message."""
-        found = [(at, stop) for stop in _STOPS if self._state != "rest" and (at := self._held.find(stop)) >= 0]
-        if found:
-            at, stop = min(found)
+        stops = [(at, stop) for stop in _STOPS if self._state != "rest" and (at := self._held.find(stop)) >= 0]
+        if stops:
+            at, stop = min(stops)
             piece, self._held = self._held[:at], self._held[at:].removeprefix("" if stop == "<|start|>" else stop)
             self._state = "header"
             return piece

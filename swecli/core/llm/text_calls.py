@@ -120,7 +120,7 @@ def read_calls(text: str, tools: Collection[str]) -> tuple[TextCall, ...]:
 
 
 def _tagged(text: str, tools: Collection[str]) -> Split | None:
-    kept: list[str] = []
+    texts: list[str] = []
     calls: list[TextCall] = []
     position = failed = 0
     while failed < _MAX_MARKS:
@@ -128,14 +128,14 @@ def _tagged(text: str, tools: Collection[str]) -> Split | None:
         if not places:
             break
         start, mark = min(places)
-        found, end = _marked(text, start, mark, tools)
-        failed += not found
-        kept.append(text[position : start if found else start + len(mark)])
-        calls.extend(found)
-        position = end if found else start + len(mark)
+        marked_calls, end = _marked(text, start, mark, tools)
+        failed += not marked_calls
+        texts.append(text[position : start if marked_calls else start + len(mark)])
+        calls.extend(marked_calls)
+        position = end if marked_calls else start + len(mark)
     if not calls:
         return None
-    return Split(_joined([*kept, text[position:]]), tuple(calls))
+    return Split(_joined([*texts, text[position:]]), tuple(calls))
 
 
 def _marked(text: str, start: int, mark: str, tools: Collection[str]) -> tuple[tuple[TextCall, ...], int]:
@@ -152,14 +152,14 @@ def _marked(text: str, start: int, mark: str, tools: Collection[str]) -> tuple[t
         return _invoked(text, start, tools)
     if mark == FUNCTION:
         for _, after in _ends(text, inside, END_FUNCTION):
-            if found := function_calls(text[start:after], tools):
+            if calls := function_calls(text[start:after], tools):
                 rest = text[after:]
                 stray = len(rest) - len(rest.lstrip().removeprefix(CLOSE)) if rest.lstrip().startswith(CLOSE) else 0
-                return found, after + stray
+                return calls, after + stray
         return (), inside
     for stop, after in _ends(text, inside, BLOCKS[mark]):
-        if found := block_calls(text[inside:stop], tools):
-            return found, after
+        if calls := block_calls(text[inside:stop], tools):
+            return calls, after
     return (), inside
 
 
@@ -339,7 +339,12 @@ def _fenced(text: str, tools: Collection[str]) -> Split | None:
         inside = body[: -len(FENCE)]
         starts = list(_FENCE_START.finditer(inside))[-_MAX_ENDS:]
         hit = next(
-            ((match.start(), found) for match in starts if (found := read_calls(inside[match.end() :], tools))), None
+            (
+                (match.start(), fenced_calls)
+                for match in starts
+                if (fenced_calls := read_calls(inside[match.end() :], tools))
+            ),
+            None,
         )
         if hit is None:
             break

@@ -412,15 +412,15 @@ def _system_words(error: BaseException) -> str:
     """What the system says of a connection that failed, in the words of its first reason; empty where it was not the
     system that failed."""
     seen: BaseException | None = error
-    found = ""
+    words = ""
     while seen is not None:
         if isinstance(seen, BaseExceptionGroup):
             seen = cast("BaseExceptionGroup[BaseException]", seen).exceptions[0]
             continue
         if isinstance(seen, OSError) and not isinstance(seen, ssl.SSLError) and seen.errno:
-            found = os.strerror(seen.errno) if seen.errno > 0 else seen.strerror or ""  # below 0: of looking up a name
+            words = os.strerror(seen.errno) if seen.errno > 0 else seen.strerror or ""  # below 0: of looking up a name
         seen = seen.__cause__ or seen.__context__
-    return f"{found[:1].lower()}{found[1:]}"
+    return f"{words[:1].lower()}{words[1:]}"
 
 
 _URL_HINT = "Check the base URL: it looks like http://127.0.0.1:8000/v1."
@@ -497,8 +497,8 @@ class Fetcher:
                 if response.status != 200:
                     where = response.headers.get("location", "") if 300 <= response.status < 400 else ""
                     elsewhere = f", which redirects to {without_password(where)}" if where else ""
-                    said = (await self._read(path, response)).value if response.status == NOT_READY else None
-                    return Fetched(said, f"status {response.status} for {path}{elsewhere}", response.status)
+                    answer = (await self._read(path, response)).value if response.status == NOT_READY else None
+                    return Fetched(answer, f"status {response.status} for {path}{elsewhere}", response.status)
                 return await self._read(path, response)
         except TimeoutError:
             return Fetched(None, f"no answer to {path} within {self._seconds:g} s")

@@ -44,10 +44,10 @@ def spelled_calls(text: str, tools: Collection[str]) -> Split | None:
 
 def cut_call(text: str, tools: Collection[str]) -> Split | None:
     """The call that an answer was cut in, without arguments; None if it was cut elsewhere."""
-    found = _unreadable(text, tools) or _open_json(text, tools) if len(text) <= _LONGEST else None
-    if found is None or any(text.rstrip().endswith(end) for end in (*BLOCKS.values(), END_FUNCTION)):
+    split = _unreadable(text, tools) or _open_json(text, tools) if len(text) <= _LONGEST else None
+    if split is None or any(text.rstrip().endswith(end) for end in (*BLOCKS.values(), END_FUNCTION)):
         return None
-    return Split(found.text, tuple(TextCall(call.name, "{}") for call in found.calls))
+    return Split(split.text, tuple(TextCall(call.name, "{}") for call in split.calls))
 
 
 def _as_xml(text: str, tools: Collection[str]) -> Split | None:
@@ -91,7 +91,7 @@ def _as_python(text: str, tools: Collection[str]) -> Split | None:
         body = ast.parse((match[1] if match.lastindex else match[0]).strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    values = [one.value for one in body if isinstance(one, ast.Expr)]
+    values = [statement.value for statement in body if isinstance(statement, ast.Expr)]
     if len(values) == 1 and isinstance(values[0], ast.List):
         values = values[0].elts
     calls = [_python_call(value, tools) for value in values]
@@ -168,8 +168,8 @@ def _open_json(text: str, tools: Collection[str]) -> Split | None:
     if head is None or not name or _is_json(text[start:].strip().removesuffix("```")):
         return None
     before = text[:start].rstrip().removesuffix(MISTRAL).removesuffix(LLAMA)
-    kept = before[: before.rfind("```")] if fenced > marked else before
-    return Split(kept.rstrip(), (TextCall(name, _arguments(text[head.end() :], mend=False)),))
+    prose = before[: before.rfind("```")] if fenced > marked else before
+    return Split(prose.rstrip(), (TextCall(name, _arguments(text[head.end() :], mend=False)),))
 
 
 def _is_json(text: str) -> bool:
@@ -187,8 +187,8 @@ def _arguments(text: str, *, mend: bool) -> str:
     if start is None:
         return text.strip()
     given = text[start.end() :].strip()
-    for kept in (given, given[:-1], given[:-2], given[:-3]):
-        value = _value(kept.rstrip()) if mend else None
+    for candidate in (given, given[:-1], given[:-2], given[:-3]):
+        value = _value(candidate.rstrip()) if mend else None
         if is_object(value):
             return compact(value)
     return given

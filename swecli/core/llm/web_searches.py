@@ -65,11 +65,11 @@ def openai_tool(wish: WebSearch) -> JsonObject:
 
 def sources_of(items: Iterable[object], address: str = "url") -> tuple[WebSource, ...]:
     """The pages among some objects, each once; ``address`` is the key of the URL."""
-    found: dict[str, WebSource] = {}
+    sources: dict[str, WebSource] = {}
     for item in map(as_object, items):
         if url := as_text(item.get(address)):
-            found.setdefault(url, WebSource(url, as_text(item.get("title"))))
-    return tuple(found.values())[:MOST_SOURCES]
+            sources.setdefault(url, WebSource(url, as_text(item.get("title"))))
+    return tuple(sources.values())[:MOST_SOURCES]
 
 
 def anthropic_result(content: object) -> tuple[tuple[WebSource, ...], str]:

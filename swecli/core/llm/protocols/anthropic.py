@@ -76,10 +76,10 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
         or USUAL_OUTPUT["anthropic-messages"]
     )
     system = [_text(block.text) for block in request.system if block.text]
-    found = found_tools(request) if dialect.tool_references and not target.capabilities.tool_changes else {}
+    tools_by_call = found_tools(request) if dialect.tool_references and not target.capabilities.tool_changes else {}
     effort, changes = effort_changes(request, target)
     alone = (known or Translations()).of(request.messages, target, _alone)
-    messages, ends = _messages(request, target, alone, found, changes)
+    messages, ends = _messages(request, target, alone, tools_by_call, changes)
     body: JsonObject = {"model": target.origin.model, "max_tokens": limit, "stream": True}
     optional: list[str] = []
     betas: list[str] = []
@@ -106,7 +106,7 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
         body["diagnostics"] = {"previous_message_id": newest_answer(request.messages, target)}
         betas.append(DIAGNOSIS_BETA)
         optional.append("diagnostics")
-    referenced = {name for names in found.values() for name in names}
+    referenced = {name for names in tools_by_call.values() for name in names}
     if request.first_tools:
         body["tools"] = [
             {**_tool(tool), **({"defer_loading": True} if tool.name in referenced else {})}
@@ -201,7 +201,7 @@ def _messages(
     request: ModelRequest,
     target: Target,
     alone: Sequence[_Alone],
-    found: Mapping[str, tuple[str, ...]],
+    tools_by_call: Mapping[str, tuple[str, ...]],
     changes: Mapping[int, str],
 ) -> tuple[list[JsonObject], dict[int, JsonObject]]:
     """Messages with adjacent ones of the same role merged and changes of the effort before their messages, and for each
@@ -235,8 +235,8 @@ def _messages(
                 ends[index] = newest
             continue
         made = alone[index]
-        if found and any(result.call_id in found for result in message.tool_results):
-            made = _described(_blocks(message, target, found))
+        if tools_by_call and any(result.call_id in tools_by_call for result in message.tool_results):
+            made = _described(_blocks(message, target, tools_by_call))
         if not made.blocks:
             continue
         if made.calls:
@@ -261,8 +261,8 @@ def _messages(
             overtaking.append(index)
     if waiting:
         say_waiting()
-    for place in searched:
-        out[place]["content"] = _paired(as_list(out[place]["content"]), broken_off)
+    for position in searched:
+        out[position]["content"] = _paired(as_list(out[position]["content"]), broken_off)
     return [message for message in out if message["content"] or message["role"] == "system"], ends
 
 
@@ -274,14 +274,16 @@ def _is_summary(message: JsonObject) -> bool:
 def _mark(messages: list[JsonObject], blocks: Sequence[JsonObject], mark: JsonObject) -> None:
     """Set breakpoints at these blocks of the messages. They are usually among the newest ones."""
     left = {id(block) for block in blocks}
-    for place in range(len(messages) - 1, -1, -1):
+    for index in range(len(messages) - 1, -1, -1):
         if not left:
             break
-        content = as_list(messages[place]["content"])
-        if here := left.intersection(map(id, content)):
-            marked = [{**as_object(block), "cache_control": mark} if id(block) in here else block for block in content]
-            messages[place]["content"] = marked
-            left -= here
+        content = as_list(messages[index]["content"])
+        if present := left.intersection(map(id, content)):
+            marked = [
+                {**as_object(block), "cache_control": mark} if id(block) in present else block for block in content
+            ]
+            messages[index]["content"] = marked
+            left -= present
 
 
 def _tool(tool: ToolSchema) -> JsonObject:
@@ -309,15 +311,15 @@ def _tool_changes(note: Message, request: ModelRequest) -> Iterator[JsonObject]:
             yield {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": _tool(tool)}}
 
 
-def _blocks(message: Message, target: Target, found: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:
+def _blocks(message: Message, target: Target, tools_by_call: Mapping[str, tuple[str, ...]]) -> list[JsonObject]:
     """Blocks of a message. An interrupted message has no signatures yet, so its thinking is not sent."""
     if (summary := written_summary(message, target)) is not None:
         return [dict(summary)]
     whole = message.response is None or message.response.complete
     unsigned = whole and target.dialect.unsigned_thinking
     made = (
-        [_found(part, target, found[part.call_id])]
-        if isinstance(part, ToolResultPart) and part.call_id in found
+        [_found(part, target, tools_by_call[part.call_id])]
+        if isinstance(part, ToolResultPart) and part.call_id in tools_by_call
         else _cited(part, message, target)
         if isinstance(part, TextPart)
         else [block for block in (_block(part, message, target, unsigned),) if block is not None]
@@ -332,11 +334,11 @@ def _paired(content: Sequence[object], broken_off: Collection[str]) -> list[obje
     blocks = [as_object(block) for block in content]
     calls = {as_text(block.get("id")) for block in blocks if block.get("type") == "server_tool_use"}
     results = {as_text(block.get("tool_use_id")) for block in blocks if "tool_use_id" in block}
-    gone = set(broken_off) - results
+    unanswered = set(broken_off) - results
     return [
         block
         for block in blocks
-        if (block.get("type") != "server_tool_use" or block.get("id") not in gone)
+        if (block.get("type") != "server_tool_use" or block.get("id") not in unanswered)
         and (block.get("type") != "web_search_tool_result" or block.get("tool_use_id") in calls)
     ]
 
@@ -625,9 +627,9 @@ class AnthropicDecoder(Decoder):
             block.citations.append(delta.get("citation"))
             self.answer.changes += 1
         elif kind == "compaction_delta" and isinstance(block.draft, OpaqueDraft):
-            kept = as_object(block.draft.data.get("block"))
-            kept["content"] = as_text(kept.get("content")) + as_text(delta.get("content"))
-            kept.update({key: value for key, value in delta.items() if key not in ("type", "content")})
+            stored = as_object(block.draft.data.get("block"))
+            stored["content"] = as_text(stored.get("content")) + as_text(delta.get("content"))
+            stored.update({key: value for key, value in delta.items() if key not in ("type", "content")})
             self.answer.changes += 1
         elif isinstance(block.draft, OpaqueDraft):
             block.draft.data["whole"] = False

@@ -771,12 +771,12 @@ def effort_changes(request: ModelRequest, target: Target) -> tuple[str | None, d
         if message.response is not None and message.response.origin == target.origin and message.response.complete
     ]
     efforts.append((len(request.messages), request.effort))
-    unset = max((place for place, (_, effort) in enumerate(efforts) if effort is None), default=0)
+    unset = max((position for position, (_, effort) in enumerate(efforts) if effort is None), default=0)
     current, changes, before = efforts[unset][1], dict[int, str](), efforts[unset][0]
     top = current
     for index, effort in efforts[unset + 1 :]:
-        said = request.messages[before:index]
-        spoken = (at for at, message in enumerate(said, before) if message.role == "user" and not message.note)
+        stretch = request.messages[before:index]
+        spoken = (at for at, message in enumerate(stretch, before) if message.role == "user" and not message.note)
         if effort is not None and effort != current and (start := next(spoken, None)) is not None:
             changes[start] = current = effort
         before = index
@@ -799,16 +799,16 @@ def found_tools(request: ModelRequest) -> dict[str, tuple[str, ...]]:
     schemas there instead of before the conversation, which preserves its cache. Results removed by a compaction do
     not count."""
     known = {tool.name for tool in request.tools if tool.source and tool.name != SEARCH}
-    found: dict[str, tuple[str, ...]] = {}
+    tools_by_call: dict[str, tuple[str, ...]] = {}
     for message in request.messages:
         for part in message.parts:
             if isinstance(part, ToolResultPart) and part.name == SEARCH and not part.is_error:
                 heads = (line.partition(": ")[0] for line in part.text.split("\n"))
                 names = tuple(dict.fromkeys(name for name in heads if name in known))
                 if names:
-                    found[part.call_id] = names
+                    tools_by_call[part.call_id] = names
                     known.difference_update(names)
-    return found
+    return tools_by_call
 
 
 def plain(schema: Mapping[str, Any]) -> JsonObject:

@@ -144,8 +144,8 @@ def _model_parts(message: Message, target: Target, given: dict[str, str]) -> lis
                 data["thoughtSignature"] = target.dialect.signature_dummy
             first_call = False
             out.append({"functionCall": call, **data})
-        elif isinstance(part, OpaquePart) and (kept := target.echo(part.opaque)) is not None:
-            out.append(kept)
+        elif isinstance(part, OpaquePart) and (echo := target.echo(part.opaque)) is not None:
+            out.append(echo)
     return out
 
 

@@ -439,8 +439,8 @@ class ChatDecoder(Decoder):
         if refusal := as_text(delta.get("refusal")):
             self.answer.refusal(refusal)
         tracker = self._calls = self._calls or _CallTracker(self)
-        for place, item in enumerate(as_items(delta.get("tool_calls"))):
-            tracker.feed(as_object(item), first=place == 0)
+        for index, item in enumerate(as_items(delta.get("tool_calls"))):
+            tracker.feed(as_object(item), first=index == 0)
         if legacy := as_object(delta.get("function_call")):
             tracker.feed({"index": 0, "function": legacy})
         reason = as_text(choice.get("finish_reason"))

@@ -57,8 +57,8 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
     instructions = "\n\n".join(block.text for block in request.system if block.text)
     if instructions:
         body["instructions"] = instructions
-    found = found_tools(request) if dialect.tool_references else {}
-    later = {name for names in found.values() for name in names}
+    tools_by_call = found_tools(request) if dialect.tool_references else {}
+    later = {name for names in tools_by_call.values() for name in names}
     if request.first_tools:
         body["tools"] = [
             _search(tool) if dialect.tool_references and tool.name == SEARCH else _function(tool)
@@ -99,7 +99,7 @@ def build_request(request: ModelRequest, target: Target, known: Translations | N
     if options and not request.prewarm:  # without it the request would be answered, and the answer billed
         optional += ["prompt_cache_options", *(f"prompt_cache_options.{name}" for name in options)]
     alone = (known or Translations()).of(request.messages, target, _alone)
-    body["input"] = _input(request, target, alone, found, changes)
+    body["input"] = _input(request, target, alone, tools_by_call, changes)
     if request.summarise is not None:  # takes no instructions
         body["input"] = [*as_list(body["input"]), {"type": "compaction_trigger"}]
     return WireRequest("/responses", body, optional=tuple(optional))
@@ -181,23 +181,25 @@ def _input(
     request: ModelRequest,
     target: Target,
     alone: Sequence[Sequence[JsonObject]],
-    found: Mapping[str, tuple[str, ...]],
+    tools_by_call: Mapping[str, tuple[str, ...]],
     changes: Mapping[int, str],
 ) -> list[JsonObject]:
     """All items; ``alone`` are those of each message by itself."""
     out: list[JsonObject] = []
     tools = {tool.name: tool for tool in request.tools}
-    later = {name for names in found.values() for name in names}
+    later = {name for names in tools_by_call.values() for name in names}
     for index, message in enumerate(request.messages):
         if message.role == "tool" and target.dialect.tool_references:
             out.extend(
-                _searched(result, target, [tools[name] for name in found.get(result.call_id, ())])
+                _searched(result, target, [tools[name] for name in tools_by_call.get(result.call_id, ())])
                 if result.name == SEARCH
                 else made
                 for result, made in zip(message.tool_results, alone[index], strict=True)
             )
         elif message.note:
-            names = next((one.tools for one in request.announced if one.note == message.id), ())
+            names = next(
+                (announcement.tools for announcement in request.announced if announcement.note == message.id), ()
+            )
             joined = [_function(tools[name]) for name in names if name in tools and name not in later]
             if joined:
                 out.append({"type": "additional_tools", "role": "developer", "tools": joined})
@@ -278,21 +280,21 @@ def _assistant(message: Message, target: Target) -> list[JsonObject]:
     """Items in order. Reasoning waits for the item it belongs to: alone it is refused. An item whose reasoning can't be
     returned is sent without its id, from which the server would know that reasoning is missing."""
     out: list[JsonObject] = []
-    held: list[JsonObject] = []
+    waiting: list[JsonObject] = []
     bereft = False
     for part in message.parts:
         if isinstance(part, ReasoningPart):
             item = as_object((target.echo(part.opaque) or {}).get("item"))
             bereft = not (item.get("encrypted_content") or item.get("content"))
             if not bereft:
-                held.append(item)
+                waiting.append(item)
             continue
         item = _item(part, message, target)
         if item is not None:
             if bereft:
                 item = {key: value for key, value in item.items() if key != "id"}
-            out.extend((*held, item))
-            held.clear()
+            out.extend((*waiting, item))
+            waiting.clear()
     return out
 
 
@@ -452,26 +454,26 @@ class ResponsesDecoder(Decoder):
 
     def _item(self, index: int | None, kind: str) -> _Item:
         """The item that an event of this kind continues. Some gateways give items of several kinds one place."""
-        place = self._place(index)
-        item = self._known().get(place)
+        position = self._place(index)
+        item = self._known().get(position)
         if item is not None and item.kind in _KINDS and item.kind != kind:
             item = next((other for other in reversed(self._all()) if other.kind == kind and not other.done), None)
-            place = max(self._known()) + 1
-        return item if item is not None else self._new(place, {"type": kind})
+            position = max(self._known()) + 1
+        return item if item is not None else self._new(position, {"type": kind})
 
     def _all(self) -> list[_Item]:
         if self._every is None:
             self._every = []
         return self._every
 
-    def _new(self, place: int, start: JsonObject) -> _Item:
-        item = self._known()[place] = _Item(start)
+    def _new(self, position: int, start: JsonObject) -> _Item:
+        item = self._known()[position] = _Item(start)
         self._all().append(item)
         return item
 
     def _added(self, index: int | None, start: JsonObject) -> None:
-        place = index if index is not None else max(self._known(), default=-1) + 1
-        item = self._new(place, start)
+        position = index if index is not None else max(self._known(), default=-1) + 1
+        item = self._new(position, start)
         if item.kind == "function_call" or _is_search(start):
             self._call(item)
         elif item.kind == "reasoning":
@@ -509,8 +511,8 @@ class ResponsesDecoder(Decoder):
         elif kind == "response.reasoning_text.delta":
             self._reasoning(self._item(index, "reasoning"), text, as_int(message.get("content_index")), summary=False)
 
-    def _text(self, item: _Item, text: str, place: int | None, refusal: bool) -> None:
-        spot = (place or 0, refusal)
+    def _text(self, item: _Item, text: str, position: int | None, refusal: bool) -> None:
+        spot = (position or 0, refusal)
         item.streamed[spot] = item.streamed.get(spot, "") + text
         draft = item.draft
         if not (isinstance(draft, TextDraft) and draft.refusal == refusal):
@@ -521,9 +523,9 @@ class ResponsesDecoder(Decoder):
                 item.drafts.append(draft)
         self.answer.text(text, draft if isinstance(draft, TextDraft) else None)
 
-    def _whole_text(self, item: _Item, whole: str, place: int | None, refusal: bool) -> None:
+    def _whole_text(self, item: _Item, whole: str, position: int | None, refusal: bool) -> None:
         if whole and not item.done:
-            spot = (place or 0, refusal)
+            spot = (position or 0, refusal)
             self._settle_text(item, {**item.streamed, spot: whole}, refusal)
 
     def _settle_text(self, item: _Item, texts: dict[tuple[int, bool], str], refusal: bool) -> None:
@@ -562,17 +564,17 @@ class ResponsesDecoder(Decoder):
         elif whole and not call.done:
             call.chunks = [whole]
 
-    def _done(self, place: int, final: JsonObject) -> None:
-        item = self._announced(final) or self._known().get(place)
+    def _done(self, position: int, final: JsonObject) -> None:
+        item = self._announced(final) or self._known().get(position)
         kind = as_text(final.get("type"))
         if item is not None and item.kind != kind and {item.kind, kind} <= _KINDS:
             nameless = (
                 other for other in self._all() if other.kind == kind and not (other.done or "id" in other.start)
             )
-            item, place = next(nameless, None), max(self._known()) + 1
+            item, position = next(nameless, None), max(self._known()) + 1
         if item is None or (item.done and item.is_other(final)):
-            self._added(place, {key: value for key, value in final.items() if key != "arguments"})
-            item = self._known()[place]
+            self._added(position, {key: value for key, value in final.items() if key != "arguments"})
+            item = self._known()[position]
         if item.done:
             return
         item.done, item.final = True, final
@@ -642,8 +644,8 @@ class ResponsesDecoder(Decoder):
     def _finish(self, response: JsonObject, kind: str) -> None:
         output = [as_object(final) for final in as_list(response.get("output"))]
         if not any(item.done for item in self._known().values()):
-            for place, final in enumerate(output):
-                self._done(place, final)
+            for position, final in enumerate(output):
+                self._done(position, final)
         else:
             self._add_missing_calls(output)
         usage, searches = as_object(response.get("usage")), self._searches(response)
