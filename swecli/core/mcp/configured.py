@@ -58,40 +58,42 @@ def definitions_of(read: Read, cwd: Path) -> tuple[tuple[ServerDefinition, ...],
     if read.trust.trusts and file.is_symlink():
         problems.append(f"{file} ignored: it is a link.")
     elif read.trust.trusts:
-        held = partial(stands_in, state=read.paths.state, key=workspace_key(cwd))
-        project, project_problems = read_file(file, "project", held=held)
+        is_stand_in = partial(stands_in, state=read.paths.state, key=workspace_key(cwd))
+        project, project_problems = read_file(file, "project", held=is_stand_in)
         problems += project_problems
     plugins: list[ServerDefinition] = []
     for plugin in read.plugins:
         servers, server_problems = servers_of_plugin(plugin)
         plugins += servers
         problems += server_problems
-    found, told = merged(named, own, project, plugins)
-    return tuple(bound(one, cwd) for one in found), (*problems, *own_problems, *told)
+    definitions, told = merged(named, own, project, plugins)
+    return tuple(bound(definition, cwd) for definition in definitions), (*problems, *own_problems, *told)
 
 
 def servers_of_plugin(plugin: Plugin) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
     """Its MCP servers, and sentences about those that are ignored."""
     if "MCP servers" not in plugin.programs:
         return (), ()
-    found, problems = parts(plugin, "mcpServers", ".mcp.json", "its servers are ignored")
+    tables, problems = parts(plugin, "mcpServers", ".mcp.json", "its servers are ignored")
     servers: dict[str, ServerDefinition] = {}
-    for document, _, table in found:
+    for document, _, table in tables:
         more, trouble = plugin_servers(
             plugin.name, plugin.root, plugin.data or plugin.root, table, f"plugin {plugin.name}: {document.path.name}"
         )
         problems += trouble
-        for one in more:
-            servers.setdefault(one.name, one)
+        for server in more:
+            servers.setdefault(server.name, server)
     return tuple(servers.values()), tuple(problems)
 
 
 def undecided(read: Read, cwd: Path) -> tuple[ServerDefinition, ...]:
     """Servers that the project decides about, without a decision of the user on their present definition."""
     decisions = decisions_of(read.paths, cwd)
-    found, _ = definitions_of(read, cwd)
-    off = {one.name for one in found if not one.enabled or decisions.of(one.name).get("off")}
-    return tuple(one for one in found if one.asks and one.name not in off and decisions.verdict(one) is None)
+    servers, _ = definitions_of(read, cwd)
+    off = {server.name for server in servers if not server.enabled or decisions.of(server.name).get("off")}
+    return tuple(
+        server for server in servers if server.asks and server.name not in off and decisions.verdict(server) is None
+    )
 
 
 def decisions_of(paths: Paths, cwd: Path) -> Decisions:

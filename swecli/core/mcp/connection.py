@@ -224,10 +224,10 @@ class Connection:
             return f"swecli stopped it: {server.trouble}"
         status = server.exit_status
         last = self.log.newest.strip().rpartition("\n")[2].strip()[:200]
-        said = f" ({last})" if last and not last.startswith("[swecli]") else ""
+        suffix = f" ({last})" if last and not last.startswith("[swecli]") else ""
         if status is not None and status < 0:  # as asyncio reports it
-            return f"it was killed by signal {-status}{said}"
-        return f"it ended{f' with exit status {status}' if status is not None else ''}{said}"
+            return f"it was killed by signal {-status}{suffix}"
+        return f"it ended{f' with exit status {status}' if status is not None else ''}{suffix}"
 
     async def _run(self) -> None:
         """One connection, from start to end. It begins with the handshake that all current servers know, because some
@@ -378,10 +378,10 @@ class Connection:
     async def _refusal(self, error: MCPError) -> str:
         """Why the request was refused, as a clause."""
         if not self._ended_by(error):
-            said = _said(error)
-            if said == _NAMELESS and self._status:
-                said = f"{self.definition.line} answered with HTTP status {self._status}"
-            return f"{said}{self._last_words()}"
+            message = _said(error)
+            if message == _NAMELESS and self._status:
+                message = f"{self.definition.line} answered with HTTP status {self._status}"
+            return f"{message}{self._last_words()}"
         if self._server is not None:
             await self._server.status()
         return self._why_ended()
@@ -393,8 +393,8 @@ class Connection:
         return error.code == CONNECTION_CLOSED and (self._is_over or _said(error).startswith(_CLOSED))
 
     def _last_words(self) -> str:
-        said = self.log.said[:300]
-        return f"; it wrote: {said}" if said else ""
+        output = self.log.said[:300]
+        return f"; it wrote: {output}" if output else ""
 
     @asynccontextmanager
     async def _streams(self, definition: ServerDefinition) -> AsyncGenerator[TransportStreams]:
@@ -469,9 +469,9 @@ class Connection:
         if has.resources:
             resources = await self._beside(client.list_resources, "resources")
         self.offered = Offered(
-            tools=_once(tools, lambda one: one.name),
-            prompts=_once(prompts, lambda one: one.name),
-            resources=_once(resources, lambda one: str(one.uri)),
+            tools=_once(tools, lambda tool: tool.name),
+            prompts=_once(prompts, lambda prompt: prompt.name),
+            resources=_once(resources, lambda resource: str(resource.uri)),
             instructions=client.instructions or "",
             title=f"{info.title or info.name} {info.version}".strip() if info else "",
         )
@@ -514,8 +514,8 @@ class Connection:
         """Why it takes no requests, as a clause."""
         if self.state == "needs login":
             return self.reason or LOGIN
-        said = _UNREADY.get(self.state, f"it is {self.state}")
-        return f"{said}: {self.reason}" if self.reason else said
+        clause = _UNREADY.get(self.state, f"it is {self.state}")
+        return f"{clause}: {self.reason}" if self.reason else clause
 
     @property
     def _over(self) -> asyncio.Event:
@@ -595,7 +595,7 @@ class Connection:
         client = await self.ready()
         try:
             async with self._limits.within(seconds) as alive:
-                found = await work(client, alive)
+                answer = await work(client, alive)
         except asyncio.CancelledError:
             self._suspect(client)
             raise
@@ -610,13 +610,13 @@ class Connection:
             raise ServerError(_one_line(error)) from error
         self.calls += 1
         self._worked = True
-        return found
+        return answer
 
     async def _failure(self, client: Client, error: MCPError) -> ServerError:
         """What the refusal of a request means. A connection that no request can use any more is made again."""
-        said = _said(error)
+        message = _said(error)
         if self._ended_by(error):
-            if self._client is client and not self._is_over and said != _CLOSED[0]:  # only this answer was cut
+            if self._client is client and not self._is_over and message != _CLOSED[0]:  # only this answer was cut
                 return ServerError("the connection ended before the answer, so its effect is unknown")
             reason = await self._refusal(error)
             after = "swecli restarts it" if self._server is not None else "swecli connects again"
@@ -624,10 +624,10 @@ class Connection:
         if self._status == 401:
             self._leave(client, LOGIN)
             return LoginNeeded(LOGIN)
-        if self._in_session and (self._status == 404 or (self._status == 400 and "session" in said.lower())):
+        if self._in_session and (self._status == 404 or (self._status == 400 and "session" in message.lower())):
             self._leave(client, "its session has expired")
             return SessionLost("its session has expired")
-        return ServerError(said)
+        return ServerError(message)
 
     def _leave(self, client: Client, reason: str) -> None:
         """End the connection to an address, unless a newer one has replaced it."""
@@ -737,24 +737,24 @@ async def _pong(client: Client) -> None:
 
 async def _pages(ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
     """All pages of a list, up to one that was there before. Some servers end theirs with an empty cursor."""
-    found: list[Any] = []
+    items: list[Any] = []
     cursor: str | None = None
     seen: set[str] = set()
     for _ in range(MOST_PAGES):
         page = await ask(cursor=cursor)
-        found += getattr(page, field)
+        items += getattr(page, field)
         cursor = page.next_cursor
-        if not cursor or cursor in seen or len(found) >= MOST_TOOLS:
+        if not cursor or cursor in seen or len(items) >= MOST_TOOLS:
             break
         seen.add(cursor)
-    return found[:MOST_TOOLS]
+    return items[:MOST_TOOLS]
 
 
-def _once(found: Iterable[T], name: Callable[[T], str]) -> tuple[T, ...]:
+def _once(items: Iterable[T], name: Callable[[T], str]) -> tuple[T, ...]:
     """The first of each name: a server can't be asked for the others."""
     first: dict[str, T] = {}
-    for one in found:
-        first.setdefault(name(one), one)
+    for item in items:
+        first.setdefault(name(item), item)
     return tuple(first.values())
 
 

@@ -67,7 +67,7 @@ class ServerDefinition(Struct, frozen=True):
     def fingerprint(self) -> str:
         """SHA-256 of everything that decides which program or address is used and what it receives."""
         shown = [self.name, self.transport, self.command, list(self.args), dict(self.env), self.cwd, self.url]
-        files = [list(one) for one in self.programs]
+        files = [list(program) for program in self.programs]
         text = json.dumps([*shown, dict(self.headers), *([files] if files else [])], sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -86,8 +86,8 @@ class ServerDefinition(Struct, frozen=True):
     def variables(self) -> tuple[str, ...]:
         """The variables of the environment that it must have."""
         texts = (self.command, *self.args, *self.env.values(), self.cwd, self.url, *self.headers.values())
-        found = (match for text in texts for match in _VARIABLE.finditer(text))
-        return tuple(dict.fromkeys(match[1] for match in found if match[2] is None))
+        matches = (match for text in texts for match in _VARIABLE.finditer(text))
+        return tuple(dict.fromkeys(match[1] for match in matches if match[2] is None))
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -109,11 +109,11 @@ class ServerDefinition(Struct, frozen=True):
         missing: list[str] = []
 
         def one(text: str) -> str:
-            def value(found: re.Match[str]) -> str:
-                known = environment.get(found[1])
-                if known is None and found[2] is None:
-                    missing.append(found[1])
-                return known if known is not None else found[2] or ""
+            def value(match: re.Match[str]) -> str:
+                known = environment.get(match[1])
+                if known is None and match[2] is None:
+                    missing.append(match[1])
+                return known if known is not None else match[2] or ""
 
             return _VARIABLE.sub(value, text)
 
@@ -139,7 +139,7 @@ def of_settings(name: str, settings: McpSettings, origin: str, scope: Scope = "u
         DefinitionError: it has neither a program nor an address, or an invalid name.
     """
     given = {key: value for key, value in fields_of(settings) if key not in ("transport", "command", "url", "cwd")}
-    found = ServerDefinition(
+    definition = ServerDefinition(
         checked_name(name),
         settings.transport or ("stdio" if settings.command else "http"),
         command=settings.command or "",
@@ -149,7 +149,7 @@ def of_settings(name: str, settings: McpSettings, origin: str, scope: Scope = "u
         scope=scope,
         **given,
     )
-    return whole(found)
+    return whole(definition)
 
 
 def read_file(
@@ -164,22 +164,24 @@ def read_file(
     problems = list(document.problems)
     if document.content is None:
         return (), tuple(problems)
-    found: list[ServerDefinition] = []
+    definitions: list[ServerDefinition] = []
     key, table, wrong = table_of(document.content)
     problems += (f"{document.at(name)}: {name} is not an object; the servers in it are ignored." for name in wrong)
     if not table and not wrong and document.content and path.name.endswith("mcp.json") and not key:
         problems.append(f"{path}: has no mcpServers; nothing in it is used.")
     for name, entry in table.items():
-        usable, place = usable_name(name), document.at(*key, name)
+        usable, location = usable_name(name), document.at(*key, name)
         try:
-            found.append(_of_json(usable, _of_plugin(entry, path.parent), str(path), scope))
+            definitions.append(_of_json(usable, _of_plugin(entry, path.parent), str(path), scope))
         except DefinitionError as error:
-            problems.append(f"{place}: ignored server {name!r}: {error}.")
+            problems.append(f"{location}: ignored server {name!r}: {error}.")
             continue
-        problems += (f"{place}: server {usable}: {one}." for one in _without_effect(cast("dict[str, Any]", entry)))
+        problems += (
+            f"{location}: server {usable}: {problem}." for problem in _without_effect(cast("dict[str, Any]", entry))
+        )
         if usable != name:
-            problems.append(f"{place}: the server {name!r} is called {usable} here.")
-    return tuple(found), tuple(problems)
+            problems.append(f"{location}: the server {name!r} is called {usable} here.")
+    return tuple(definitions), tuple(problems)
 
 
 _PLUGIN_ROOT, _PLUGIN_DATA = "${CLAUDE_PLUGIN_ROOT}", "${CLAUDE_PLUGIN_DATA}"
@@ -197,7 +199,7 @@ def _filled(entry: Any, values: Mapping[str, str]) -> Any:
         return entry
     if isinstance(entry, dict):
         return {name: _filled(value, values) for name, value in cast("dict[str, Any]", entry).items()}
-    return [_filled(one, values) for one in cast("list[Any]", entry)] if isinstance(entry, list) else entry
+    return [_filled(item, values) for item in cast("list[Any]", entry)] if isinstance(entry, list) else entry
 
 
 def plugin_servers(
@@ -205,7 +207,7 @@ def plugin_servers(
 ) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
     """The servers of a plugin the user allowed, and a sentence for each ignored one. Their names begin with the
     plugin's, so that they replace no other server."""
-    found: list[ServerDefinition] = []
+    servers: list[ServerDefinition] = []
     problems: list[str] = []
     values = {_PLUGIN_ROOT: str(root), _PLUGIN_DATA: str(data)}
     for name, given in table_of(table).table.items():
@@ -215,12 +217,14 @@ def plugin_servers(
                 raise DefinitionError("it needs settings that its plugin asks for, and swecli does not ask for them")
             server = _of_json(usable_name(f"plugin_{plugin}_{name}"), entry, origin, "user")
             variables = {"CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(data), **server.env}
-            found.append(replace(server, env=variables) if server.transport == "stdio" else server)
+            servers.append(replace(server, env=variables) if server.transport == "stdio" else server)
         except DefinitionError as error:
             problems.append(f"{origin}: ignored server {name!r} of the plugin {plugin}: {error}.")
             continue
-        problems += (f"{origin}: server {name}: {one}." for one in _without_effect(cast("dict[str, Any]", entry)))
-    return tuple(found), tuple(problems)
+        problems += (
+            f"{origin}: server {name}: {problem}." for problem in _without_effect(cast("dict[str, Any]", entry))
+        )
+    return tuple(servers), tuple(problems)
 
 
 def _without_effect(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -353,10 +357,10 @@ def _ours(text: str) -> str:
     """The text with other programs' variables as ours. A server's working directory is the folder of the
     session; a value that VS Code asks for is a variable of its name."""
 
-    def one(found: re.Match[str]) -> str:
-        if found[1]:
+    def one(match: re.Match[str]) -> str:
+        if match[1]:
             return "."
-        return f"${{{'HOME' if found[2] else re.sub(r'[^A-Za-z0-9_]', '_', found[3] or found[4])}}}"
+        return f"${{{'HOME' if match[2] else re.sub(r'[^A-Za-z0-9_]', '_', match[3] or match[4])}}}"
 
     return _FOREIGN.sub(one, text)
 
@@ -365,9 +369,9 @@ def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
     value = table.get(key)
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(one, (str, int, float)) for one in cast("list[Any]", value)):
+    if not isinstance(value, list) or not all(isinstance(item, (str, int, float)) for item in cast("list[Any]", value)):
         raise DefinitionError(f"{key} must be a list of strings")
-    return tuple(_ours(str(one)) for one in cast("list[Any]", value))
+    return tuple(_ours(str(item)) for item in cast("list[Any]", value))
 
 
 def _named(table: Mapping[str, Any], key: str) -> dict[str, str]:
@@ -376,17 +380,17 @@ def _named(table: Mapping[str, Any], key: str) -> dict[str, str]:
         return {}
     if not isinstance(value, dict):
         raise DefinitionError(f"{key} must be an object of strings")
-    named = {name: one for name, one in cast("dict[str, Any]", value).items() if one is not None}
-    if not all(isinstance(one, (str, int, float)) for one in named.values()):
+    named = {name: item for name, item in cast("dict[str, Any]", value).items() if item is not None}
+    if not all(isinstance(item, (str, int, float)) for item in named.values()):
         raise DefinitionError(f"{key} must be an object of strings")
-    return {name: _ours(str(one)) for name, one in named.items()}
+    return {name: _ours(str(item)) for name, item in named.items()}
 
 
 def _headers(table: Mapping[str, Any]) -> dict[str, str]:
     """The headers; Codex names the variable that holds a token."""
-    found = _named(table, "headers") or _named(table, "http_headers")
+    headers = _named(table, "headers") or _named(table, "http_headers")
     token = _text(table, "bearer_token_env_var")
-    return {**found, "Authorization": f"Bearer ${{{token}}}"} if token else found
+    return {**headers, "Authorization": f"Bearer ${{{token}}}"} if token else headers
 
 
 def _milliseconds(table: Mapping[str, Any], key: str, default: float) -> float:
@@ -413,13 +417,13 @@ def bound(definition: ServerDefinition, workspace: Path) -> ServerDefinition:
     from swecli.core.permissions.workspace_scripts import workspace_scripts
 
     line = shlex.join(definition.words)
-    found = workspace_scripts(f"cd {shlex.quote(definition.cwd)} && {line}" if definition.cwd else line, workspace)
+    scripts = workspace_scripts(f"cd {shlex.quote(definition.cwd)} && {line}" if definition.cwd else line, workspace)
     programs = tuple(
-        one
-        for one in found
-        if Path(one[0]).suffix.lower() in _SUFFIXES
-        or os.path.basename(one[0]) == os.path.basename(definition.command)
-        or os.access(workspace / one[0], os.X_OK)
+        script
+        for script in scripts
+        if Path(script[0]).suffix.lower() in _SUFFIXES
+        or os.path.basename(script[0]) == os.path.basename(definition.command)
+        or os.access(workspace / script[0], os.X_OK)
     )
     return replace(definition, programs=programs)
 
@@ -427,21 +431,21 @@ def bound(definition: ServerDefinition, workspace: Path) -> ServerDefinition:
 def sources(values: Mapping[str, str]) -> list[str]:
     """Names, each with the variables of the user's environment that its value contains: a value is not shown, but to
     whom the user's own values go is theirs to know."""
-    found: list[str] = []
+    names: list[str] = []
     for name, value in values.items():
         yours = dict.fromkeys(match[1] for match in _VARIABLE.finditer(value))
-        found.append(f"{name} (your {', '.join(yours)})" if yours else name)
-    return found
+        names.append(f"{name} (your {', '.join(yours)})" if yours else name)
+    return names
 
 
 def merged(*groups: Sequence[ServerDefinition]) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
     """One definition per name, the first one, and a sentence for each unused one."""
     chosen: dict[str, ServerDefinition] = {}
     told: list[str] = []
-    for one in (one for group in groups for one in group):
-        known = chosen.setdefault(one.name, one)
-        if known is not one and known.fingerprint != one.fingerprint:
-            told.append(f"MCP server {one.name}: using {known.origin}, not {one.origin}.")
+    for definition in (definition for group in groups for definition in group):
+        known = chosen.setdefault(definition.name, definition)
+        if known is not definition and known.fingerprint != definition.fingerprint:
+            told.append(f"MCP server {definition.name}: using {known.origin}, not {definition.origin}.")
     return tuple(chosen.values()), tuple(told)
 
 

@@ -91,7 +91,7 @@ def _readable(schema: Mapping[str, Any]) -> bool:
         if not all(isinstance(choices.get(name) or [], list) for name in ("oneOf", "anyOf", "enum", "enumNames")):
             return False
         titled = cast("list[Any]", choices.get("oneOf") or choices.get("anyOf") or [])
-        if not all(isinstance(one, dict) for one in titled):
+        if not all(isinstance(choice, dict) for choice in titled):
             return False
     return True
 
@@ -104,17 +104,17 @@ def _content(
     wrong: dict[str, str] = {}
     for name, field in fields.items():
         answer = given[name]
-        said = ", ".join(answer)[:80]
+        text = ", ".join(answer)[:80]
         try:
             value = _value(field, answer)
         except ValueError:
-            wrong[name] = f"{said!r} is not of type {field.get('type', 'value')}"
+            wrong[name] = f"{text!r} is not of type {field.get('type', 'value')}"
             continue
         if value is None:
             if name in required:
                 wrong[name] = f"{field.get('title') or name} needs an answer"
         elif why := _outside(field, value):
-            wrong[name] = f"{said!r} {why}"
+            wrong[name] = f"{text!r} {why}"
         else:
             content[name] = value
     return content, wrong
@@ -171,7 +171,7 @@ def _choices(field: Mapping[str, Any]) -> list[tuple[str, str]]:
     source = cast("Mapping[str, Any]", field.get("items") or field)
     titled = source.get("oneOf") or source.get("anyOf")
     if titled:
-        return [(str(one.get("const")), str(one.get("title") or one.get("const"))) for one in titled]
+        return [(str(choice.get("const")), str(choice.get("title") or choice.get("const"))) for choice in titled]
     values = [str(value) for value in cast("Sequence[Any]", source.get("enum") or ())]
     names = [str(name) for name in cast("Sequence[Any]", source.get("enumNames") or ())]
     return [(value, names[at] if at < len(names) else value) for at, value in enumerate(values)]
@@ -192,8 +192,8 @@ def _default(field: Mapping[str, Any]) -> str:
 def _question(name: str, field: Mapping[str, Any], asked: str, required: bool) -> Question:
     title = str(field.get("title") or name)
     about = str(field.get("description") or field.get("format") or "")
-    said = _default(field)
-    notes = (about, "" if required else "(optional)", f"[default: {said}]" if said else "")
+    default = _default(field)
+    notes = (about, "" if required else "(optional)", f"[default: {default}]" if default else "")
     text = "\n".join(filter(None, (" ".join(filter(None, notes)), asked)))
     if field.get("type") == "boolean":
         skip = () if required else (Option(SKIP),)
@@ -203,7 +203,7 @@ def _question(name: str, field: Mapping[str, Any], asked: str, required: bool) -
         options.append(Option(SKIP))
     if options and field.get("type") != "array":
         options.append(Option(DECLINE))
-    blank = f"takes {said}" if said else "" if required else "leaves it out"
+    blank = f"takes {default}" if default else "" if required else "leaves it out"
     return Question(text, tuple(options), field.get("type") == "array", title, bool(options), "" if options else blank)
 
 
@@ -216,7 +216,7 @@ def _value(field: Mapping[str, Any], answer: Sequence[str]) -> Any:
     if SKIP in answer:
         return None
     values = {label: value for value, label in _choices(field)}
-    chosen = [values.get(one, one) for one in answer]
+    chosen = [values.get(label, label) for label in answer]
     if field.get("type") == "array":
         return chosen
     text = chosen[0].strip() if chosen else ""

@@ -92,8 +92,8 @@ def wrong_answer(problem: str) -> str:
 def first_problem(error: ValidationError) -> str:
     """Place and kind of the first problem, on one line."""
     first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}"[:200] if place else str(first["msg"])[:200]
+    location = ".".join(str(part) for part in first["loc"])
+    return f"{location}: {first['msg']}"[:200] if location else str(first["msg"])[:200]
 
 
 def completed(message: JSONRPCMessage) -> JSONRPCMessage:
@@ -111,9 +111,9 @@ def completed(message: JSONRPCMessage) -> JSONRPCMessage:
     if isinstance(content, str):
         result["content"] = [{"type": "text", "text": content}]
     elif isinstance(content, list):
-        result["content"] = [_known(one) for one in cast("list[Any]", content)]
+        result["content"] = [_known(item) for item in cast("list[Any]", content)]
     if isinstance(tools, list):
-        result["tools"] = [tool for one in cast("list[Any]", tools) if (tool := _callable_tool(one)) is not None]
+        result["tools"] = [tool for item in cast("list[Any]", tools) if (tool := _callable_tool(item)) is not None]
     return message
 
 

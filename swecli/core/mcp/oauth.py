@@ -30,14 +30,14 @@ class TokenFile:
     """Tokens and registration of one server at one address; every address has its own file."""
 
     def __init__(self, folder: Path, definition: ServerDefinition) -> None:
-        place = hashlib.sha256(definition.url.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-        self.path = folder / f"{definition.name}-{place}.json"
+        digest = hashlib.sha256(definition.url.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        self.path = folder / f"{definition.name}-{digest}.json"
 
     async def get_tokens(self) -> OAuthToken | None:
         from mcp.shared.auth import OAuthToken
 
-        found = await asyncio.to_thread(self._read, "tokens")
-        return OAuthToken.model_validate(found) if found else None
+        tokens = await asyncio.to_thread(self._read, "tokens")
+        return OAuthToken.model_validate(tokens) if tokens else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         await asyncio.to_thread(self._write, "tokens", tokens.model_dump(mode="json", exclude_none=True))
@@ -45,8 +45,8 @@ class TokenFile:
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         from mcp.shared.auth import OAuthClientInformationFull
 
-        found = await asyncio.to_thread(self._read, "client")
-        return OAuthClientInformationFull.model_validate(found) if found else None
+        client = await asyncio.to_thread(self._read, "client")
+        return OAuthClientInformationFull.model_validate(client) if client else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         await asyncio.to_thread(self._write, "client", client_info.model_dump(mode="json", exclude_none=True))
@@ -62,8 +62,8 @@ class TokenFile:
 
     def _write(self, part: str, value: dict[str, Any]) -> None:
         with one_writer(self.path):
-            kept = {name: self._read(name) for name in ("tokens", "client")}
-            write_json(self.path, {**kept, part: value})
+            stored = {name: self._read(name) for name in ("tokens", "client")}
+            write_json(self.path, {**stored, part: value})
 
 
 class Redirect:
@@ -155,10 +155,10 @@ class Login:
             await asyncio.to_thread(self._open, url)
 
         async def come_back() -> AuthorizationCodeResult:
-            found = await redirect.answer()
-            if "error" in found:
-                raise LoginNeeded(f"the login was refused: {json.dumps(found['error'])}")
-            return AuthorizationCodeResult(code=found["code"], state=found.get("state"), iss=found.get("iss"))
+            answer = await redirect.answer()
+            if "error" in answer:
+                raise LoginNeeded(f"the login was refused: {json.dumps(answer['error'])}")
+            return AuthorizationCodeResult(code=answer["code"], state=answer.get("state"), iss=answer.get("iss"))
 
         metadata = OAuthClientMetadata(
             client_name="swecli",

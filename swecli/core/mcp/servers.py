@@ -69,8 +69,8 @@ class Decisions:
 
     def tools(self, server: str) -> Mapping[str, str] | None:
         """Fingerprints by name; None before the first start."""
-        found = self.of(server).get("tools")
-        return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        tools = self.of(server).get("tools")
+        return {str(name): str(value) for name, value in tools.items()} if isinstance(tools, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
     def change(self, server: str, **values: object) -> str:
         """Store these values; None removes one. Returns a sentence on failure."""
@@ -103,10 +103,10 @@ class Decisions:
         if self._path is None:
             return dict(self._held)
         try:
-            found: dict[str, dict[str, object]] = read_json(self._path, "servers", dict)
+            entries: dict[str, dict[str, object]] = read_json(self._path, "servers", dict)
         except (DamagedFile, OSError):
             return {}
-        return {name: value for name, value in found.items() if isinstance(value, dict)}  # pyright: ignore[reportUnnecessaryIsInstance]
+        return {name: value for name, value in entries.items() if isinstance(value, dict)}  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
 def _without_none(values: Mapping[str, object]) -> dict[str, object]:
@@ -274,7 +274,7 @@ class McpServers:
         because it instructs the model."""
         now = _fingerprints(offered)
         known = self._setup.decisions.tools(connection.name) or {}
-        gone = [name for name in known if name not in now]  # a tool that returns must be the same
+        missing = [name for name in known if name not in now]  # a tool that returns must be the same
         answers = self._answers.setdefault(connection.name, {})
         self._offer(connection, offered)
         differing = [(name, value) for name, value in now.items() if known.get(name, value) != value]
@@ -283,9 +283,11 @@ class McpServers:
         usable = OWN_WORDS in now and OWN_WORDS not in changed
         self.host.instruct(connection.name, described(offered.instructions, INSTRUCTIONS) if usable else "")
         self._settle(connection, [tool for tool in offered.tools if tool.name not in changed])
-        kept = {name: known[name] for name in gone[-MOST_GONE:]} | now | {name: known[name] for name in changed}
-        if kept != dict(known):
-            self._keep(connection.name, tools=kept)
+        fingerprints = (
+            {name: known[name] for name in missing[-MOST_GONE:]} | now | {name: known[name] for name in changed}
+        )
+        if fingerprints != dict(known):
+            self._keep(connection.name, tools=fingerprints)
         if connection.name not in self._doubted and self._unanswered(connection):
             self._doubted.add(connection.name)
             self._task(self._ask_about(connection))
@@ -302,8 +304,8 @@ class McpServers:
             reader = ResourceTool(connection)
             made[reader.name] = reader
         for tool in tools:
-            one = McpTool(connection, tool, made)
-            made[one.name] = one
+            mcp_tool = McpTool(connection, tool, made)
+            made[mcp_tool.name] = mcp_tool
         clashes = self.host.tools.settle(connection.name, made.values())
         if clashes:
             names = ", ".join(clashes[:MOST_SHOWN])
@@ -315,8 +317,14 @@ class McpServers:
         prompts = [prompt_of(connection, prompt) for prompt in offered.prompts]
         reader = tool_name(connection.name, READ_RESOURCE)
         words = [
-            Mentionable(f"{connection.name}:{one.uri}", reader, {"uri": str(one.uri)}, one.title or one.name, one.size)
-            for one in offered.resources
+            Mentionable(
+                f"{connection.name}:{resource.uri}",
+                reader,
+                {"uri": str(resource.uri)},
+                resource.title or resource.name,
+                resource.size,
+            )
+            for resource in offered.resources
         ]
         self.host.offer(connection.name, prompts, words)
 

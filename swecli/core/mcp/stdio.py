@@ -102,13 +102,13 @@ class StdioServer:
 
         assert process.stdout is not None
         pieces: list[bytes] = []
-        held = 0
+        size = 0
         try:
             while chunk := await process.stdout.read(_CHUNK):
                 *lines, rest = chunk.split(b"\n")
                 for line in lines:
                     whole = b"".join((*pieces, line)).strip()
-                    pieces, held = [], 0
+                    pieces, size = [], 0
                     if not whole:
                         continue
                     try:
@@ -119,8 +119,8 @@ class StdioServer:
                         continue
                     await into.send(SessionMessage(message))
                 pieces.append(rest)
-                held += len(rest)
-                if held > LONGEST_LINE:
+                size += len(rest)
+                if size > LONGEST_LINE:
                     self.trouble = f"it sent a message of more than {LONGEST_LINE // 1_000_000} MB"
                     break
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):

@@ -87,8 +87,8 @@ class McpTool(DynamicTool):
 
     def __init__(self, connection: Connection, tool: mcp_types.Tool, taken: Collection[str] = ()) -> None:
         server = connection.name
-        said = (described(text) for text in (tool.description, tool.title) if text)  # perhaps hidden characters only
-        text = next(filter(None, said), described(f"{tool.name} of {server}"))
+        texts = (described(text) for text in (tool.description, tool.title) if text)  # perhaps hidden characters only
+        text = next(filter(None, texts), described(f"{tool.name} of {server}"))
         parameters = portable_schema(tool.input_schema, _parameter)
         super().__init__(
             tool_name(server, tool.name, taken),
@@ -248,11 +248,11 @@ _LISTED = 20
 def prompt_of(connection: Connection, prompt: mcp_types.Prompt) -> PromptTemplate:
     """A server's prompt as a template: ``/mcp__server__prompt`` and ``/server:prompt``."""
     wanted = prompt.arguments or []
-    hint = " ".join(f"<{one.name}>" if one.required else f"[{one.name}]" for one in wanted)
+    hint = " ".join(f"<{argument.name}>" if argument.required else f"[{argument.name}]" for argument in wanted)
 
     async def render(text: str) -> str:
-        arguments = given(text, [one.name for one in wanted])
-        missing = [one.name for one in wanted if one.required and not arguments.get(one.name)]
+        arguments = given(text, [argument.name for argument in wanted])
+        missing = [argument.name for argument in wanted if argument.required and not arguments.get(argument.name)]
         if missing:
             raise PromptError(f"it needs {', '.join(missing)} ({hint}).")
 
@@ -281,19 +281,19 @@ def given(text: str, names: Sequence[str]) -> dict[str, str]:
         words = shlex.split(text)
     except ValueError:
         words = text.split()
-    found: dict[str, str] = {}
+    arguments: dict[str, str] = {}
     rest: list[str] = []
     for word in words:
         name, sign, value = word.partition("=")
         if sign and name in names:
-            found[name] = value
+            arguments[name] = value
         else:
             rest.append(word)
-    free = [name for name in names if name not in found]
-    for place, name in enumerate(free):
-        if place < len(rest):
-            found[name] = " ".join(rest[place:]) if place == len(free) - 1 else rest[place]
-    return found
+    free = [name for name in names if name not in arguments]
+    for index, name in enumerate(free):
+        if index < len(rest):
+            arguments[name] = " ".join(rest[index:]) if index == len(free) - 1 else rest[index]
+    return arguments
 
 
 class ResourceTool(DynamicTool):
@@ -303,7 +303,7 @@ class ResourceTool(DynamicTool):
 
     def __init__(self, connection: Connection) -> None:
         listed = connection.offered.resources
-        names = ", ".join(str(one.uri) for one in listed[:_LISTED])
+        names = ", ".join(str(resource.uri) for resource in listed[:_LISTED])
         more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
         schema = {
             "type": "object",
