@@ -138,8 +138,8 @@ def wilson(helpful: int, harmful: int) -> float:
 
 def content_key(section: str, content: str) -> str:
     """Hash of a sentence, independent of case, spacing and a final full stop."""
-    said = " ".join(content.casefold().split()).rstrip(".!")
-    return hashlib.sha256(f"{section.casefold()}\0{said}".encode("utf-8", "replace")).hexdigest()[:16]
+    text = " ".join(content.casefold().split()).rstrip(".!")
+    return hashlib.sha256(f"{section.casefold()}\0{text}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
 _NO_LETTER = lazy_pattern(r"[^a-z0-9]")
@@ -215,7 +215,7 @@ def from_record(record: object) -> Bullet:
     bullet.trigger = Trigger(*(_words(trigger.get(part)) for part in ("paths", "commands", "errors", "keywords")))
     bullet.guard = Guard(_word(guard.get("command")), _word(guard.get("path")))
     bullet.expiry = Expiry(_words(expiry.get("paths")), _word(expiry.get("symbol")))
-    bullet.evidence = tuple(_source(one) for one in _list(data.get("evidence"))[-5:])
+    bullet.evidence = tuple(_source(source) for source in _list(data.get("evidence"))[-5:])
     bullet.extra = {key: value for key, value in data.items() if key not in _OWN}
     return bullet
 
@@ -225,7 +225,7 @@ T = TypeVar("T")
 
 def one_of(value: object, known: tuple[T, ...], otherwise: T) -> T:
     """``value`` if it is a member of ``known``, otherwise ``otherwise``."""
-    return next((one for one in known if one == value), otherwise)
+    return next((member for member in known if member == value), otherwise)
 
 
 def _number(value: object, most: float) -> float:
@@ -247,7 +247,7 @@ def _word(value: object) -> str:
 
 
 def _words(value: object) -> tuple[str, ...]:
-    return tuple(word for one in _list(value)[:_MOST_WORDS] if (word := _word(one)))
+    return tuple(word for item in _list(value)[:_MOST_WORDS] if (word := _word(item)))
 
 
 def _source(value: object) -> Source:

@@ -90,22 +90,23 @@ def _files_of(command: str) -> tuple[str, ...]:
 def _fits(*commands: str) -> bool:
     """Whether commands fit into a sentence: one short line of plain text each."""
     return all(
-        printable_line(one) == one and one and len(one) <= LONGEST_COMMAND and "`" not in one for one in commands
+        printable_line(command) == command and command and len(command) <= LONGEST_COMMAND and "`" not in command
+        for command in commands
     )
 
 
 def _keywords(evidence: Evidence, *commands: str) -> tuple[str, ...]:
-    found: list[str] = []
+    keywords: list[str] = []
     for command in commands:
         about = parsed(command)
-        found += [*_TOPICS.get(about.intent, ()), *sorted(words(" ".join(about.parts)))]
-    found += words(evidence.task)[:8]
-    return _kept(found)
+        keywords += [*_TOPICS.get(about.intent, ()), *sorted(words(" ".join(about.parts)))]
+    keywords += words(evidence.task)[:8]
+    return _kept(keywords)
 
 
-def _kept(found: Iterable[str]) -> tuple[str, ...]:
+def _kept(keywords: Iterable[str]) -> tuple[str, ...]:
     """Words that may be stored, without long ones and ones that look like keys."""
-    plain_words = (word for word in found if len(word) <= 16 and (word.isalpha() or len(word) <= 6))
+    plain_words = (word for word in keywords if len(word) <= 16 and (word.isalpha() or len(word) <= 6))
     return tuple(dict.fromkeys(plain_words))[:_MOST_KEYWORDS]
 
 
@@ -147,15 +148,15 @@ def _changed(evidence: Evidence) -> Bullet | None:
 
 
 def _corrected(evidence: Evidence) -> Bullet | None:
-    said = printable_line(_OPENING.sub("", printable_line(evidence.words)))
-    if not said or len(said.split()) < 2:
+    statement = printable_line(_OPENING.sub("", printable_line(evidence.words)))
+    if not statement or len(statement.split()) < 2:
         return None
-    said = f"{said[0].upper()}{said[1:]}".rstrip(".! ")
-    about = next((f"`{one}`" for one in (*evidence.failed, *evidence.paths) if _fits(one)), "")
-    text = f"{said}."
+    statement = f"{statement[0].upper()}{statement[1:]}".rstrip(".! ")
+    about = next((f"`{subject}`" for subject in (*evidence.failed, *evidence.paths) if _fits(subject)), "")
+    text = f"{statement}."
     if about and about not in text and len(text) + len(about) + 22 <= LONGEST:
         text = f"About {about} the user said: {text}"
-    trigger = Trigger(evidence.paths, evidence.failed, (), _kept(words(f"{said} {evidence.task[:300]}")))
+    trigger = Trigger(evidence.paths, evidence.failed, (), _kept(words(f"{statement} {evidence.task[:300]}")))
     guard = Guard(path=evidence.paths[0]) if evidence.paths else Guard()
     made = Bullet("", PREFERENCES, text, type="preference", trigger=trigger, guard=guard)
     if evidence.failed or evidence.paths:  # a word with a refusal may be about this one call only
@@ -211,7 +212,8 @@ def _turned_green(evidence: Evidence) -> Bullet | None:
     if len(paths) > 2 or not _fits(worked, *paths) or is_usual(worked) or _named_after(worked, paths):
         return None
     text = (
-        f"`{worked}` checks {' and '.join(f'`{one}`' for one in paths)}: it failed before a change and passed after it."
+        f"`{worked}` checks {' and '.join(f'`{path}`' for path in paths)}: "
+        "it failed before a change and passed after it."
     )
     trigger = Trigger(paths, (), (), _keywords(evidence, worked, *paths))
     return Bullet("", _section(worked), text, type="command", trigger=trigger, guard=Guard(command=worked))

@@ -123,7 +123,7 @@ def _is_choice(content: str) -> bool:
     tools = listed("tools_of_choice")
     pairs = ((match[1].casefold(), match[2].casefold()) for match in _CONTRAST.finditer(content))
     reasoned = _GIVEN.search(content) or _KINDS["opinion"].search(content)
-    return not reasoned and any(one in tools and other in tools for one, other in pairs)
+    return not reasoned and any(first in tools and other in tools for first, other in pairs)
 
 
 _CONTRAST: Final = lazy_pattern(
@@ -145,14 +145,14 @@ def traits(content: str) -> frozenset[str]:
     """The claims of a sentence, each by a short name."""
     words = list(_words(content))
     bare = [_NAME if word.startswith(_NAME) else word for word in words]
-    found = {f"word {word}" for word in words}
-    found.update(f"pair {one} {other}" for one, other in zip(("^", *bare), (*bare, "$"), strict=True))
-    found.add(f"first {bare[0] if bare else ''}")
-    found.add(f"names {min(4, bare.count(_NAME))}")
-    found.add(f"length {min(6, len(words) // 5)}")
-    found.add(f"weight {min(8, sum(weighed(content).values()))}")
-    found.update(f"kind {kind}" for kind in _kinds(content))
-    return frozenset(found)
+    claims = {f"word {word}" for word in words}
+    claims.update(f"pair {word} {other}" for word, other in zip(("^", *bare), (*bare, "$"), strict=True))
+    claims.add(f"first {bare[0] if bare else ''}")
+    claims.add(f"names {min(4, bare.count(_NAME))}")
+    claims.add(f"length {min(6, len(words) // 5)}")
+    claims.add(f"weight {min(8, sum(weighed(content).values()))}")
+    claims.update(f"kind {kind}" for kind in _kinds(content))
+    return frozenset(claims)
 
 
 def _words(content: str) -> Iterator[str]:

@@ -106,7 +106,7 @@ def shown(command: str) -> str:
 def parsed(command: str) -> Parsed:
     """The last command of a line, without redirections, wrappers and variables."""
     pieces = [piece for piece in _SEPARATORS.split(command.strip()) if piece]
-    piece = next((one for one in reversed(pieces) if not _looks(_split(_PIPE.sub("", one)))), "")
+    piece = next((part for part in reversed(pieces) if not _looks(_split(_PIPE.sub("", part)))), "")
     words = _unwrapped(_split(_PIPE.sub("", piece or (pieces[-1] if pieces else ""))))
     text = " ".join(word for word in words if not word.startswith("-")).casefold()
     if words and words[0] in _OF_THEIR_OWN:
@@ -173,24 +173,24 @@ def asks_elsewhere(failed: str, worked: str, error: str) -> bool:
     same = [word for word in a.words if word not in a.operands] == [word for word in b.words if word not in b.operands]
     if not same or a.operands == b.operands or _NOT_THERE.search(error) is None:
         return False
-    gone, new = a.operands - b.operands, b.operands - a.operands
-    return not all(any(_moved(one, other) for other in new) for one in gone) or not new
+    removed, new = a.operands - b.operands, b.operands - a.operands
+    return not all(any(_moved(operand, other) for other in new) for operand in removed) or not new
 
 
-def _moved(one: str, other: str) -> bool:
-    name, place = one.rstrip("/"), other.rstrip("/")
-    if name.rpartition("/")[2] == place.rpartition("/")[2]:
+def _moved(path: str, other: str) -> bool:
+    name, target = path.rstrip("/"), other.rstrip("/")
+    if name.rpartition("/")[2] == target.rpartition("/")[2]:
         return True
-    return _slipped(name, place) and min(len(name), len(place)) >= 4
+    return _slipped(name, target) and min(len(name), len(target)) >= 4
 
 
-def _slipped(name: str, place: str) -> bool:
+def _slipped(name: str, other: str) -> bool:
     """Whether letters are missing, too many or swapped; another letter in a place, as of test_a and test_b, is another
     name."""
-    longer = abs(len(name) - len(place))
+    longer = abs(len(name) - len(other))
     if longer:
-        return longer <= 2 and longer == edit_distance(name, place, 2)
-    return name != place and sorted(name) == sorted(place)
+        return longer <= 2 and longer == edit_distance(name, other, 2)
+    return name != other and sorted(name) == sorted(other)
 
 
 def instead_of_unknown(failed: str, worked: str) -> bool:
@@ -199,8 +199,8 @@ def instead_of_unknown(failed: str, worked: str) -> bool:
     a, b = parsed(failed), parsed(worked)
     if a.looks or b.looks or not a.words or not b.words:
         return False
-    one, other = (words[0].rpartition("/")[2] for words in (a.words, b.words))
-    if len(one) >= 4 and 0 < edit_distance(one, other, 2) <= 2:
+    program, other = (words[0].rpartition("/")[2] for words in (a.words, b.words))
+    if len(program) >= 4 and 0 < edit_distance(program, other, 2) <= 2:
         return True
     script = "/" in a.words[0] or "." in a.words[0]
     return not a.intent and script and b.intent in ("test", "lint", "types", "build", "format", "run", "migrate")
@@ -294,15 +294,15 @@ _LACKS: Final = lazy_pattern(
 def is_slip(failed: str, worked: str) -> bool:
     """Whether the command that failed was only mistyped: nobody types it again."""
     before, after = _split(failed), _split(worked)
-    gone = [word for word in before if word not in after]
+    removed = [word for word in before if word not in after]
     come = [word for word in after if word not in before]
-    return bool(gone) and all(any(_mistyped(one, other) for other in come) for one in gone)
+    return bool(removed) and all(any(_mistyped(word, other) for other in come) for word in removed)
 
 
-def _mistyped(one: str, other: str) -> bool:
+def _mistyped(word: str, other: str) -> bool:
     """Whether a word is another one with letters wrong; not a plural or another version."""
-    same = one.rstrip("s/0123456789.") == other.rstrip("s/0123456789.")
-    return not same and min(len(one), len(other)) >= 4 and _slipped(one, other)
+    same = word.rstrip("s/0123456789.") == other.rstrip("s/0123456789.")
+    return not same and min(len(word), len(other)) >= 4 and _slipped(word, other)
 
 
 _CHANGES_PROGRAM: Final = lazy_pattern(
@@ -318,7 +318,7 @@ def explains(failed: str, worked: str, error: str) -> bool:
     """Whether what changed between two commands answers the error: a name in it is gone or has come, or another program
     runs the same where the program was at fault. Without an error, only a variable that was set."""
     before, after = _split(_CHANGED_FOLDER.sub("", failed)), _split(_CHANGED_FOLDER.sub("", worked))
-    gone = [word for word in before if word not in after]
+    removed = [word for word in before if word not in after]
     come = [word for word in after if word not in before]
     if not error:
         return any(_ASSIGNMENT.match(word) for word in come)
@@ -327,22 +327,22 @@ def explains(failed: str, worked: str, error: str) -> bool:
     named = [*quoted, *(name for name in bare if len(name) > 1 and name.casefold() not in _ERROR_WORDS)]
     if "sudo" in come:
         return False
-    telling = gone if lacks_something(error) else [*gone, *come]
+    telling = removed if lacks_something(error) else [*removed, *come]
     if any(_names_same(name, word) for name in named for word in telling):
         return not _asks_another(before, after)
     if _CHANGES_PROGRAM.search(error):
         return _other_program(before, after) or _other_target(before, after)
-    return not lacks_something(error) and _NOT_THERE.search(error) is not None and bool(gone or come)
+    return not lacks_something(error) and _NOT_THERE.search(error) is not None and bool(removed or come)
 
 
 def _other_program(before: Sequence[str], after: Sequence[str]) -> bool:
     """Whether something else runs the same: another program or wrapper, or the same one with a variable that says where
     things are. Another module in place of one that is not there is something else to run."""
-    one, other = _program(before), _program(after)
-    if "-m" in one and "-m" in other:
+    program, other = _program(before), _program(after)
+    if "-m" in program and "-m" in other:
         return False
-    come = [word for word in other if word not in one]
-    return one != other and not all(_ASSIGNMENT.match(word) and not _PLACE.match(word) for word in come)
+    come = [word for word in other if word not in program]
+    return program != other and not all(_ASSIGNMENT.match(word) and not _PLACE.match(word) for word in come)
 
 
 _PLACE: Final = lazy_pattern(r"\w*(?:PATH|HOME|ROOT|DIR|PREFIX)\w*=")
@@ -357,20 +357,20 @@ def _plain_words(words: Sequence[str]) -> list[str]:
 
 def _other_target(before: Sequence[str], after: Sequence[str]) -> bool:
     """Whether the same program runs another of the project's targets."""
-    one, other = _plain_words(before), _plain_words(after)
-    return one[:1] == other[:1] and one[:1] != [] and one[0] in RUN_TARGETS and one != other
+    words, other = _plain_words(before), _plain_words(after)
+    return words[:1] == other[:1] and words[:1] != [] and words[0] in RUN_TARGETS and words != other
 
 
 def _asks_another(before: Sequence[str], after: Sequence[str]) -> bool:
     """Whether the same program was given another subject in place of the one that failed; a target of the project is
     a way to do something and no subject."""
-    one, other = _plain_words(before), _plain_words(after)
-    if "-m" in before and "-m" in after and one[:1] != other[:1]:
+    words, other = _plain_words(before), _plain_words(after)
+    if "-m" in before and "-m" in after and words[:1] != other[:1]:
         return True
-    if _program(before) != _program(after) or one[:1] != other[:1] or one[:1] == [] or one[0] in RUN_TARGETS:
+    if _program(before) != _program(after) or words[:1] != other[:1] or words[:1] == [] or words[0] in RUN_TARGETS:
         return False
-    gone, come = [w for w in one if w not in other], [w for w in other if w not in one]
-    return bool(gone and come) and not any(_moved(name, place) for name in gone for place in come)
+    removed, come = [w for w in words if w not in other], [w for w in other if w not in words]
+    return bool(removed and come) and not any(_moved(name, new) for name in removed for new in come)
 
 
 _CHANGED_FOLDER: Final = lazy_pattern(r"^\s*cd\s+\S+\s*(?:&&|;)")
@@ -467,9 +467,9 @@ def signature(output: str, status: int | None = None) -> str:
     """
     text = output if len(output) <= _MOST_READ else f"{output[: _MOST_READ // 2]}\n{output[-_MOST_READ // 2 :]}"
     for pattern in _SIGNATURES:
-        found = pattern.search(text)
-        if found is not None and _harmless_name(found[0]):
-            return " ".join(found[0].split())[:_LONGEST_SIGNATURE]
+        match = pattern.search(text)
+        if match is not None and _harmless_name(match[0]):
+            return " ".join(match[0].split())[:_LONGEST_SIGNATURE]
     return _EXIT.get(status or 0, "")
 
 

@@ -212,7 +212,7 @@ class EvidenceWatch:
         self._empty.clear()
         self._reads.clear()
         self._task = ""
-        self._failed = [one for one in self._failed if turn - one.turn <= TURNS][-MOST_OPEN:]
+        self._failed = [run for run in self._failed if turn - run.turn <= TURNS][-MOST_OPEN:]
 
     # --- what ended ---
 
@@ -251,7 +251,7 @@ class EvidenceWatch:
         ][:2]
 
     def _ran(self, done: ItemCompleted, call: _Call) -> list[Evidence]:
-        block = next((one for one in done.blocks if isinstance(one, TerminalBlock)), None)
+        block = next((candidate for candidate in done.blocks if isinstance(candidate, TerminalBlock)), None)
         if done.status not in ("ok", "error") or block is None or not block.command:
             return []
         if done.detail.startswith(("job", "blocked by sandbox")) or (block.exit_status is None and not _slow(done)):
@@ -287,26 +287,26 @@ class EvidenceWatch:
             self._red.setdefault(ran.command, ran)
 
     def _success(self, ran: Ran, previous: Ran | None) -> list[Evidence]:
-        found: list[Evidence] = []
+        evidence: list[Evidence] = []
         before = self._replaced.pop(ran.item, "")
         fixed = [
-            one
-            for one in self._failed
-            if self._fixes(one, ran, directly=previous is not None and one.item == previous.item)
+            failure
+            for failure in self._failed
+            if self._fixes(failure, ran, directly=previous is not None and failure.item == previous.item)
         ]
         if (unproven := self._unproven.pop(ran.command, None)) is not None:
-            found.append(replace(unproven, items=(*unproven.items[-3:], ran.item), count=1))
+            evidence.append(replace(unproven, items=(*unproven.items[-3:], ran.item), count=1))
         if before and differs(before, ran.command):
-            found.append(Evidence("changed by the user", (ran.item,), (before,), ran.command, task=self._task))
+            evidence.append(Evidence("changed by the user", (ran.item,), (before,), ran.command, task=self._task))
         elif fixed:
-            errors = {one.command: one.error for one in fixed}
+            errors = {failure.command: failure.error for failure in fixed}
             failed = tuple(errors)[-2:]
-            items = (*(one.item for one in fixed[-3:]), ran.item)
+            items = (*(failure.item for failure in fixed[-3:]), ran.item)
             way = Evidence("fixed", items, failed, ran.command, tuple(map(errors.__getitem__, failed)), task=self._task)
-            found.append(way)
+            evidence.append(way)
             self._unproven[ran.command] = way
         elif (slow := self._slow.pop(ran.command, None)) is not None and ran.seconds > slow.seconds:
-            found.append(
+            evidence.append(
                 Evidence(
                     "timed out",
                     (slow.item, ran.item),
@@ -319,13 +319,15 @@ class EvidenceWatch:
         elif (red := self._red.get(ran.command)) is not None and red.edits < len(self._edited):
             paths = tuple(dict.fromkeys(self._edited[red.edits :]))
             items = (red.item, ran.item)
-            found.append(Evidence("turned green", items, (), ran.command, paths=paths, task=self._task))
+            evidence.append(Evidence("turned green", items, (), ran.command, paths=paths, task=self._task))
         if brings_what_was_missing(ran.command):
-            self._failed = [one for one in self._failed if not lacks_something(one.error)]
-        gone = {one.item for one in fixed}
-        self._failed = [one for one in self._failed if one.item not in gone and one.command != ran.command]
+            self._failed = [failure for failure in self._failed if not lacks_something(failure.error)]
+        fixed_items = {failure.item for failure in fixed}
+        self._failed = [
+            failure for failure in self._failed if failure.item not in fixed_items and failure.command != ran.command
+        ]
         self._red.pop(ran.command, None)
-        return found
+        return evidence
 
     def _fixes(self, failed: Ran, ran: Ran, *, directly: bool) -> bool:
         """Whether a success fixes a failure: the failure was the command's own, or nothing else about the command has
@@ -380,7 +382,7 @@ class EvidenceWatch:
         if len(self._empty) >= EMPTY_SEARCHES:
             items, patterns = zip(*self._empty, strict=True)
             self._empty.clear()
-            words = next((one for one in reversed(patterns) if _PLAIN.fullmatch(one)), "")
+            words = next((pattern for pattern in reversed(patterns) if _PLAIN.fullmatch(pattern)), "")
             if words and self._first("searched", name):
                 return [
                     Evidence(
@@ -411,7 +413,7 @@ class EvidenceWatch:
         match event.body:
             case FilesRestored(direction="redo", files=files) if event.agent == MAIN:
                 back = {self.relative(file.path) for file in files}
-                return [one for one in evidence if one.what != "taken back" or back.isdisjoint(one.paths)]
+                return [entry for entry in evidence if entry.what != "taken back" or back.isdisjoint(entry.paths)]
             case _:
                 return list(evidence)
 
@@ -453,8 +455,8 @@ class EvidenceWatch:
 
 def _slow(done: ItemCompleted) -> float:
     """Seconds after which a command was killed by its time limit; otherwise 0."""
-    found = _KILLED.match(done.detail)
-    return float(found[1]) if found is not None else 0.0
+    match = _KILLED.match(done.detail)
+    return float(match[1]) if match is not None else 0.0
 
 
 def _symbol(arguments: Mapping[str, Any]) -> str:
@@ -463,4 +465,4 @@ def _symbol(arguments: Mapping[str, Any]) -> str:
     first = cast("list[object]", edits)[0] if isinstance(edits, list) and edits else arguments
     table = cast("dict[str, object]", first) if isinstance(first, dict) else {}
     texts = (table.get("old_string"), table.get("new_string"))
-    return next((found[1] for text in texts if isinstance(text, str) and (found := _SYMBOL.search(text))), "")
+    return next((match[1] for text in texts if isinstance(text, str) and (match := _SYMBOL.search(text))), "")

@@ -35,9 +35,13 @@ def drafts(
 ) -> list[Bullet]:
     """Candidates supported by the evidence. ``named`` says whether the project names a command; what fixed a failure
     counts only if it does, or after a second success where an error said what was wrong."""
-    proven = [one for one in evidence if one.what != "fixed" or (one.count and any(one.errors)) or named(one.worked)]
-    found = (candidate(one, Source(session, one.items, commit, one.what), cwd, holds) for one in proven)
-    return [bullet for bullet in found if bullet is not None]
+    proven = [
+        entry
+        for entry in evidence
+        if entry.what != "fixed" or (entry.count and any(entry.errors)) or named(entry.worked)
+    ]
+    candidates = (candidate(entry, Source(session, entry.items, commit, entry.what), cwd, holds) for entry in proven)
+    return [bullet for bullet in candidates if bullet is not None]
 
 
 def learn(playbook: Playbook, candidates: Iterable[Bullet], known: Known, now: float) -> list[Learned]:
@@ -91,11 +95,13 @@ def _programs(bullet: Bullet) -> set[str]:
 def _deleted_about(playbook: Playbook, draft: Bullet) -> bool:
     """Whether the user deleted a lesson of this kind about the same subject, in any words."""
     about = subject_key(draft)
-    return bool(about) and any(one.status == "deleted" and one.extra.get("subject") == about for one in playbook.all())
+    return bool(about) and any(
+        bullet.status == "deleted" and bullet.extra.get("subject") == about for bullet in playbook.all()
+    )
 
 
 def _confirm(bullet: Bullet, draft: Bullet, now: float) -> None:
-    sources = {(one.session, one.events): one for one in (*bullet.evidence, *draft.evidence)}
+    sources = {(source.session, source.events): source for source in (*bullet.evidence, *draft.evidence)}
     bullet.evidence = tuple(sources.values())[-5:]
     bullet.verified_at = now
     if bullet.status == "archived" and bullet.harmful <= bullet.helpful:
@@ -104,11 +110,11 @@ def _confirm(bullet: Bullet, draft: Bullet, now: float) -> None:
 
 def count(playbook: Playbook, counts: Iterable[Count], now: float) -> None:
     """Add outcomes to the counters, and update each bullet's status."""
-    for one in counts:
-        bullet = playbook.get_bullet(one.bullet)
+    for outcome in counts:
+        bullet = playbook.get_bullet(outcome.bullet)
         if bullet is None or bullet.status == "deleted":
             continue
-        setattr(bullet, one.counter, getattr(bullet, one.counter) + 1)
-        if one.counter in ("helpful", "harmful"):
+        setattr(bullet, outcome.counter, getattr(bullet, outcome.counter) + 1)
+        if outcome.counter in ("helpful", "harmful"):
             bullet.last_used = now
     settle(playbook, now)

@@ -31,8 +31,8 @@ STOP_WORDS: Final = frozenset(
 
 def words(text: str) -> list[str]:
     """Words of a text, with identifiers split, plurals unified, and stop words removed."""
-    found = [part.casefold() for part in _WORD.findall(_CAMEL.sub(" ", text))]
-    return [_stem(word) for word in found if word not in STOP_WORDS and len(word) > 1]
+    parts = [part.casefold() for part in _WORD.findall(_CAMEL.sub(" ", text))]
+    return [_stem(word) for word in parts if word not in STOP_WORDS and len(word) > 1]
 
 
 def _stem(word: str) -> str:
@@ -43,8 +43,8 @@ def _stem(word: str) -> str:
 
 
 def trigrams(text: str) -> frozenset[str]:
-    said = f"  {' '.join(text.casefold().split())} "
-    return frozenset(said[place : place + 3] for place in range(len(said) - 2))
+    padded = f"  {' '.join(text.casefold().split())} "
+    return frozenset(padded[start : start + 3] for start in range(len(padded) - 2))
 
 
 def alike(one: frozenset[str], other: frozenset[str]) -> float:
@@ -84,5 +84,5 @@ def _score(rarity: dict[str, float], count: Counter[str], length: int, usual: fl
 
 def sentences(text: str, most: int = 2_000) -> Iterable[str]:
     """Lines and sentences of a document that are long enough to carry information."""
-    found = (part.strip(" #*->`|\t") for part in re.split(r"\n+|(?<=[.!?])\s+", text))
-    return [part for part in found if 15 <= len(part) <= 400][:most]
+    parts = (part.strip(" #*->`|\t") for part in re.split(r"\n+|(?<=[.!?])\s+", text))
+    return [part for part in parts if 15 <= len(part) <= 400][:most]

@@ -44,7 +44,7 @@ class Known(Struct):
     def grams(self) -> list[frozenset[str]]:
         """Trigrams of each sentence in the texts."""
         if not self._grams and self.texts:
-            self._grams.extend(trigrams(one) for text in self.texts for one in sentences(text))
+            self._grams.extend(trigrams(sentence) for text in self.texts for sentence in sentences(text))
         return self._grams
 
 
@@ -63,9 +63,11 @@ def judge(content: str, known: Known | None = None, support: float = 0.0) -> Ver
     if _ONE_LOOK.search(content) and not _WHY.search(content):
         return Verdict("a look into the project tells the same")
     grams, codes = trigrams(content), set(_TICKED.findall(content))
-    if any(alike(grams, trigrams(one)) >= ALIKE and codes == set(_TICKED.findall(one)) for one in known.learned):
+    if any(
+        alike(grams, trigrams(lesson)) >= ALIKE and codes == set(_TICKED.findall(lesson)) for lesson in known.learned
+    ):
         return Verdict("another bullet says the same")
-    if any(held_by(grams, one) >= ALIKE for one in known.grams()):
+    if any(held_by(grams, sentence_grams) >= ALIKE for sentence_grams in known.grams()):
         return Verdict("the prompt, the instructions or the README say the same")
     return Verdict()
 

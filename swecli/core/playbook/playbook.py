@@ -90,9 +90,9 @@ class Playbook:
         return bullet
 
     def remove_bullet(self, bullet_id: str) -> None:
-        gone = self._bullets.pop(bullet_id, None)
-        if gone is not None and self._named.get(bullet_key(gone)) == bullet_id:
-            del self._named[bullet_key(gone)]
+        removed = self._bullets.pop(bullet_id, None)
+        if removed is not None and self._named.get(bullet_key(removed)) == bullet_id:
+            del self._named[bullet_key(removed)]
 
     def put(self, bullet: Bullet) -> None:
         """Add a bullet, replacing the one with its id."""
@@ -117,8 +117,8 @@ class Playbook:
 
     def with_key(self, key: str) -> Bullet | None:
         """The bullet with this content hash, or with this one before its deletion."""
-        found = self._bullets.get(self._named.get(key, ""))
-        return found if found is not None and bullet_key(found) == key else None
+        bullet = self._bullets.get(self._named.get(key, ""))
+        return bullet if bullet is not None and bullet_key(bullet) == key else None
 
     def stats(self) -> dict[str, Any]:
         """Counts of bullets by section and status, and sums of their outcomes."""
@@ -142,7 +142,7 @@ class Playbook:
         for bullet in best:
             sections.setdefault(bullet.section, []).append(bullet)
         parts = [
-            "\n".join((f"### {section_title(name)}", *(bullet_line(one) for one in sections[name])))
+            "\n".join((f"### {section_title(name)}", *(bullet_line(member) for member in sections[name])))
             for name in sorted(sections, key=_section_place)
         ]
         return "\n\n".join((TITLE, *parts)) if parts else ""
@@ -153,12 +153,12 @@ class Playbook:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Playbook:
         """The reverse of ``to_dict``; invalid entries are left out."""
-        playbook, found = cls(), data.get("bullets")
+        playbook, entries = cls(), data.get("bullets")
         records: Iterable[object] = ()
-        if isinstance(found, list):
-            records = cast("list[object]", found)
-        elif isinstance(found, dict):
-            records = cast("dict[str, object]", found).values()
+        if isinstance(entries, list):
+            records = cast("list[object]", entries)
+        elif isinstance(entries, dict):
+            records = cast("dict[str, object]", entries).values()
         for record in records:
             try:
                 playbook.put(from_record(record))
@@ -179,8 +179,8 @@ class Playbook:
         kept; then overall."""
         live = self.live()
         for section in {bullet.section for bullet in live} if newest is None else (newest.section,):
-            self._archive([one for one in live if one.section == section], MOST_IN_SECTION, newest)
-        self._archive([one for one in live if one.live], MOST_LIVE, newest)
+            self._archive([bullet for bullet in live if bullet.section == section], MOST_IN_SECTION, newest)
+        self._archive([bullet for bullet in live if bullet.live], MOST_LIVE, newest)
         if len(self._bullets) > min(MOST_ARCHIVED, MOST_DELETED) + SLACK:
             self._let_go("archived", MOST_ARCHIVED)
             self._let_go("deleted", MOST_DELETED)
@@ -193,7 +193,16 @@ class Playbook:
         spare = len(bullets) - most
         if spare <= 0:
             return
-        for bullet in sorted(bullets, key=lambda one: (one is newest, one.frozen, one.worth, one.last_seen, one.id)):
+        for bullet in sorted(
+            bullets,
+            key=lambda candidate: (
+                candidate is newest,
+                candidate.frozen,
+                candidate.worth,
+                candidate.last_seen,
+                candidate.id,
+            ),
+        ):
             if spare <= 0:
                 break
             bullet.status = "archived"
@@ -203,7 +212,9 @@ class Playbook:
         there = [bullet for bullet in self._bullets.values() if bullet.status == status]
         if len(there) <= most + SLACK:  # sorted once for many, and not for each
             return
-        for bullet in sorted(there, key=lambda one: (one.last_seen, one.id))[: max(0, len(there) - most)]:
+        for bullet in sorted(there, key=lambda candidate: (candidate.last_seen, candidate.id))[
+            : max(0, len(there) - most)
+        ]:
             self.remove_bullet(bullet.id)
             self.forgotten += status == "archived"
 
@@ -290,8 +301,8 @@ def taken_in(playbook: Playbook, bullet: Bullet) -> None:
     """Add a bullet from another file. The same bullet is merged; a different one with the same id gets a new id."""
     same = playbook.with_key(bullet_key(bullet))
     if same is not None:
-        kept = merged(same, bullet)
-        playbook.put(replace(kept, id=same.id, extra=_with_hash(kept, bullet_key(same))))
+        joined = merged(same, bullet)
+        playbook.put(replace(joined, id=same.id, extra=_with_hash(joined, bullet_key(same))))
         return
     there = playbook.get_bullet(bullet.id)
     if there is not None and (there.status == "deleted") == (bullet.status == "deleted"):
@@ -312,10 +323,10 @@ def _with_hash(bullet: Bullet, key: str) -> dict[str, Any]:
 
 def deleted(bullet: Bullet, now: float) -> Bullet:
     """The record that remains of a bullet deleted by the user."""
-    gone = Bullet(bullet.id, bullet.section, "", status="deleted", created_at=bullet.created_at, verified_at=now)
+    record = Bullet(bullet.id, bullet.section, "", status="deleted", created_at=bullet.created_at, verified_at=now)
     about = subject_key(bullet)
-    gone.extra = {"hash": bullet.key, **({"subject": about} if about else {})}
-    return gone
+    record.extra = {"hash": bullet.key, **({"subject": about} if about else {})}
+    return record
 
 
 def subject_key(bullet: Bullet) -> str:
@@ -323,7 +334,7 @@ def subject_key(bullet: Bullet) -> str:
     subject, such as a preference."""
     if bullet.type == "preference":
         return ""
-    commands = [_subject(one) for one in (bullet.guard.command, *sorted(bullet.trigger.commands)) if one]
+    commands = [_subject(command) for command in (bullet.guard.command, *sorted(bullet.trigger.commands)) if command]
     what = bullet.evidence[0].what if bullet.evidence and not commands else ""
     files = () if bullet.trigger.commands else bullet.trigger.paths
     about = (*files, *dict.fromkeys(commands[1:]), *commands[:1], bullet.guard.path, bullet.expiry.symbol)
@@ -332,6 +343,6 @@ def subject_key(bullet: Bullet) -> str:
 
 def _subject(command: str) -> str:
     """The program and its purpose, or its first argument if the purpose is unknown."""
-    found = parsed(command)
-    head = [word for word in found.words if not word.startswith("-")]
-    return " ".join((head[0], found.intent) if head and found.intent else head[:2])
+    parsed_command = parsed(command)
+    head = [word for word in parsed_command.words if not word.startswith("-")]
+    return " ".join((head[0], parsed_command.intent) if head and parsed_command.intent else head[:2])

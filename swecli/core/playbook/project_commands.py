@@ -58,10 +58,10 @@ class ProjectCommands:
         return tuple(texts)
 
     def _paths(self) -> Iterator[Path]:
-        found = [path for name in _FILES if os.path.isfile(path := self._root / name)]
+        paths = [path for name in _FILES if os.path.isfile(path := self._root / name)]
         for pattern in _PATTERNS:
-            found += (path for path in sorted(self._root.glob(pattern)) if os.path.isfile(path))
-        yield from found[:_MOST_FILES]
+            paths += (path for path in sorted(self._root.glob(pattern)) if os.path.isfile(path))
+        yield from paths[:_MOST_FILES]
 
 
 def _declares(text: str, target: str) -> bool:

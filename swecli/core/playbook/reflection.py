@@ -53,8 +53,10 @@ class Happening(Struct, frozen=True):
 
 
 def question(happenings: Sequence[Happening], bullets: Sequence[Bullet]) -> str:
-    events = "\n".join(f"[{one.id}] {one.text}" for one in happenings[-MOST_EVENTS:])
-    known = "\n".join(f"[{one.id}] {one.content} (helpful={one.helpful}, harmful={one.harmful})" for one in bullets)
+    events = "\n".join(f"[{happening.id}] {happening.text}" for happening in happenings[-MOST_EVENTS:])
+    known = "\n".join(
+        f"[{bullet.id}] {bullet.content} (helpful={bullet.helpful}, harmful={bullet.harmful})" for bullet in bullets
+    )
     return f"# Events of the session\n{events}\n\n# The playbook\n{known or '(empty)'}"
 
 
@@ -72,7 +74,7 @@ class Delta(Struct, frozen=True):
 
 def deltas_of(answer: str) -> list[Delta]:
     """The operations in an answer; other lines are ignored."""
-    found: list[Delta] = []
+    deltas: list[Delta] = []
     for line in answer.splitlines():
         line = line.strip().strip("`").rstrip(",")
         if not line.startswith("{"):
@@ -82,8 +84,8 @@ def deltas_of(answer: str) -> list[Delta]:
         except (ValueError, RecursionError):
             continue
         if isinstance(data, dict) and (delta := _delta(cast("dict[str, Any]", data))) is not None:
-            found.append(delta)
-    return found[:MOST_OPERATIONS]
+            deltas.append(delta)
+    return deltas[:MOST_OPERATIONS]
 
 
 def _delta(data: Mapping[str, Any]) -> Delta | None:
@@ -103,7 +105,7 @@ def _delta(data: Mapping[str, Any]) -> Delta | None:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(one) for one in cast("list[object]", value)[:10]) if isinstance(value, list) else ()
+    return tuple(str(item) for item in cast("list[object]", value)[:10]) if isinstance(value, list) else ()
 
 
 class Applied(Struct, frozen=True):
@@ -124,7 +126,7 @@ def apply(
 ) -> list[Applied]:
     """Apply operations that are supported by events of the session and refer to existing bullets. Frozen bullets stay
     unchanged."""
-    events = {one.id: one for one in happenings}
+    events = {happening.id: happening for happening in happenings}
     results: list[Applied] = []
     for delta in deltas:
         reason = _refused(playbook, delta, events, known)
@@ -152,9 +154,9 @@ def _refused(playbook: Playbook, delta: Delta, events: Mapping[str, Happening], 
         return ""
     others = [bullet.content for bullet in playbook.bullets() if bullet.id not in delta.ids]
     cited = [events[event] for event in delta.evidence]
-    if not _rests_on(delta.content, [one.text for one in cited], playbook, delta.ids):
+    if not _rests_on(delta.content, [happening.text for happening in cited], playbook, delta.ids):
         return "it names something none of its events contains"
-    speaks = support(delta.content, together(one.facts for one in cited))
+    speaks = support(delta.content, together(happening.facts for happening in cited))
     verdict = judge(delta.content, Known(known.texts, others, known.masked), speaks)
     if not verdict.taken:
         return verdict.reason
@@ -166,8 +168,8 @@ def _refused(playbook: Playbook, delta: Delta, events: Mapping[str, Happening], 
 def _rests_on(content: str, texts: Collection[str], playbook: Playbook, ids: Sequence[str]) -> bool:
     """Whether every name in the sentence occurs in its events, or in the bullets that it replaces."""
     before = [bullet.content for name in ids if (bullet := playbook.get_bullet(name)) is not None]
-    said = "\n".join((*texts, *before)).casefold()
-    return all(token.casefold() in said for token in specific_tokens(content) if ", " not in token)
+    evidence = "\n".join((*texts, *before)).casefold()
+    return all(token.casefold() in evidence for token in specific_tokens(content) if ", " not in token)
 
 
 def _carried_out(playbook: Playbook, delta: Delta, source: Source, now: float) -> str:
@@ -189,12 +191,12 @@ def _carried_out(playbook: Playbook, delta: Delta, source: Source, now: float) -
     merged = replace(
         first,
         content=delta.content,
-        helpful=max(first.helpful, *(one.helpful for one in others), 0),
-        harmful=max(first.harmful, *(one.harmful for one in others), 0),
+        helpful=max(first.helpful, *(other.helpful for other in others), 0),
+        harmful=max(first.harmful, *(other.harmful for other in others), 0),
         evidence=(*first.evidence, source)[-5:],
         verified_at=now,
     )
-    for one in others:
-        one.status = "archived"
+    for other in others:
+        other.status = "archived"
     playbook.put(merged)
     return merged.id

@@ -86,24 +86,24 @@ class ExecutionReflector:
         if len(tool_calls) < self.min_tool_calls:
             return None
         seen = [_seen(call) for call in tool_calls]
-        failed = outcome != "success" or any(one.failed for one in seen)
-        found = [pattern for find in (_AFTER_ERRORS if failed else _PATTERNS) if (pattern := find(seen)) is not None]
-        best = max(found, key=lambda one: one.confidence, default=None)
+        failed = outcome != "success" or any(call.failed for call in seen)
+        patterns = [pattern for find in (_AFTER_ERRORS if failed else _PATTERNS) if (pattern := find(seen)) is not None]
+        best = max(patterns, key=lambda candidate: candidate.confidence, default=None)
         return best if best is not None and best.confidence >= self.min_confidence else None
 
 
 def _follows(seen: Sequence[_Seen], first: Callable[[_Seen], bool], then: Callable[[_Seen], bool]) -> bool:
     """Whether a call of the second kind follows one of the first."""
-    start = next((number for number, one in enumerate(seen) if first(one)), None)
-    return start is not None and any(then(one) for one in seen[start + 1 :])
+    start = next((number for number, call in enumerate(seen) if first(call)), None)
+    return start is not None and any(then(call) for call in seen[start + 1 :])
 
 
 def _is(kind: str) -> Callable[[_Seen], bool]:
-    return lambda one: one.kind == kind
+    return lambda call: call.kind == kind
 
 
 def _runs(intent: str) -> Callable[[_Seen], bool]:
-    return lambda one: one.kind == "run" and one.intent == intent
+    return lambda call: call.kind == "run" and call.intent == intent
 
 
 def _file_operations(seen: Sequence[_Seen]) -> Reflection | None:
@@ -114,15 +114,17 @@ def _file_operations(seen: Sequence[_Seen]) -> Reflection | None:
             0.75,
             "a listing came before the file was read",
         )
-    written = {one.path for one in seen if one.kind == "write" and one.path}
-    if any(_follows(seen, lambda one, p=path: one.kind == "read" and one.path == p, _is("write")) for path in written):
+    written = {call.path for call in seen if call.kind == "write" and call.path}
+    if any(
+        _follows(seen, lambda call, p=path: call.kind == "read" and call.path == p, _is("write")) for path in written
+    ):
         return Reflection(
             "file_operations",
             "Read file before writing to preserve data",
             0.8,
             "the file was read before it was written",
         )
-    if len({one.path for one in seen if one.kind == "read"}) >= 3:
+    if len({call.path for call in seen if call.kind == "read"}) >= 3:
         return Reflection(
             "file_operations",
             "Read multiple related files for complete picture",
@@ -137,7 +139,7 @@ def _navigation(seen: Sequence[_Seen]) -> Reflection | None:
         return Reflection(
             "code_navigation", "Search for keywords before reading files", 0.8, "a search led to the file that was read"
         )
-    if sum(one.kind == "search" for one in seen) >= 2:
+    if sum(call.kind == "search" for call in seen) >= 2:
         return Reflection(
             "code_navigation",
             "Use multiple searches for exploration",
@@ -149,8 +151,8 @@ def _navigation(seen: Sequence[_Seen]) -> Reflection | None:
 
 def _testing(seen: Sequence[_Seen]) -> Reflection | None:
     test = _runs("test")
-    if _follows(seen, lambda one: one.kind == "write" and one.is_test_file, test) and _follows(
-        seen, test, lambda one: one.kind == "write" and not one.is_test_file
+    if _follows(seen, lambda call: call.kind == "write" and call.is_test_file, test) and _follows(
+        seen, test, lambda call: call.kind == "write" and not call.is_test_file
     ):
         return Reflection(
             "testing",
@@ -160,20 +162,20 @@ def _testing(seen: Sequence[_Seen]) -> Reflection | None:
         )
     if _follows(seen, _is("write"), test):
         return Reflection("testing", "Run tests after code changes", 0.85, "the tests ran after a file was changed")
-    if _follows(seen, lambda one: one.kind == "read" and one.is_test_file, test):
+    if _follows(seen, lambda call: call.kind == "read" and call.is_test_file, test):
         return Reflection("testing", "Read test files before execution", 0.7, "a test file was read before it ran")
     return None
 
 
 def _shell(seen: Sequence[_Seen]) -> Reflection | None:
-    if _follows(seen, _runs("install"), lambda one: one.kind == "run" and one.intent in ("run", "test", "build")):
+    if _follows(seen, _runs("install"), lambda call: call.kind == "run" and call.intent in ("run", "test", "build")):
         return Reflection("shell_commands", "Install dependencies before run", 0.75, "an installation came first")
     if _follows(seen, _runs("build"), _runs("test")):
         return Reflection("shell_commands", "Build before test", 0.75, "a build came before the tests")
     status = _follows(
         seen,
-        lambda one: one.command.startswith("git status"),
-        lambda one: one.command.startswith("git ") and not one.command.startswith("git status"),
+        lambda call: call.command.startswith("git status"),
+        lambda call: call.command.startswith("git ") and not call.command.startswith("git status"),
     )
     if status:
         return Reflection("shell_commands", "Check git status before operations", 0.7, "git status came first")
@@ -181,18 +183,22 @@ def _shell(seen: Sequence[_Seen]) -> Reflection | None:
 
 
 def _recovery(seen: Sequence[_Seen]) -> Reflection | None:
-    def lost(one: _Seen) -> bool:
-        return one.failed and one.kind in ("read", "write") and bool(_FILE_ERROR.search(one.error))
+    def lost(call: _Seen) -> bool:
+        return call.failed and call.kind in ("read", "write") and bool(_FILE_ERROR.search(call.error))
 
-    if _follows(seen, lost, lambda one: one.kind in ("list", "search") and not one.failed):
+    if _follows(seen, lost, lambda call: call.kind in ("list", "search") and not call.failed):
         return Reflection(
             "error_handling", "List directory on file access errors to find the right path", 0.75, "a listing followed"
         )
-    if _follows(seen, lambda one: one.failed and one.kind == "run", lambda one: one.kind == "run" and not one.failed):
+    if _follows(
+        seen, lambda call: call.failed and call.kind == "run", lambda call: call.kind == "run" and not call.failed
+    ):
         return Reflection(
             "error_handling", "Verify environment on command failures", 0.7, "another command followed one that failed"
         )
-    if _follows(seen, lambda one: one.failed, lambda one: one.kind in ("read", "list", "search") and not one.failed):
+    if _follows(
+        seen, lambda call: call.failed, lambda call: call.kind in ("read", "list", "search") and not call.failed
+    ):
         return Reflection(
             "error_handling", "Check preconditions before operations", 0.65, "a look around followed a failure"
         )

@@ -45,7 +45,7 @@ def for_message(
         return []
     scores = bm25(query, [_document(bullet) for bullet in live])
     asked = set(query)
-    found: list[tuple[int, float, tuple[float, float, str], Bullet]] = []
+    ranked: list[tuple[int, float, tuple[float, float, str], Bullet]] = []
     for bullet, score in zip(live, scores, strict=True):
         set_off = triggered(bullet, message, paths)
         shared = asked & set(_document(bullet))
@@ -53,8 +53,8 @@ def for_message(
         fits = len(shared) >= LEAST_WORDS and score >= FLOOR * _share(live)
         on_topic = bool(keyed) and (len(keyed) >= LEAST_WORDS or len(keyed) >= 0.5 * len(asked))
         if set_off or fits or on_topic:
-            found.append((0 if set_off else 1, -score, rank(bullet), bullet))
-    return [bullet for *_, bullet in sorted(found, key=lambda one: one[:3])]
+            ranked.append((0 if set_off else 1, -score, rank(bullet), bullet))
+    return [bullet for *_, bullet in sorted(ranked, key=lambda entry: entry[:3])]
 
 
 def _share(live: Sequence[Bullet]) -> float:
@@ -75,19 +75,19 @@ def triggered(bullet: Bullet, message: str, paths: Collection[str] = ()) -> bool
     named = {*paths, *(match[0].removeprefix("./") for match in _PATH.finditer(message))}
     if any(fnmatch(path, glob) or glob.endswith(f"/{path}") for path in named for glob in trigger.paths):
         return True
-    said = " ".join(message.split())
+    line = " ".join(message.split())
     if any(
-        len(command) > 3 and re.search(rf"(?<![\w./-]){re.escape(command)}(?![\w-])", said)
+        len(command) > 3 and re.search(rf"(?<![\w./-]){re.escape(command)}(?![\w-])", line)
         for command in trigger.commands
     ):
         return True
-    return any(error and error.casefold() in said.casefold() for error in trigger.errors)
+    return any(error and error.casefold() in line.casefold() for error in trigger.errors)
 
 
 def for_failure(bullets: Iterable[Bullet], command: str, output: str, path: str = "") -> list[Bullet]:
     """Bullets for a command or edit that just failed, best first."""
     error = signature(output) if command else ""
-    found: list[tuple[int, tuple[float, float, str], Bullet]] = []
+    ranked: list[tuple[int, tuple[float, float, str], Bullet]] = []
     for bullet in bullets:
         if not bullet.live:
             continue
@@ -97,16 +97,16 @@ def for_failure(bullets: Iterable[Bullet], command: str, output: str, path: str 
         by_path = not command and bool(path) and any(fnmatch(path, glob) for glob in trigger.paths)
         if not (named or by_error or by_path):
             continue
-        place = 0 if named else 1
+        priority = 0 if named else 1
         if not (
             command and bullet.guard.command and begins(command, bullet.guard.command) and bullet.type == "command"
         ):
-            found.append((place, rank(bullet), bullet))
-    return [bullet for *_, bullet in sorted(found, key=lambda one: one[:2])][:MOST_WITH_FAILURE]
+            ranked.append((priority, rank(bullet), bullet))
+    return [bullet for *_, bullet in sorted(ranked, key=lambda entry: entry[:2])][:MOST_WITH_FAILURE]
 
 
 def _same_error(error: str, known: Sequence[str]) -> bool:
-    return bool(error) and any(error.casefold() == one.casefold() for one in known)
+    return bool(error) and any(error.casefold() == known_error.casefold() for known_error in known)
 
 
 def _may_help(bullet: Bullet, command: str) -> bool:
@@ -119,7 +119,7 @@ def proven(bullets: Iterable[Bullet]) -> tuple[str, frozenset[str]]:
     """The prompt section with the best proven bullets, and their ids. Equal bullets give equal bytes."""
     best = fitting(sorted((bullet for bullet in bullets if bullet.status == "core"), key=rank))
     playbook = Playbook()
-    for bullet in sorted(best, key=lambda one: one.id):
+    for bullet in sorted(best, key=lambda candidate: candidate.id):
         playbook.put(bullet)
     text = playbook.as_context()
     return (f"{text}\n\n{ABOUT_PROVEN}" if text else ""), frozenset(bullet.id for bullet in best)
@@ -127,14 +127,14 @@ def proven(bullets: Iterable[Bullet]) -> tuple[str, frozenset[str]]:
 
 def fitting(bullets: Iterable[Bullet], most: int = MOST, tokens: int = MOST_TOKENS) -> list[Bullet]:
     """The first bullets that fit."""
-    kept: list[Bullet] = []
+    result: list[Bullet] = []
     left = tokens - tokens_of(INTRODUCTION)
     for bullet in bullets:
         size = tokens_of(line_for_model(bullet))
-        if len(kept) < most and size <= left:
-            kept.append(bullet)
+        if len(result) < most and size <= left:
+            result.append(bullet)
             left -= size
-    return kept
+    return result
 
 
 def tokens_of(text: str) -> int:

@@ -79,27 +79,27 @@ def listed(name: str) -> frozenset[str]:
 
 def weighed(content: str) -> dict[str, int]:
     """The project-specific parts of a sentence with their weights; common knowledge is left out."""
-    found: dict[str, int] = {}
+    weights: dict[str, int] = {}
     rest = content = _EXAMPLE.sub(" ", content)
     for match in _TICKED.finditer(content):
         code = match[1]
-        found[code] = weight_of_code(code)
+        weights[code] = weight_of_code(code)
         rest = rest.replace(match[0], " ◇ ", 1)
     for match in _TOKEN.finditer(rest):
         token = match[0].strip(_ENDS) if not match[0].endswith("/") else match[0]
-        found.setdefault(token, 0 if _CHOICE.fullmatch(token) else weight_of_piece(token))
+        weights.setdefault(token, 0 if _CHOICE.fullmatch(token) else weight_of_piece(token))
     for match in _PORT.finditer(content):
         port = next(group for group in match.groups() if group)
-        found[port] = 0 if is_common(port) else HARD
+        weights[port] = 0 if is_common(port) else HARD
     for match in _VERSION.finditer(content):
-        found[match[1]] = NAME
+        weights[match[1]] = NAME
     for match in _QUANTITY.finditer(rest):
-        found.setdefault(match[0], MILD)
+        weights.setdefault(match[0], MILD)
     for match in _QUOTED.finditer(rest):
-        found.setdefault(match[1], MILD)
+        weights.setdefault(match[1], MILD)
     if error := signature(rest):
-        found.setdefault(error, MILD)
-    return {token: weight for token, weight in found.items() if weight}
+        weights.setdefault(error, MILD)
+    return {token: weight for token, weight in weights.items() if weight}
 
 
 def strip_ends(token: str) -> str:
@@ -169,8 +169,8 @@ _LIBRARIES: Final = lazy_pattern(
 
 def is_common(token: str) -> bool:
     """Whether a token is common knowledge or a placeholder."""
-    said = token.casefold().lstrip("([{'\"").rstrip(_ENDS).rstrip("/")
+    bare = token.casefold().lstrip("([{'\"").rstrip(_ENDS).rstrip("/")
     common = listed("usual_tokens")
-    if not said or said in common or said.removeprefix("./") in common:
+    if not bare or bare in common or bare.removeprefix("./") in common:
         return True
-    return bool(_PLACEHOLDER.fullmatch(said) or _LIBRARIES.fullmatch(said))
+    return bool(_PLACEHOLDER.fullmatch(bare) or _LIBRARIES.fullmatch(bare))

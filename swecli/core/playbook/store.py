@@ -38,10 +38,10 @@ class Reading(Struct):
 def read_lines(text: str, name: str = NAME) -> Reading:
     """Every line that is a bullet. git's conflict markers and the common ancestor of a conflict are skipped; torn or
     foreign lines are reported."""
-    found, marks, bad, base = Reading(), 0, 0, False
+    reading, marks, bad, base = Reading(), 0, 0, False
     lines = text.split("\n")
     if len(lines) > MAX_LINES:
-        found.problems.append(f"{name} has {len(lines):,} lines; only the first {MAX_LINES:,} are used")
+        reading.problems.append(f"{name} has {len(lines):,} lines; only the first {MAX_LINES:,} are used")
     for line in lines[:MAX_LINES]:
         if line.startswith(("<<<<<<<", "=======", ">>>>>>>", "|||||||")):
             marks += 1
@@ -50,16 +50,16 @@ def read_lines(text: str, name: str = NAME) -> Reading:
         if base or not line.strip():
             continue
         try:
-            found.bullets.append(from_record(json.loads(line) if len(line) <= MAX_LINE else None))
+            reading.bullets.append(from_record(json.loads(line) if len(line) <= MAX_LINE else None))
         except (ValueError, RecursionError):
             bad += 1
     if marks:
-        found.problems.append(f"{name} has the marks of a merge conflict; both sides are used")
+        reading.problems.append(f"{name} has the marks of a merge conflict; both sides are used")
     if bad:
-        found.problems.append(
+        reading.problems.append(
             f"{bad} line{'s' if bad != 1 else ''} of {name} can't be read and {'are' if bad != 1 else 'is'} left out"
         )
-    return found
+    return reading
 
 
 def written(bullets: Iterable[Bullet]) -> str:
@@ -158,20 +158,20 @@ class PlaybookFile:
         return one_writer(self._lock)
 
     def _write(self, playbook: Playbook) -> str:
-        kept = [bullet for bullet in playbook.all() if bullet.status != "archived"]
+        current = [bullet for bullet in playbook.all() if bullet.status != "archived"]
         archived = [bullet for bullet in playbook.all() if bullet.status == "archived"]
         there, old = os.path.exists(self.path), os.path.exists(self._archive)
         told = self._put_aside()
-        names = {bullet.id for bullet in kept}
+        names = {bullet.id for bullet in current}
         back = [bullet for bullet in read_file(self._archive).bullets if bullet.id in names] if old else []
         if archived or old:  # first, and with those that return: a bullet leaves a file once the other one has it
             make_private(self._archive.parent)
             _replace(self._archive, written((*archived, *back)))
-        if kept or there:
+        if current or there:
             make_private(self.path.parent)
             if self._in_project and not there:
                 keep_unshared(self.path.parent)
-            _replace(self.path, written(kept))
+            _replace(self.path, written(current))
         if back:
             _replace(self._archive, written(archived))
         if self._early is not None:
@@ -186,16 +186,16 @@ class PlaybookFile:
         aside: list[str] = []
         for path in (self.path, self._archive):
             if os.path.lexists(path) and read_file(path).problems:
-                place = name_aside(path)
-                path.rename(place)
-                aside.append(place.name)
+                target = name_aside(path)
+                path.rename(target)
+                aside.append(target.name)
         if not aside:
             return ""
-        said, self.problems = "; ".join(self.problems), ()
-        kept = (
+        problems, self.problems = "; ".join(self.problems), ()
+        outcome = (
             f"The file as it was is kept as {aside[0]}" if len(aside) == 1 else f"They are kept as {', '.join(aside)}"
         )
-        return f"{said}. {kept}."
+        return f"{problems}. {outcome}."
 
 
 def _state(path: Path) -> _State:

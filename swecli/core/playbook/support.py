@@ -28,10 +28,10 @@ def together(events: Iterable[Cited]) -> Cited:
     """Several events combined into one."""
     all_of = list(events)
     return Cited(
-        [command for one in all_of for command in one.failed],
-        [command for one in all_of for command in one.worked],
-        [error for one in all_of for error in one.errors],
-        [text for one in all_of for text in one.said],
+        [command for event in all_of for command in event.failed],
+        [command for event in all_of for command in event.worked],
+        [error for event in all_of for error in event.errors],
+        [text for event in all_of for text in event.said],
     )
 
 
@@ -52,10 +52,10 @@ def support(content: str, cited: Cited) -> float:
     failed, worked, errors = _tokens(cited.failed), _tokens(cited.worked), _tokens(cited.errors)
     new = mine & (worked - failed)
     total = _DIFFERENCE * min(_MOST, len(new))
-    total += _FROM_AN_ERROR * min(_MOST, sum(not one.isalpha() or len(one) > 7 for one in mine & errors))
+    total += _FROM_AN_ERROR * min(_MOST, sum(not token.isalpha() or len(token) > 7 for token in mine & errors))
     total += _FAILED_AND_DIFFERENT * bool(new and mine & (failed - worked))
-    said = [set(words(one)) for one in cited.said]
-    common = [(len(own & set(words(content))), len(own)) for own in said]
+    statements = [set(words(statement)) for statement in cited.said]
+    common = [(len(own & set(words(content))), len(own)) for own in statements]
     if any(shared >= 2 for shared, _ in common):
         total += _SAID + _SHARE_SAID * max(shared / max(3, size) for shared, size in common)
     return total + _ANY if total else 0.0
