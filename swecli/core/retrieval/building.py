@@ -74,7 +74,7 @@ def history_of(commits: Iterable[Commit], present: Iterable[str]) -> History:
     known = frozenset(present)
     churn: dict[str, float] = {}
     pairs: dict[str, dict[str, float]] = {}
-    said: dict[str, Counter[str]] = {}
+    message_words: dict[str, Counter[str]] = {}
     changes: list[Change] = []
     head = ""
     for age, commit in enumerate(commits):
@@ -90,12 +90,12 @@ def history_of(commits: Iterable[Commit], present: Iterable[str]) -> History:
         if paths:
             changes.append(Change({word: max(1, round(min(10.0, 20 * worth))) for word, worth in words.items()}, paths))
         for path in paths:
-            counts = said.setdefault(path, Counter())
+            counts = message_words.setdefault(path, Counter())
             for word in words:
                 counts[word] += 1
     together = {path: _strongest(others) for path, others in pairs.items()}
-    kept = {path: dict(counts.most_common(_MAX_WORDS)) for path, counts in said.items()}
-    return History(together, {path: value**0.5 for path, value in churn.items()}, kept, changes, head)
+    frequent = {path: dict(counts.most_common(_MAX_WORDS)) for path, counts in message_words.items()}
+    return History(together, {path: value**0.5 for path, value in churn.items()}, frequent, changes, head)
 
 
 def _bind(pairs: dict[str, dict[str, float]], paths: Sequence[str], age: int) -> None:
@@ -110,7 +110,7 @@ def _bind(pairs: dict[str, dict[str, float]], paths: Sequence[str], age: int) ->
 
 
 def _strongest(others: Mapping[str, float]) -> dict[str, float]:
-    return dict(sorted(others.items(), key=lambda one: (-one[1], one[0]))[:_TOGETHER])
+    return dict(sorted(others.items(), key=lambda pair: (-pair[1], pair[0]))[:_TOGETHER])
 
 
 # --- the index ----------------------------------------------------------------------------------------------
@@ -130,10 +130,10 @@ def commits_below(root: Path, program: str, environment: Mapping[str, str]) -> l
     """The newest commits, with paths relative to ``root``. Empty if git fails or takes too long."""
     arguments = (*ARGUMENTS[:-2], "--relative", *ARGUMENTS[-2:])
     try:
-        said = read_git(program, root, arguments, environment, _GIT_SECONDS)
+        output = read_git(program, root, arguments, environment, _GIT_SECONDS)
     except GitFailedError:
         return []
-    return list(commits_of(said.decode("utf-8", "replace"))) if len(said) <= _GIT_BYTES else []
+    return list(commits_of(output.decode("utf-8", "replace"))) if len(output) <= _GIT_BYTES else []
 
 
 def make_index(
@@ -222,12 +222,12 @@ def main() -> int:
     return 0
 
 
-def _alone(place: Path) -> int | None:
+def _alone(path: Path) -> int | None:
     """A lock held to the end of the process; None if another one finishes this index."""
     import fcntl  # such a process is only started where there is a fork
 
-    make_private(place.parent)
-    descriptor = os.open(place.with_name(f"{place.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    make_private(path.parent)
+    descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

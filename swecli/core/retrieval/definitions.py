@@ -118,9 +118,9 @@ def definitions(path: str, text: str) -> list[Definition]:
     ends = list(accumulate(len(line) + 1 for line in text.split("\n")))
     starts = zip((0, *ends), ends, strict=False)
     stop = next((start for start, end in starts if end - start > _LONGEST_LINE), len(text))
-    found: dict[str, int] = {}
+    lines: dict[str, int] = {}
     for match in pattern.finditer(text, 0, stop):
         name = match[match.lastindex or 0].strip()
-        if name not in found and len(found) < MOST:
-            found[name] = bisect_right(ends, match.start(match.lastindex or 0)) + 1
-    return list(found.items())
+        if name not in lines and len(lines) < MOST:
+            lines[name] = bisect_right(ends, match.start(match.lastindex or 0)) + 1
+    return list(lines.items())

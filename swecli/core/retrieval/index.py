@@ -116,11 +116,11 @@ class _Postings:
         self._terms: dict[Field, dict[str, array[int]]] = {"b": {}, "s": {}, "p": {}, "h": {}, "c": {}}
 
     def add(self, number: int, where: Field, counts: Mapping[str, int]) -> None:
-        found, shifted = self._terms[where], number << _BITS
+        terms, shifted = self._terms[where], number << _BITS
         for term, count in counts.items():
-            postings = found.get(term)
+            postings = terms.get(term)
             if postings is None:
-                found[term] = array("I", (shifted | level_of(count),))
+                terms[term] = array("I", (shifted | level_of(count),))
             else:
                 postings.append(shifted | level_of(count))
 
@@ -132,20 +132,20 @@ class _Postings:
         most_sources = kinds.count(0) * _COMMON_SHARE
 
         def common(postings: array[int]) -> bool:
-            return len(postings) > most and sum(not kinds[one >> _BITS] for one in postings) >= most_sources
+            return len(postings) > most and sum(not kinds[posting >> _BITS] for posting in postings) >= most_sources
 
-        found = {
+        by_key = {
             key_of(where, term): postings
             for where, terms in self._terms.items()
             for term, postings in terms.items()
             if where == "c" or not common(postings)
         }
         self._terms.clear()
-        keys, starts, values = array("I", sorted(found)), array("I"), array("I")
+        keys, starts, values = array("I", sorted(by_key)), array("I"), array("I")
         for key in keys:
             starts.append(len(values))
             before = 0
-            for value in found.pop(key):
+            for value in by_key.pop(key):
                 values.append(value - before)
                 before = value & ~15
         starts.append(len(values))
@@ -238,7 +238,7 @@ class Index(Struct, frozen=True):
         try:
             text = zlib.decompress(self.definition_blocks[start : self.definition_ends[block]]).decode()
             lines = text.split("\x1e")[number % _BLOCK].split("\n")
-            return [(name, int(line)) for line, _, name in (one.partition(" ") for one in lines if one)]
+            return [(name, int(line)) for line, _, name in (entry.partition(" ") for entry in lines if entry)]
         except (zlib.error, ValueError, IndexError) as error:
             raise DamagedIndexError(_DAMAGED) from error
 
@@ -257,11 +257,11 @@ def build(
     names: list[Sequence[str]] = []
     defined: list[Sequence[Definition]] = []
     postings, lengths = _Postings(), array("I")
-    for number, one in enumerate(documents):
-        files.append(one.state)
-        names.append([name for name in one.names if len(name) > 3])
-        defined.append(one.defined)
-        lengths.append(_put(postings, number, one, history.said.get(one.state.path, {})))
+    for number, entry in enumerate(documents):
+        files.append(entry.state)
+        names.append([name for name in entry.names if len(name) > 3])
+        defined.append(entry.defined)
+        lengths.append(_put(postings, number, entry, history.said.get(entry.state.path, {})))
     numbers = {file.path: number for number, file in enumerate(files)}
     edges = _uses(names, defined)
     for number, change in enumerate(history.changes):
@@ -292,8 +292,10 @@ def build(
         values=values,
         edges=_packed_edges(edges),
         together=_packed_edges(together),
-        changed=_packed_lists([numbers[path] for path in one.paths if path in numbers] for one in history.changes),
-        message_lengths=array("I", (len(one.terms) for one in history.changes)),
+        changed=_packed_lists(
+            [numbers[path] for path in commit.paths if path in numbers] for commit in history.changes
+        ),
+        message_lengths=array("I", (len(commit.terms) for commit in history.changes)),
         definition_ends=ends,
         definition_blocks=blocks,
     )
@@ -318,12 +320,12 @@ def _words_of(text: str) -> Iterator[str]:
         yield from terms_of(word)
 
 
-def _put(postings: _Postings, number: int, one: Document, said: Mapping[str, int]) -> int:
+def _put(postings: _Postings, number: int, entry: Document, message_words: Mapping[str, int]) -> int:
     """Add a document; returns its length in terms."""
-    fields = field_terms(one)
+    fields = field_terms(entry)
     for where, counts in fields.items():
         postings.add(number, where, counts)
-    postings.add(number, "h", said)
+    postings.add(number, "h", message_words)
     return sum(fields["b"].values())
 
 
@@ -344,7 +346,7 @@ def _uses(names: Sequence[Sequence[str]], defined: Sequence[Sequence[Definition]
             for owner in owners.get(name, ()):
                 if owner != number:
                     strength[owner] = strength.get(owner, 0.0) + 1 / (len(owners[name]) * (1 + users[name]) ** 0.5)
-        edges.append(sorted(strength.items(), key=lambda one: (-one[1], one[0]))[:_MAX_EDGES])
+        edges.append(sorted(strength.items(), key=lambda edge: (-edge[1], edge[0]))[:_MAX_EDGES])
     return edges
 
 
@@ -452,7 +454,7 @@ def _unpacked(parts: Sequence[bytes]) -> Index:
     kinds, lengths, churn, central, keys, starts, values, edges_at, edges, together_at, together, *rest = numbers
     changed_at, changed, message_lengths, ends = rest
     return Index(
-        files=tuple(FileState(*one) for one in head["files"]),
+        files=tuple(FileState(*state) for state in head["files"]),
         folders=head["folders"],
         head=head["head"],
         complete=head["complete"],

@@ -173,10 +173,10 @@ def documents(root: Path, paths: Iterable[str], stop: Callable[[], bool] = lambd
     for path in paths:
         if stop():
             return
-        one = read_document(root, path, empty=left <= 0)
-        if one is not None:
-            left -= one.state.size if one.state.size <= largest(path) else 0
-            yield one
+        entry = read_document(root, path, empty=left <= 0)
+        if entry is not None:
+            left -= entry.state.size if entry.state.size <= largest(path) else 0
+            yield entry
 
 
 # --- changes since -----------------------------------------------------------------------------------------------
@@ -199,23 +199,23 @@ def changes_since(index: Index, root: Path, *, seconds: float = 5.0) -> Changes:
     ends = time.monotonic() + seconds
     known = {file.path for file in index.files}
     changed: list[str] = []
-    gone: set[int] = set()
+    outdated: set[int] = set()
     for number, file in enumerate(index.files):
         try:
             status = os.lstat(f"{root}/{file.path}")  # a third of the time of a Path
         except OSError:
-            gone.add(number)
+            outdated.add(number)
             continue
         if (status.st_mtime_ns, status.st_size) != (file.modified, file.size):
             changed.append(file.path)
-            gone.add(number)
-        if len(gone) > MOST_CHANGED:
+            outdated.add(number)
+        if len(outdated) > MOST_CHANGED:
             return Changes(too_many=True)
         if not number % 1_000 and time.monotonic() > ends:
             return Changes()  # a slow disk: an outdated index is better than none
     changed += _added(index, root, known)
     rules_changed = any(path.rpartition("/")[2] in IGNORE_FILES for path in changed)
-    return Changes(tuple(changed), frozenset(gone), rules_changed or len(changed) > MOST_CHANGED)
+    return Changes(tuple(changed), frozenset(outdated), rules_changed or len(changed) > MOST_CHANGED)
 
 
 def _added(index: Index, root: Path, known: set[str]) -> list[str]:
@@ -226,13 +226,14 @@ def _added(index: Index, root: Path, known: set[str]) -> list[str]:
     start = ignore_root(root, (root,))
     rules = IgnoreRules(start)
     prefix = "" if start == root else f"{root.relative_to(start).as_posix()}/"
-    found: list[str] = []
-    while waiting and len(found) <= MOST_CHANGED:
+    added: list[str] = []
+    while waiting and len(added) <= MOST_CHANGED:
         folder = waiting.pop()
         try:
             with os.scandir(root / folder) as entries:
                 listed = [
-                    (one.name, one.is_dir(follow_symlinks=False), one.is_file(follow_symlinks=False)) for one in entries
+                    (entry.name, entry.is_dir(follow_symlinks=False), entry.is_file(follow_symlinks=False))
+                    for entry in entries
                 ]
         except OSError:
             continue
@@ -245,5 +246,5 @@ def _added(index: Index, root: Path, known: set[str]) -> list[str]:
             if is_dir:
                 waiting.append(path)
             else:
-                found.append(path)
-    return found
+                added.append(path)
+    return added

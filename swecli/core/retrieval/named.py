@@ -91,20 +91,20 @@ class Files:
             text = f"{text[: _LONGEST_TEXT // 2]}\n{text[-_LONGEST_TEXT // 2 :]}"
         text = _LONG_RUN.sub(" ", text)
         text = _ADDRESS.sub(" ", _BLOB.sub(" ", text))
-        found: dict[str, Named] = {}
+        by_path: dict[str, Named] = {}
         for word in _words(text):
-            for one in self._found(word):
-                known = found.get(one.path)
-                if known is None or (one.sure, bool(one.line)) > (known.sure, bool(known.line)):
-                    found[one.path] = one
-        return list(found.values())[:MOST]
+            for file in self._found(word):
+                known = by_path.get(file.path)
+                if known is None or (file.sure, bool(file.line)) > (known.sure, bool(known.line)):
+                    by_path[file.path] = file
+        return list(by_path.values())[:MOST]
 
     def _found(self, word: _Word) -> list[Named]:
-        found = self._resolved(word)
-        if any(one.sure for one in found) or _JOINED.search(word.text) is None:
-            return found
+        files = self._resolved(word)
+        if any(file.sure for file in files) or _JOINED.search(word.text) is None:
+            return files
         inside = self._inside(word)
-        return inside if inside and (not found or inside[0].sure) else found
+        return inside if inside and (not files or inside[0].sure) else files
 
     def _inside(self, word: _Word) -> list[Named]:
         """The files named by a path that words of the sentence touch, or by several paths that they join."""
@@ -118,10 +118,10 @@ class Files:
         for end in (len(text), *reversed(ends)):
             for begin in begins:
                 line = word.line if end == len(text) else 0
-                found = self._resolved(replace(word, text=text[begin:end], line=line))
-                if any(one.sure for one in found):
-                    return [*found, *self._after(end, word)]
-                guesses = guesses or found
+                files = self._resolved(replace(word, text=text[begin:end], line=line))
+                if any(file.sure for file in files):
+                    return [*files, *self._after(end, word)]
+                guesses = guesses or files
         return (self._after(ends[0], word) if ends else []) or guesses
 
     def _after(self, end: int, word: _Word) -> list[Named]:
@@ -143,8 +143,8 @@ class Files:
             return [Named(word.text, name, word.line, not word.is_module, word.frame)]
         if not candidates:
             return []
-        found, sure = self._fitting(name, candidates, absolute, word)
-        return [Named(word.text, path, word.line, sure and len(found) == 1, word.frame) for path in found[:3]]
+        paths, sure = self._fitting(name, candidates, absolute, word)
+        return [Named(word.text, path, word.line, sure and len(paths) == 1, word.frame) for path in paths[:3]]
 
     def _installed(self, name: str, word: _Word) -> list[Named]:
         """The project's file that an installed copy corresponds to; its lines may have moved."""
@@ -152,8 +152,12 @@ class Files:
         if inside is None:
             return []
         path = inside[1]
-        found = [one for one in self._by_name.get(path.rpartition("/")[2], []) if f"/{one}".endswith(f"/{path}")]
-        return [Named(word.text, found[0], 0, sure=False, frame=True)] if len(found) == 1 else []
+        paths = [
+            candidate
+            for candidate in self._by_name.get(path.rpartition("/")[2], [])
+            if f"/{candidate}".endswith(f"/{path}")
+        ]
+        return [Named(word.text, paths[0], 0, sure=False, frame=True)] if len(paths) == 1 else []
 
     def _fitting(self, name: str, candidates: list[str], absolute: bool, word: _Word) -> tuple[list[str], bool]:
         if "/" not in name:
@@ -169,8 +173,8 @@ class Files:
         inside = sorted((path for path in candidates if f"/{name}".endswith(f"/{path}")), key=len)
         if inside:
             best = inside[-1]
-            place = f"/{name}"[: -len(best) - 1].rpartition("/")[2]
-            return [best], "/" in best or place == self._root.rpartition("/")[2]
+            folder = f"/{name}"[: -len(best) - 1].rpartition("/")[2]
+            return [best], "/" in best or folder == self._root.rpartition("/")[2]
         for prefix in ("a/", "b/"):  # as a diff writes it
             if name.startswith(prefix) and name[2:] in candidates:
                 return [name[2:]], True
@@ -181,27 +185,27 @@ class Files:
 def _shared(first: str, second: str) -> int:
     """Number of equal parts at the end of two paths."""
     pairs = zip(reversed(first.split("/")), reversed(second.split("/")), strict=False)
-    return next((count for count, (one, other) in enumerate(pairs) if one != other), 99)
+    return next((count for count, (part, other) in enumerate(pairs) if part != other), 99)
 
 
 def _words(text: str) -> Iterator[_Word]:
     """Candidates for file names in the order of the text, frames of Python and Java before similar words."""
-    found: list[tuple[int, _Word]] = []
+    words: list[tuple[int, _Word]] = []
     for match in _PYTHON.finditer(text):
-        found.append((match.start(), _Word(match[1], int(match[2]), frame=True)))
+        words.append((match.start(), _Word(match[1], int(match[2]), frame=True)))
     for match in _JAVA.finditer(text):
         package = match[1].split(".")[:-2]
         path = "/".join((*package, match[2]))
-        found.append((match.start(), _Word(path, int(match[3] or 0), frame=True)))
+        words.append((match.start(), _Word(path, int(match[3] or 0), frame=True)))
     for match in _WRITTEN.finditer(text):
         line = next((int(group) for group in match.groups()[1:] if group), 0)
         before = text[max(0, match.start() - 24) : match.start()]
         frame = bool(line) and re.search(r"(?:\bat |--> ?|\(|^\s*|\bin |#\d+ |\bfrom )$", before) is not None
-        found.append((match.start(), _Word(match[1], line, frame=frame)))
-    found += [(match.start(), _Word(match[1], 0)) for match in _NO_ENDING.finditer(text)]
+        words.append((match.start(), _Word(match[1], line, frame=frame)))
+    words += [(match.start(), _Word(match[1], 0)) for match in _NO_ENDING.finditer(text)]
     for match in _MODULE.finditer(text):
         parts = match[1].split(".")
         for end in (len(parts), len(parts) - 1):
             if end >= 2:
-                found.append((match.start(), _Word("/".join(parts[:end]) + ".py", 0, is_module=True)))
-    return (word for _, word in sorted(found, key=lambda one: one[0]))
+                words.append((match.start(), _Word("/".join(parts[:end]) + ".py", 0, is_module=True)))
+    return (word for _, word in sorted(words, key=lambda entry: entry[0]))

@@ -99,7 +99,9 @@ def refreshed(index: Index, root: Path, before: OpenProject | None = None) -> tu
     from swecli.core.retrieval.ranking import Corpus, Fresh
 
     changes = changes_since(index, root)
-    known: dict[FileState | None, Fresh] = {one.state: one for one in before.corpus.fresh} if before is not None else {}
+    known: dict[FileState | None, Fresh] = (
+        {entry.state: entry for entry in before.corpus.fresh} if before is not None else {}
+    )
     fresh: list[Fresh] = []
     for path in changes.changed[:MOST_CHANGED]:
         state = state_of(root, path)
@@ -210,12 +212,12 @@ class ProjectIndex:
         if finish and self._asked and self._index is None and self._place is not None and not self._problem:
             await asyncio.to_thread(self._finish_later, self._place)
 
-    def _finish_later(self, place: Path) -> None:
+    def _finish_later(self, path: Path) -> None:
         from swecli.core.retrieval.building import command
 
         if not hasattr(os, "fork"):
             return
-        request = {"root": str(self.root), "place": str(place), "git": self._git(), "environment": self._environment}
+        request = {"root": str(self.root), "place": str(path), "git": self._git(), "environment": self._environment}
         with suppress(OSError, subprocess.SubprocessError):  # the next run makes it
             subprocess.run(
                 command(module_folders(), outlives=True),
@@ -273,11 +275,11 @@ class ProjectIndex:
 
     async def _made_beside(self) -> Index | None:
         with tempfile.TemporaryDirectory(prefix="swecli-index-") as folder:
-            place = self._place or Path(folder) / "project.index"
-            if await self._made_there(place):
+            path = self._place or Path(folder) / "project.index"
+            if await self._made_there(path):
                 from swecli.core.retrieval.building import kept_index
 
-                return await asyncio.to_thread(kept_index, place)
+                return await asyncio.to_thread(kept_index, path)
         return None
 
     def _made_here(self) -> Index | None:
@@ -292,11 +294,11 @@ class ProjectIndex:
                 keep(index, self._place)
         return index
 
-    async def _made_there(self, place: Path) -> bool:
+    async def _made_there(self, path: Path) -> bool:
         from swecli.core.retrieval.building import command
 
         git = await asyncio.to_thread(self._git)
-        request = {"root": str(self.root), "place": str(place), "git": git, "environment": self._environment}
+        request = {"root": str(self.root), "place": str(path), "git": git, "environment": self._environment}
         self._child = child = await asyncio.create_subprocess_exec(
             *command(module_folders()),
             stdin=asyncio.subprocess.PIPE,
@@ -311,7 +313,7 @@ class ProjectIndex:
             assert child.stderr is not None
             child.stdin.write(json.dumps(request).encode() + b"\n")
             async with asyncio.timeout(_BUILD_SECONDS):  # its stdin stays open: when it closes, the process ends
-                _, said = await asyncio.gather(child.stdout.read(), child.stderr.read())
+                _, stderr = await asyncio.gather(child.stdout.read(), child.stderr.read())
                 status = await child.wait()
         except TimeoutError:
             self._problem = f"building the index took longer than {_BUILD_SECONDS:.0f} seconds"
@@ -322,6 +324,6 @@ class ProjectIndex:
             await child.wait()
             self._child = None
         if status:
-            lines = said.decode("utf-8", "replace").strip().splitlines()
+            lines = stderr.decode("utf-8", "replace").strip().splitlines()
             self._problem = f"cannot build the index: {lines[-1] if lines else f'exit status {status}'}"
         return not status

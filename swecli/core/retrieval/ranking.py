@@ -257,19 +257,19 @@ def query_of(text: str) -> Query:
     text = _ADDRESS.sub(" ", _TRAILER.sub(" ", text[:_LONGEST]))
     quoted = frozenset(word for piece in _QUOTED.findall(text) for word in identifiers(piece))
     names: set[str] = set()
-    said: set[str] = set()
+    distinct: set[str] = set()
     counts: dict[Part, dict[str, float]] = {part: {} for part in _PLACE_WEIGHTS}
     first = ""
     for part, line in parts_of(text):
         first = line if part == "title" else first
-        found = counts[part]
+        part_counts = counts[part]
         before = ""
         for word in identifiers(line):
             if is_data(word) or word.lower() in STOP_WORDS:
                 before = ""
                 continue
             run = is_run(word)
-            said.update(terms_of(word) if run else (word.lower(),))
+            distinct.update(terms_of(word) if run else (word.lower(),))
             compound = is_compound(word)
             marked = compound or word in quoted
             if marked and part != "output":
@@ -277,21 +277,21 @@ def query_of(text: str) -> Query:
             weight = _CODE_NAME_WEIGHT if marked else _TASK_WORD_WEIGHT if word.lower() in TASK_WORDS else 1.0
             for term in terms_of(word):
                 if term not in _STEMMED_STOPS:
-                    found[term] = found.get(term, 0.0) + weight
+                    part_counts[term] = part_counts.get(term, 0.0) + weight
             if before and not compound and not run:  # "shell config" may be written shellConfig
                 joined = f"{before}{word}".lower()
-                found[joined] = found.get(joined, 0.0) + 1.0
+                part_counts[joined] = part_counts.get(joined, 0.0) + 1.0
             before = "" if compound or run else word
     weights: dict[str, float] = {}
-    for part, found in counts.items():
-        for term, count in found.items():
+    for part, part_counts in counts.items():
+        for term, count in part_counts.items():
             worth = count if count <= 1 else 1 + _REPETITION_BONUS * log(count)
             weights[term] = weights.get(term, 0.0) + _PLACE_WEIGHTS[part] * worth
-    most = dict(sorted(weights.items(), key=lambda one: -one[1])[:_MAX_TERMS])
+    most = dict(sorted(weights.items(), key=lambda pair: -pair[1])[:_MAX_TERMS])
     kinds: set[Kind] = {"source"}
     kinds |= {kind for kind, pattern in _ASKS.items() if pattern.search(first)}
     terms = {term: weight / (_HALF_WEIGHT + weight) for term, weight in most.items()}
-    return Query(terms, frozenset(names), frozenset(kinds), len(said))
+    return Query(terms, frozenset(names), frozenset(kinds), len(distinct))
 
 
 _STEMMED_STOPS: Final = frozenset(stem(word) for word in STOP_WORDS if len(word) > 2)
@@ -334,8 +334,8 @@ class Corpus(Struct, frozen=True):
         for number, file in enumerate(self.index.files):
             if number not in self.gone:
                 yield number, file.path
-        for number, one in enumerate(self.fresh, len(self.index.files)):
-            yield number, one.state.path
+        for number, document in enumerate(self.fresh, len(self.index.files)):
+            yield number, document.state.path
 
     def definitions(self, number: int) -> Sequence[Definition]:
         base = len(self.index.files)
@@ -360,8 +360,8 @@ def telling(corpus: Corpus, query: Query) -> Query:
         having = [files for where in _OF_FILES if (files := count(where, term))]
         if not having or max(having) <= _COMMON_SHARE * size:
             told[term] = weight * log(1 + size / min(having, default=size))
-    kept = frozenset(nlargest(_MAX_QUERY_TERMS, told, key=told.__getitem__))
-    return replace(query, terms={term: weight for term, weight in query.terms.items() if term in kept})
+    chosen = frozenset(nlargest(_MAX_QUERY_TERMS, told, key=told.__getitem__))
+    return replace(query, terms={term: weight for term, weight in query.terms.items() if term in chosen})
 
 
 def _meant(corpus: Corpus, query: Query) -> bytes:
@@ -369,7 +369,7 @@ def _meant(corpus: Corpus, query: Query) -> bytes:
     name, says nothing about how rare a word is. All ones if there are no such files."""
     flags = bytes(kind in query.kinds for kind in KINDS)
     meant = corpus.index.kinds.tobytes().translate(flags.ljust(256, b"\0"))
-    meant += bytes(kind_of(one.state.path) in query.kinds for one in corpus.fresh)
+    meant += bytes(kind_of(document.state.path) in query.kinds for document in corpus.fresh)
     return meant if any(meant) else b"\1" * len(meant)
 
 
@@ -387,21 +387,21 @@ class Words:
         self._size = max(1, sum(self._meant) - sum(self._meant[number] for number in corpus.gone))
         self._rarity: dict[tuple[Field, str], float] = {}
         self._fresh = list(enumerate(corpus.fresh, len(corpus.index.files)))
-        self.lengths = {number: one.length for number, one in self._fresh}
+        self.lengths = {number: document.length for number, document in self._fresh}
         self.found: dict[tuple[Field, str], list[tuple[int, int]]] = {
             (where, term): self._postings(where, term) for where in _OF_FILES for term in query.terms
         }
         self._holders: dict[tuple[Field, str], frozenset[int]] = {}
 
     def _postings(self, where: Field, term: str) -> list[tuple[int, int]]:
-        gone = self.corpus.gone
-        found = self.corpus.index.postings(where, term)
-        if gone:
-            found = [one for one in found if one[0] not in gone]
+        outdated = self.corpus.gone
+        postings = self.corpus.index.postings(where, term)
+        if outdated:
+            postings = [posting for posting in postings if posting[0] not in outdated]
         if self._fresh:
-            counts = ((number, one.fields.get(where, {}).get(term, 0)) for number, one in self._fresh)
-            found += [(number, count) for number, count in counts if count]
-        return found
+            counts = ((number, document.fields.get(where, {}).get(term, 0)) for number, document in self._fresh)
+            postings += [(number, count) for number, count in counts if count]
+        return postings
 
     def holders(self, where: Field, term: str) -> frozenset[int]:
         """Numbers of the files with a term."""
@@ -414,9 +414,9 @@ class Words:
         """Information in a term: the rarer in files of the kinds that are meant, the higher."""
         known = self._rarity.get((where, term))
         if known is None:
-            found = self.found[where, term]
-            having = sum(self._meant[number] for number, _ in found)
-            known = _rarity(having, self._size) if found else 0.0
+            postings = self.found[where, term]
+            having = sum(self._meant[number] for number, _ in postings)
+            known = _rarity(having, self._size) if postings else 0.0
             self._rarity[where, term] = known
         return known
 
@@ -460,14 +460,14 @@ def _alike(corpus: Corpus, query: Query) -> Scores:
     size = len(index.message_lengths)
     likeness: Scores = {}
     for term, weight in query.terms.items():
-        found = index.postings("c", term)
-        told = weight * _rarity(len(found), size)
-        for commit, worth in found:
+        postings = index.postings("c", term)
+        told = weight * _rarity(len(postings), size)
+        for commit, worth in postings:
             likeness[commit] = likeness.get(commit, 0.0) + told * worth
     for commit in likeness:
         likeness[commit] /= 1 + _PENALTY_PER_TERM * index.message_lengths[commit]
     scores: Scores = {}
-    for commit, score in sorted(likeness.items(), key=lambda one: -one[1])[:_SIMILAR_COMMITS]:
+    for commit, score in sorted(likeness.items(), key=lambda pair: -pair[1])[:_SIMILAR_COMMITS]:
         files = [number for number in index.changed_by(commit) if number not in corpus.gone]
         files = [number for number in files if kind_of(corpus.path(number)) == "source"] or files
         for number in files:
@@ -486,10 +486,10 @@ def _beside(corpus: Corpus, scores: Scores) -> Scores:
         folder = corpus.path(number).rpartition("/")[0]
         folders[folder] = folders.get(folder, 0.0) + scores[number]
     folders.pop("", None)
-    found = {number: folders.get(corpus.path(number).rpartition("/")[0], 0.0) for number in likely}
+    shares = {number: folders.get(corpus.path(number).rpartition("/")[0], 0.0) for number in likely}
     for number in best:
-        found[number] -= scores[number]
-    return {number: score for number, score in found.items() if score > 0}
+        shares[number] -= scores[number]
+    return {number: score for number, score in shares.items() if score > 0}
 
 
 def _unit(scores: Scores) -> Scores:
@@ -545,11 +545,11 @@ class _Worth(dict[int, float]):
 def _spread(
     seeds: Sequence[tuple[int, float]],
     neighbours: Callable[[int], Iterator[tuple[int, float]]],
-    gone: frozenset[int],
+    outdated: frozenset[int],
 ) -> Scores:
     scores: Scores = {}
     for number, score in seeds:
         for other, strength in neighbours(number):
-            if other not in gone:
+            if other not in outdated:
                 scores[other] = scores.get(other, 0.0) + score * strength
     return scores

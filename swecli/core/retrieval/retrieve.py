@@ -53,8 +53,8 @@ class Ranked(Struct, frozen=True):
 
     def __str__(self) -> str:
         path = printable_name(self.path)
-        place = f"{path}:{self.line}" if self.line else path
-        return f"{place} {self.symbol}".rstrip()
+        location = f"{path}:{self.line}" if self.line else path
+        return f"{location} {self.symbol}".rstrip()
 
 
 class Retrieval(Struct, frozen=True):
@@ -68,12 +68,12 @@ class Retrieval(Struct, frozen=True):
 
     @property
     def mentioned_paths(self) -> tuple[str, ...]:
-        return tuple(one.path for one in self.named if one.sure)
+        return tuple(file.path for file in self.named if file.sure)
 
     @property
     def tokens(self) -> int:
         """Upper estimate of the pointers' tokens."""
-        return sum(_cost(one) for one in self.pointers)
+        return sum(_cost(pointer) for pointer in self.pointers)
 
 
 def _cost(pointer: Ranked) -> int:
@@ -94,36 +94,36 @@ def retrieve(corpus: Corpus | Index, text: str, files: Files | None = None) -> R
     likely = nlargest(2 * KEPT, total, key=total.__getitem__)
     best = sorted(likely, key=lambda number: (-total[number], corpus.path(number)))[:KEPT]
     evidence = max((_evidence(words, query, number) for number in best[:3]), default=0.0)
-    ranked = [_placed(corpus, words, query, number, total[number], place) for place, number in enumerate(best)]
-    sure = {one.path for one in named if one.sure}
+    ranked = [_placed(corpus, words, query, number, total[number], position) for position, number in enumerate(best)]
+    sure = {file.path for file in named if file.sure}
     floor = FLOOR_OF_FEW if query.words <= FEW and not query.names else FLOOR
     return Retrieval(named, tuple(ranked), tuple(_pointers(ranked, evidence, floor, sure)), evidence)
 
 
 def _worth(named: Sequence[Named]) -> Iterator[tuple[str, float]]:
     """Weight of each named file; of uncertain frames the last ones, close to the failure, count most."""
-    frames = [one.path for one in named if one.frame and not one.sure]
-    for one in named:
-        if one.sure or not one.frame:
-            yield one.path, 1.0 if one.sure else _UNSURE
-    for place, path in enumerate(reversed(frames)):
-        yield path, _UNSURE * _CALLER_WEIGHT**place
+    frames = [file.path for file in named if file.frame and not file.sure]
+    for file in named:
+        if file.sure or not file.frame:
+            yield file.path, 1.0 if file.sure else _UNSURE
+    for position, path in enumerate(reversed(frames)):
+        yield path, _UNSURE * _CALLER_WEIGHT**position
 
 
 def _pointers(ranked: Sequence[Ranked], evidence: float, floor: float, sure: Iterable[str]) -> list[Ranked]:
     """Ranked files worth showing: above the floor, close to the best, and not attached anyway."""
     if evidence < floor or not ranked:
         return []
-    kept: list[Ranked] = []
+    pointers: list[Ranked] = []
     left = MOST_TOKENS - 40  # for the surrounding words
-    for one in ranked[:MOST_POINTERS]:
-        if one.path in sure or one.score < _LEAST_SHARE_OF_BEST * ranked[0].score:
+    for file in ranked[:MOST_POINTERS]:
+        if file.path in sure or file.score < _LEAST_SHARE_OF_BEST * ranked[0].score:
             continue
-        left -= _cost(one)
+        left -= _cost(file)
         if left < 0:
             break
-        kept.append(one)
-    return kept
+        pointers.append(file)
+    return pointers
 
 
 def _evidence(words: Words, query: Query, number: int) -> float:
@@ -141,10 +141,10 @@ def _evidence(words: Words, query: Query, number: int) -> float:
     return total
 
 
-def _placed(corpus: Corpus, words: Words, query: Query, number: int, score: float, place: int) -> Ranked:
+def _placed(corpus: Corpus, words: Words, query: Query, number: int, score: float, position: int) -> Ranked:
     """A file with its best matching definition; only for files that may be shown."""
     name, line = "", 0
-    if place < MOST_POINTERS:
+    if position < MOST_POINTERS:
         name, line = _best_definition(corpus.definitions(number), words, query)
     return Ranked(corpus.path(number), round(score, 4), name, line)
 

@@ -75,10 +75,10 @@ def terms_of(identifier: str) -> tuple[str, ...]:
         pairs = dict.fromkeys(identifier[at : at + 2] for at in range(len(identifier) - 1))
         return tuple(pair for pair in pairs if not _EMPTY.fullmatch(pair))
     parts = [part.lower() for part in _parts(identifier)]
-    kept = [stem(part) for part in parts if len(part) > 1 and not part.isdigit()]
+    stems = [stem(part) for part in parts if len(part) > 1 and not part.isdigit()]
     if len(parts) < 2:
-        return tuple(kept)
-    return (*dict.fromkeys(kept), "".join(parts))
+        return tuple(stems)
+    return (*dict.fromkeys(stems), "".join(parts))
 
 
 def is_run(word: str) -> bool:
