@@ -406,6 +406,20 @@ def _harmless(setting: _Setting) -> bool:
     return fits is not None and fits.fullmatch(re.sub(r'^"([^"\\]*)"$', r"\1", setting.value)) is not None
 
 
+_SHOWING = frozenset(("advice", "blame", "color", "column", "diff", "grep", "log", "status"))
+
+
+def is_harmless_option(word: str | None) -> bool:
+    """Whether ``git -c WORD`` only changes how something is shown."""
+    name, equals, value = (word or "").partition("=")
+    section, dot, key = name.lower().partition(".")
+    if not equals or not dot or re.fullmatch(r"[a-z0-9.-]+", key) is None:
+        return False
+    if section not in _SHOWING and name.lower() not in ("core.quotepath", "core.abbrev"):
+        return False
+    return _harmless(_Setting((section, "." in key, key), value, key))
+
+
 def _index_problem(place: Path, *, submodules: bool) -> str | None:
     if any(name.startswith("sharedindex.") for name in os.listdir(place)):
         return "its index is split, which swecli can't check"

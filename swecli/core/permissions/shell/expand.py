@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct, field
@@ -13,8 +13,25 @@ from swecli.core.permissions.facts import FileFacts
 from swecli.core.permissions.git_facts import is_git_settings
 from swecli.core.permissions.paths import inside, is_secret_in
 from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
-from swecli.core.permissions.shell.syntax import Script, Simple, UnprovenError, Word
+from swecli.core.permissions.shell.syntax import (
+    Script,
+    Segment,
+    Simple,
+    UnprovenError,
+    Word,
+    simple_commands,
+)
 from swecli.core.permissions.shell.tables import may_be_shown
+from swecli.core.permissions.shell.values import (
+    MAX_VALUES,
+    Variables,
+    changed,
+    cut_name,
+    is_question_to_git,
+    range_of,
+    sum_of,
+    text_of,
+)
 from swecli.lazy_pattern import lazy_pattern
 
 MAX_EXPANSIONS = 500
@@ -35,7 +52,7 @@ class Situation(Struct, frozen=True):
     home: str
     start: str
     cwds: tuple[str, ...]
-    variables: Mapping[str, str | None] = field(default_factory=lambda: {})
+    variables: Variables = field(default_factory=lambda: {})
     piped: bool = False
     """Whether its input is the output of the previous command."""
     cut: bool = False
@@ -89,70 +106,141 @@ def expand(word: Word, situation: Situation) -> list[str | None]:
     pattern: list[str] = []
     """Characters and wildcards."""
     globbing = word.has_glob
-    unknown = [None] if _all_quoted(word) else [None, None]
+    unknown: list[str | None] = [None] if _all_quoted(word) else [None, None]
     """An unquoted word may become any number of arguments; two stand for more than one."""
     for segment in word.segments:
         if segment.kind == "process":
             return [PROCESS]
         if segment.kind == "number":
             _check_numbers(segment.text, situation)
-            value = None
+            value = sum_of(segment.text, situation.variables)
         elif segment.kind == "commands":
-            asks_where = segment.script is not None and _is_pwd(segment.script)
-            value = _value("variable", "PWD", segment.quoted, situation) if asks_where else None
+            values = _output(segment.script, situation)
+            if values is not None and len(values) > 1 and len(word.segments) == 1 and not segment.quoted:
+                return [*values]
+            value = None if values is None or len(values) != 1 else _unsplit("(…)", values[0], quoted=segment.quoted)
+        elif segment.kind == "variable" and not segment.quoted and _holds_wildcards(word, segment, situation):
+            value, globbing = _value(segment, situation, quoted=True), True
+            pattern += _pieces(value or "", active=True)
+            text += value or ""
+            continue
         else:
-            value = _value(segment.kind, segment.text, segment.quoted, situation)
+            value = _value(segment, situation, quoted=segment.quoted)
         if value is None:
             if globbing:
                 raise UnprovenError("wildcards are mixed with a computed text")
-            return list(unknown)
+            return unknown[:1] if len(word.segments) == 1 and _counts(segment) else [*unknown]
         text += value
-        pattern += _pieces(value, active=globbing and segment.kind == "text" and not segment.quoted)
+        whole = len(word.segments) == 1
+        pattern += _pieces(value, active=globbing and segment.kind == "text" and not segment.quoted, whole=whole)
     if not globbing:
         return [text]
     return _matches(text, pattern, situation)
+
+
+def _holds_wildcards(word: Word, segment: Segment, situation: Situation) -> bool:
+    """Whether the shell would expand the value of an unquoted variable to names, and do nothing else to it."""
+    value = changed(text_of(situation.variables.get(segment.text)), segment.change)
+    if value is None or not any(char in value for char in "*?[") or any(char in value for char in " \t\n\\"):
+        return False
+    return not any("[" in other.text for other in word.segments if other.kind == "text")
 
 
 def _all_quoted(word: Word) -> bool:
     return all(segment.quoted for segment in word.segments if segment.kind in ("variable", "commands"))
 
 
-def _is_pwd(script: Script) -> bool:
-    commands = [command for item in script.items for _, pipeline in item.items for command in pipeline.commands]
-    only = commands[0] if len(commands) == 1 else None
-    return (
-        isinstance(only, Simple)
-        and not only.assignments
-        and not only.redirects
-        and [word.literal for word in only.words] == ["pwd"]
+def _counts(segment: Segment) -> bool:
+    """Whether a substitution is a pipeline whose last command prints one number."""
+    items = segment.script.items if segment.script is not None else ()
+    if len(items) != 1 or len(items[0].items) != 1:
+        return False
+    commands = items[0].items[0][1].commands
+    last = commands[-1]
+    if len(commands) < 2 or not isinstance(last, Simple) or last.assignments or last.redirects:
+        return False
+    words = [word.literal for word in last.words]
+    counts = words[:2] in (["wc", "-l"], ["wc", "-c"], ["wc", "-w"]) and len(words) == 2
+    return counts or (words[:2] == ["grep", "-c"] and len(words) == 3 and not str(words[2]).startswith("-"))
+
+
+def _output(script: Script | None, situation: Situation) -> list[str] | None:
+    """The words that a substitution is known to become, each plain; None if they are not known."""
+    commands = (
+        [command for item in script.items for _, line in item.items for command in line.commands] if script else []
     )
+    only = commands[0] if len(commands) == 1 else None
+    if not isinstance(only, Simple) or only.assignments:
+        return None
+    if any(redirect.fd != "2" or redirect.operator != ">" for redirect in only.redirects):
+        return None
+    if [word.literal for word in only.words] == ["pwd"]:
+        value = _value(Segment("variable", "PWD", quoted=True), situation, quoted=True)
+        return None if value is None else [value]
+    name = only.words[0].literal if only.words else None
+    if name not in ("seq", "basename", "dirname", "git"):
+        return None
+    words = [argument for word in only.words for argument in expand(word, situation)]
+    if name == "git":
+        return git_answer(words, situation)
+    if name == "seq":
+        return range_of(words)
+    cut = cut_name(words)
+    return None if cut is None else [cut]
+
+
+def asks_git(word: Word) -> bool:
+    """Whether git may tell what the word stands for."""
+    scripts = [segment.script for segment in word.segments if segment.kind == "commands" and segment.script is not None]
+    return any(
+        is_question_to_git([each.literal for each in command.words])
+        for script in scripts
+        for command in simple_commands(script)
+    )
+
+
+def git_answer(words: Sequence[str | None], situation: Situation) -> list[str] | None:
+    """The lines that git prints, if it is asked about revisions, branches and folders and no earlier command of the
+    script may change the answer. The words are judged elsewhere."""
+    if not is_question_to_git(words) or situation.moved or situation.edited or situation.altered:
+        return None
+    if situation.cwds != (situation.start,) or situation.facts.git_problem(situation.start, situation.roots):
+        return None
+    lines = situation.facts.git_lines(situation.start, [word for word in words[1:] if word is not None])
+    plain = lines is not None and 0 < len(lines) <= MAX_VALUES and all(map(_PLAIN.fullmatch, lines))
+    return list(lines) if lines is not None and plain else None
+
+
+_PLAIN = lazy_pattern(r"[\w./@][\w./@+=,-]*")
 
 
 def _check_numbers(expression: str, situation: Situation) -> None:
     """Raise unless the names in an arithmetic expression hold plain numbers: the shell would evaluate anything else."""
     for name in re.findall(r"[A-Za-z_$][A-Za-z0-9_]*", expression):
-        value = situation.variables.get(name.removeprefix("$"))
+        value = text_of(situation.variables.get(name.removeprefix("$")))
         if value is None or not re.fullmatch(r"-?[0-9]+", value):
             raise UnprovenError(f"the value of {name} may not be a number")
 
 
-def _value(kind: str, text: str, quoted: bool, situation: Situation) -> str | None:
+def _value(segment: Segment, situation: Situation, *, quoted: bool) -> str | None:
+    kind, text = segment.kind, segment.text
     if kind == "text":
         return text
     if kind == "home" or text == "HOME":
         if not situation.home:
             raise UnprovenError("the home directory is unknown")
-        return _unsplit("HOME", situation.home, quoted=quoted or kind == "home")
-    if text == "PWD" and len(situation.cwds) == 1:
-        return _unsplit(text, situation.cwds[0], quoted=quoted)
-    if text in situation.variables:
-        value = situation.variables[text]
-        if value is None:
-            return None
-        return _unsplit(text, value, quoted=quoted)
-    if may_be_shown(text):
+        value: str | None = situation.home
+        quoted = quoted or kind == "home"
+    elif text == "PWD" and len(situation.cwds) == 1:
+        value = situation.cwds[0]
+    elif text in situation.variables:
+        value = text_of(situation.variables[text])
+    elif may_be_shown(text):
         return None
-    raise UnprovenError(f"the value of ${text} is unknown")
+    else:
+        raise UnprovenError(f"the value of ${text} is unknown")
+    value = changed(value, segment.change)
+    return None if value is None else _unsplit(text or "HOME", value, quoted=quoted)
 
 
 def _unsplit(name: str, value: str, *, quoted: bool) -> str:
@@ -163,8 +251,8 @@ def _unsplit(name: str, value: str, *, quoted: bool) -> str:
     return value
 
 
-def _pieces(text: str, *, active: bool) -> list[str]:
-    """Characters, and wildcards that match at least everything bash matches."""
+def _pieces(text: str, *, active: bool, whole: bool = False) -> list[str]:
+    """Characters, and wildcards that match at least everything bash matches. ``whole``: the text is the whole word."""
     if not active:
         return list(text)
     pieces: list[str] = []
@@ -178,7 +266,12 @@ def _pieces(text: str, *, active: bool) -> list[str]:
         elif char == "[":
             bracket = _BRACKET.match(text, at)
             if bracket is None:
-                raise UnprovenError("these brackets are not understood")
+                if not whole:
+                    raise UnprovenError("these brackets are not understood")
+                pieces.append(_ANY_TEXT)  # as [[...slug]]: at most what the rest of the name may be
+                slash = text.find("/", at)
+                at = len(text) if slash < 0 else slash
+                continue
             # ".[!.]*" are the hidden names without "..".
             pieces.append(_NO_DOT if bracket[0] in ("[!.]", "[^.]") else _ANY_CHARACTER)
             at = bracket.end() - 1
@@ -276,7 +369,7 @@ _HARMLESS_EXAMPLES = (
     *(
         "main.py",
         "README.md",
-        "index.ts",
+        *("index.ts", "app.tsx", "index.js", "app.jsx", "index.mjs", "index.html", "style.css", "data.json"),
         "Makefile",
         "notes.txt",
         "index.php",
@@ -284,6 +377,7 @@ _HARMLESS_EXAMPLES = (
         "app.properties",
         "list.csv",
     ),
+    *("ci.yml", "ci.yaml", "schema.sql", "run.sh", "Main.java", "main.go", "app.cs", "app.kt", "app.swift"),
     *("setup.cfg", "tox.ini", "nginx.conf", "Cargo.toml", "main.h", "app.rb", "a.docx", "a.xlsx", "main.tf", "a.zip"),
 )
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from swecli.core.permissions.shell.arguments import check_table
 from swecli.core.permissions.shell.expand import Situation, check_content, check_git_settings, check_name, check_tree
 from swecli.core.permissions.shell.losses import REMOTE
 from swecli.core.permissions.shell.syntax import UnprovenError
@@ -285,7 +286,9 @@ def check_find(arguments: list[str], situation: Situation) -> list[list[str]]:
 # --- jq ------------------------------------------------------------------------------------------------------------
 
 _JQ_FLAGS = frozenset("rcsSneajMCR")
-_JQ_EFFECT = lazy_pattern(r"(?<!\.)\benv\b|\$ENV|\$__|\b(import|include|input_filename|get_search_list|modulemeta)\b")
+_JQ_EFFECT = lazy_pattern(
+    r"(?<!\.)\benv\b|\$ENV|\$__|(?<!\.)\b(import|include|input_filename|get_search_list|modulemeta)\b"
+)
 
 
 def _jq(arguments: list[str], situation: Situation) -> None:
@@ -329,6 +332,11 @@ _TEST_BETWEEN = frozenset(("=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "
 
 
 def _test(arguments: list[str], situation: Situation) -> None:
+    joint = next((at for at, word in enumerate(arguments) if word in ("-a", "-o") and 0 < at < len(arguments) - 1), 0)
+    if len(arguments) > 3 and joint:
+        _test(arguments[:joint], situation)
+        _test(arguments[joint + 1 :], situation)
+        return
     if arguments[:1] == ["!"]:
         arguments = arguments[1:]
     match arguments:
@@ -451,8 +459,14 @@ _CERTIFICATE_VALUES = frozenset(("-nameopt", "-ext", "-certopt", "-checkend", "-
 
 
 def _openssl(arguments: list[str], situation: Situation) -> None:
-    """Only shows a certificate, or the request for one."""
+    """Only shows a certificate, or the request for one, or a sum of files."""
     rest = arguments[1:]
+    if arguments[:1] == ["dgst"] and rest[:1] and re.fullmatch(r"-(md5|sha(1|224|256|384|512))", rest[0]):
+        for word in rest[1:]:
+            if word.startswith("-") and word not in ("-r", "-hex"):
+                raise UnprovenError(f"openssl {word} may do more than read")
+            check_content(word, situation)
+        return
     if arguments[:1] not in (["x509"], ["req"], ["crl"]) or "-noout" not in rest:
         raise UnprovenError("this use of openssl may do more than show a certificate")
     while rest:
@@ -606,6 +620,18 @@ def _not_about_secrets(key: str, situation: Situation) -> None:
         situation.object_to_reading(f"{key} may hold secrets")
 
 
+def _npm(arguments: list[str], situation: Situation) -> None:
+    """``npm pkg get`` shows package.json; whatever else it does is in the table."""
+    if arguments[:2] == ["pkg", "get"] and not any(word.startswith("-") for word in arguments):
+        return
+    check_table("npm", tables().commands["npm"], arguments, situation)
+
+
+def _conda(name: str, arguments: list[str], situation: Situation) -> None:
+    if arguments[:2] != ["env", "list"] or any(word not in ("--json", "-v") for word in arguments[2:]):
+        check_table(name, tables().commands[name], arguments, situation)
+
+
 _SHELL_OPTIONS = frozenset(("errexit", "errtrace", "nounset", "pipefail"))
 
 
@@ -651,6 +677,8 @@ PROGRAMS: Mapping[str, Check] = {
     "openssl": _openssl,
     **{name: partial(_members, name) for name in ("ar", "jar")},
     "yq": _yq,
+    "npm": _npm,
+    **{name: partial(_conda, name) for name in ("conda", "mamba")},
     "git config": _git_config,
     "set": _set,
 }

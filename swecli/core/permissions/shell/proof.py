@@ -10,12 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.permissions.facts import FileFacts
+from swecli.core.permissions.git_facts import is_harmless_option
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
 from swecli.core.permissions.shell.arguments import check_table
 from swecli.core.permissions.shell.destructive import acts_elsewhere
 from swecli.core.permissions.shell.edits import EditKind, edit_kind
-from swecli.core.permissions.shell.expand import Situation, absolute, check_content, check_name, expand
+from swecli.core.permissions.shell.expand import Situation, absolute, asks_git, check_content, check_name, expand
 from swecli.core.permissions.shell.offers import changes_shell
 from swecli.core.permissions.shell.programs import BUILTINS, MAY_BE_UNKNOWN, OTHERWISE, PROGRAMS, check_find
 from swecli.core.permissions.shell.syntax import (
@@ -35,7 +36,16 @@ from swecli.core.permissions.shell.syntax import (
     simple_commands,
 )
 from swecli.core.permissions.shell.tables import is_plain_variable, tables
-from swecli.core.permissions.shell.unpack import list_of_names, producer, unwrap_xargs, with_names
+from swecli.core.permissions.shell.unpack import (
+    NAME_TO_COME,
+    check_each_name,
+    list_of_names,
+    names_of_substitution,
+    producer,
+    unwrap_xargs,
+    with_names,
+)
+from swecli.core.permissions.shell.values import Listed
 from swecli.core.permissions.shell.versions import obeyed_file, tells_about_itself
 from swecli.core.permissions.types import Rule
 from swecli.lazy_pattern import lazy_pattern
@@ -104,7 +114,7 @@ _SETTINGS = lazy_pattern(
 """Variables that a rule about the command need not mention: programs look at their values, but never run or load
 them."""
 _GIT_SUBCOMMAND = lazy_pattern(r"[a-z]+(?:-[a-z]+)*")
-_GIT_GLOBAL = frozenset(("--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"))
+_GIT_GLOBAL = frozenset(("-P", "--no-pager", "--no-optional-locks", "--literal-pathspecs", "--no-replace-objects"))
 
 
 def harmless_assignment(name: str, value: str) -> bool:
@@ -131,9 +141,10 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
     Raises:
         UnprovenError: it may do more.
     """
-    name = arguments[0]
+    name = _name_on_path(arguments[0], situation)
     if name is None or not name or "/" in name:
         raise UnprovenError(f"{name or 'a computed name'} is not a known program")
+    external |= name != arguments[0]
     rest = list(arguments[1:])
     inner = unwrap(name, rest, harmless_assignment)
     known = tables()
@@ -167,6 +178,20 @@ def check_command(arguments: Sequence[str | None], situation: Situation, *, exte
         raise UnprovenError(f"{name} {does or 'may change files'}")
 
 
+_SYSTEM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/opt/homebrew/bin/")
+
+
+def _name_on_path(name: str | None, situation: Situation) -> str | None:
+    """The name of a program that is spelled with its folder, if PATH finds the same file; else what is given."""
+    folder, slash, base = (name or "").rpartition("/")
+    if folder + slash not in _SYSTEM_FOLDERS or not base or not situation.cwds:
+        return name
+    facts = situation.facts
+    found = {facts.program(base, cwd) for cwd in situation.cwds}
+    same = len(found) == 1 and "" not in found and facts.resolve(name or "") == facts.resolve(found.pop())
+    return base if same else name
+
+
 def _special(name: str, arguments: Sequence[str | None], situation: Situation) -> None:
     known = [argument for argument in arguments if argument is not None]
     if len(known) != len(arguments):
@@ -180,9 +205,12 @@ def _special(name: str, arguments: Sequence[str | None], situation: Situation) -
 def _git(arguments: list[str | None], situation: Situation) -> None:
     rest = list(arguments)
     there = situation
-    while rest and (rest[0] in _GIT_GLOBAL or rest[0] == "-C"):
-        if rest.pop(0) == "-C":
+    while rest and (rest[0] in _GIT_GLOBAL or rest[0] in ("-C", "-c")):
+        option = rest.pop(0)
+        if option == "-C":
             there = _moved(rest.pop(0) if rest else None, there, "-C")
+        elif option == "-c" and not is_harmless_option(rest.pop(0) if rest else None):
+            raise UnprovenError("git -c may make git run another program")
     if not rest or rest[0] is None or rest[0].startswith("-"):
         raise UnprovenError("this use of git is not understood")
     check_program("git", situation)
@@ -322,8 +350,8 @@ class _Walker:
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
-        self._producer: tuple[str | None, ...] | None = None
-        """The words of the command whose output the current one reads, for xargs."""
+        self._producer: Listed | None = None
+        """The lines of the command whose output the current one reads, for xargs and read."""
         self._moved = False
         """Whether a git command so far may change what later ones show."""
 
@@ -347,7 +375,8 @@ class _Walker:
         if len(node.commands) == 1:
             return self._command(node.commands[0], situation, certain=certain)
         for index, command in enumerate(node.commands):
-            self._producer = producer(node.commands[:index])
+            words = producer(node.commands[:index], situation)
+            self._producer = None if words is None else Listed(words, situation.cwds)
             ends = index + 1 < len(node.commands) and _ends_early(node.commands[index + 1])
             self._command(command, replace(situation, piped=index > 0, cut=ends), certain=False)
         self._producer = None
@@ -357,6 +386,7 @@ class _Walker:
         if isinstance(node, Simple):
             return self._simple(node, situation, certain=certain)
         self._compound_redirects(node.redirects, situation)
+        self._take_input(node.redirects)
         match node:
             case Group():
                 after = self.script(node.script, situation, certain=certain)
@@ -373,12 +403,19 @@ class _Walker:
             case While():
                 return self._while(node, situation)
 
+    def _take_input(self, redirects: Sequence[Redirect]) -> None:
+        """Forget the lines of the pipe where a redirection puts something else in their place."""
+        if any(redirect.operator.startswith("<") for redirect in redirects):
+            self._producer = None
+
     def _for(self, node: For, situation: Situation) -> Situation:
-        values: list[str | None] = []
+        values: list[str | Listed | None] = []
         try:
             for word in node.words:
                 self._substitutions(word, situation)
-                values += expand(word, situation)
+                expanded = expand(word, situation)
+                names = names_of_substitution(word, situation) if None in expanded else None
+                values += expanded if names is None else [Listed(names, situation.cwds)]
         except UnprovenError as error:
             self.parts.append(Part((), error.reason, error.soft, fixed=True, rule=error.rule))
             values = [None]
@@ -401,6 +438,8 @@ class _Walker:
         first = next(simple_commands(node.condition), None)
         if first is None or not first.words or first.words[0].literal != "read":
             self.parts.append(Part((), "a loop may never end", fixed=True))
+        if first is None or first.redirects:
+            self._producer = None
         inner = _without(_assigned(node.condition, situation) | _assigned(node.body, situation), situation)
         after = self._body(Script((*node.condition.items, *node.body.items)), inner)
         if after.cwds != situation.cwds:
@@ -409,15 +448,16 @@ class _Walker:
 
     def _body(self, script: Script, situation: Situation) -> Situation:
         """Judge what a loop repeats, again if a variable that it sets concerns its own next round."""
-        after = self.script(script, situation, certain=False)
+        after = self.script(script, situation, certain=True)
         if after.altered and not situation.altered:
-            after = self.script(script, replace(situation, altered=after.altered), certain=False)
+            after = self.script(script, replace(situation, altered=after.altered), certain=True)
         return after
 
     # --- simple commands ------------------------------------------------------------------------------------------
 
     def _simple(self, node: Simple, situation: Situation, *, certain: bool) -> Situation:
         situation = replace(situation, moved=True) if self._moved else situation
+        self._take_input(node.redirects)
         part, after, error = self._judged(node, situation, certain=certain)
         if error is None:
             self.parts.append(part)
@@ -456,10 +496,15 @@ class _Walker:
                 setting = _check_assignments(node, situation)
             writes = self._redirects(node.redirects, situation)
             fixed = False
-            if node.words and (listed := list_of_names(node.words)) is not None:
-                known = [argument for word in node.words[:-1] for argument in expand(word, situation)]
-                words = (*known, None)
-                check_command(with_names(listed, known, situation), situation)
+            if node.words and (printed := list_of_names(node.words, situation)) is not None:
+                before = [argument for word in node.words[:-1] for argument in expand(word, situation)]
+                words = (*before, None)
+                check_command(with_names(printed, before, situation), situation)
+            elif node.words and (each := _each_name(node.words, situation)) is not None:
+                listed, known = each
+                words = tuple(known)
+                check_each_name(listed, known, situation)
+                check_command(known, situation)
             elif node.words:
                 arguments = [argument for word in node.words for argument in expand(word, situation)]
                 words = tuple(arguments)
@@ -471,7 +516,8 @@ class _Walker:
             if setting:
                 raise UnprovenError(setting)
         except UnprovenError as error:
-            part = Part(words, error.reason, error.soft, writes, fixed, edit, no_edit, error.git_knows, rule=error.rule)
+            knows = error.git_knows or any(asks_git(word) for word in node.words)
+            part = Part(words, error.reason, error.soft, writes, fixed, edit, no_edit, knows, rule=error.rule)
             return part, situation, error
         return Part(words), situation, None
 
@@ -484,7 +530,12 @@ class _Walker:
         if name == "cd":
             return _cd(arguments[1:], situation)
         if name == "read":
-            return _read(arguments[1:], situation)
+            after = _read(arguments[1:], situation)
+            if self._producer is None or not situation.piped:
+                return after
+            names = [str(argument) for argument in arguments[1:] if argument != "-r"]
+            listed = {names[0]: self._producer} if len(names) == 1 else {}
+            return replace(after, variables={**after.variables, **listed})
         if name == "xargs" and self._producer is not None:
             check_program(name, situation)
             check_command(unwrap_xargs(self._producer, arguments[1:], situation), situation, external=True)
@@ -497,7 +548,7 @@ class _Walker:
         for name, word in node.assignments:
             if not is_plain_variable(name):
                 raise UnprovenError(f"setting {name} may change what follows")
-            values = expand(word, replace(situation, variables=variables))
+            values = expand(_unsplit(word), replace(situation, variables=variables))
             variables[name] = values[0] if certain and len(values) == 1 and not word.has_glob else None
         return replace(situation, variables=variables)
 
@@ -576,6 +627,31 @@ def _may_start_git(node: Simple, words: Sequence[str | None]) -> bool:
 
 
 # --- one command ---------------------------------------------------------------------------------------------------
+
+
+def _each_name(words: Sequence[Word], situation: Situation) -> tuple[Listed, list[str]] | None:
+    """A command of which all is known but a name that another command lists, for which ``NAME_TO_COME`` stands; None
+    if it is another."""
+    if words[0].literal is None or words[0].literal in tables().lists["listed_any"]:
+        return None
+    listed: set[Listed] = set()
+    known: list[str | None] = []
+    for word in words:
+        parts = [segment for segment in word.segments if segment.kind != "text" or segment.text]
+        only = parts[0] if len(parts) == 1 and parts[0].kind == "variable" and not parts[0].change else None
+        value = None if only is None else situation.variables.get(only.text)
+        if isinstance(value, Listed):
+            listed.add(value)
+            known.append(NAME_TO_COME)
+        else:
+            known += expand(word, situation)
+    plain = [word for word in known if word is not None]
+    return (listed.pop(), plain) if len(listed) == 1 and len(plain) == len(known) else None
+
+
+def _unsplit(word: Word) -> Word:
+    """The value of an assignment, in which the shell neither splits what variables hold nor looks for names."""
+    return Word(tuple(replace(each, quoted=True) if each.kind == "variable" else each for each in word.segments))
 
 
 def _check_assignments(node: Simple, situation: Situation) -> str:

@@ -30,12 +30,14 @@ class UnprovenError(Exception):
 
 class Segment(Struct, frozen=True):
     """A piece of a word. ``home`` is an unquoted tilde, ``commands`` a command substitution, ``process`` the whole word
-    ``<( … )``, ``number`` an arithmetic expansion."""
+    ``<( … )``, ``number`` an arithmetic expansion. ``change`` is what ``${name…}`` does to the variable: "%.py" and the
+    like, ":-text", or "#" for its length."""
 
     kind: Literal["text", "variable", "commands", "home", "process", "number"]
     text: str = ""
     quoted: bool = False
     script: Script | None = None
+    change: str = ""
 
 
 class Word(Struct, frozen=True):
@@ -187,7 +189,10 @@ METACHARACTERS = frozenset(" \t\n;&|<>()")
 MAX_RANGE = 50
 
 NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*")
-_BRACED = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_BRACED = lazy_pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)((?:%%?|##?)[A-Za-z0-9_.,/*?@+-]+|:-[A-Za-z0-9_.,/@+-]*)?\}")
+_ESCAPED = lazy_pattern(r"\$'((?:[^'\\]|\\[tn\\'\"])*)'")
+_ESCAPE = lazy_pattern(r"\\(.)")
+_LENGTH = lazy_pattern(r"\$\{#([A-Za-z_][A-Za-z0-9_]*)\}")
 _BRACES = lazy_pattern(r"([^{}]*)\{([^{}]*(?:,|\.\.)[^{}]*)\}([^{}]*)")
 _RANGE = lazy_pattern(r"(0|[1-9]\d{0,2})\.\.(0|[1-9]\d{0,2})")
 _NUMBERS = lazy_pattern(r"(?:[A-Za-z_$][A-Za-z0-9_]*|[0-9 \t+*/%<>=!&|?:-])")
@@ -302,6 +307,9 @@ class WordReader(ABC):
                     flush()
                     segments.append(Segment("text", self.peek(), quoted=True))
                 self.at += 1
+            elif self.text.startswith("$'", self.at):
+                flush()
+                segments.append(self._escaped())
             elif char == "$":
                 found = self._dollar(quoted=False)
                 if found.kind == "text":
@@ -375,7 +383,11 @@ class WordReader(ABC):
         braced = _BRACED.match(self.text, self.at)
         if braced is not None:
             self.at = braced.end()
-            return Segment("variable", braced.group(1), quoted)
+            return Segment("variable", braced.group(1), quoted, change=braced.group(2) or "")
+        length = _LENGTH.match(self.text, self.at)
+        if length is not None:
+            self.at = length.end()
+            return Segment("variable", length.group(1), quoted, change="#")
         name = NAME.match(self.text, self.at + 1)
         if name is not None:
             self.at = name.end()
@@ -389,6 +401,15 @@ class WordReader(ABC):
             self.at += 1
             return Segment("text", "$")
         raise UnprovenError(f"the expansion ${following} is not understood")
+
+    def _escaped(self) -> Segment:
+        """``$'…'`` with a tab, a line break, quotes or a backslash."""
+        match = _ESCAPED.match(self.text, self.at)
+        if match is None:
+            raise UnprovenError("the expansion $' is not understood")
+        self.at = match.end()
+        text = _ESCAPE.sub(lambda found: {"t": "\t", "n": "\n"}.get(found[1], found[1]), match[1])
+        return Segment("text", text, quoted=True)
 
     def _backticks(self, *, quoted: bool) -> Segment:
         end = self.text.find("`", self.at + 1)

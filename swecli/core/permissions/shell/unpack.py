@@ -7,11 +7,20 @@ from collections.abc import Sequence
 
 from swecli.core.permissions.facts import Reach
 from swecli.core.permissions.paths import is_secret
-from swecli.core.permissions.shell.expand import Situation, absolute, check_tree, looks_for_secrets
+from swecli.core.permissions.shell.expand import (
+    Situation,
+    absolute,
+    check_content,
+    check_name,
+    check_tree,
+    expand,
+    looks_for_secrets,
+)
 from swecli.core.permissions.shell.history import GitWords, check_git
 from swecli.core.permissions.shell.searched import check_listed
 from swecli.core.permissions.shell.syntax import Command, Simple, UnprovenError, Word
 from swecli.core.permissions.shell.tables import tables
+from swecli.core.permissions.shell.values import Listed
 from swecli.lazy_pattern import lazy_pattern
 
 NAME_TO_COME = "./{}"
@@ -27,6 +36,10 @@ _SEARCH_OPTIONS = lazy_pattern(
 _NAME_TESTS = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-lname", "-ilname"))
 
 
+_SEARCHES = frozenset(("grep", "egrep", "fgrep"))
+_ENDING = lazy_pattern(r"(?:[\w-]+/)*(?:\*\*?/)*\*\.[A-Za-z0-9]+")
+
+
 def check_executed(
     inner: Sequence[str], predicates: Sequence[str], starts: Sequence[str], situation: Situation
 ) -> None:
@@ -38,13 +51,9 @@ def check_executed(
     lists = tables().lists
     name = inner[0] if inner else ""
     predicates = _before_actions(predicates)
-    if name in lists["listed_content"]:
-        if not _only_plain_names(predicates, situation):
-            situation.object_to_reading(f"{name} may read files that hold secrets")
-    elif name not in lists["listed_names"] and name not in lists["listed_search"]:
+    if name not in lists["listed_names"] | lists["listed_content"]:
         raise UnprovenError(f"{name or 'nothing'} may change the files that find lists")
-    else:
-        _check_tests(name, predicates, situation)
+    _check_tests(name, predicates, situation)
     if name not in lists["listed_names"]:
         check_listed(name, predicates, starts, situation)
     if _required(predicates, "-type") == ["f"] and {"-L", "-follow"}.isdisjoint(predicates):
@@ -74,7 +83,7 @@ def _required(predicates: Sequence[str], test: str) -> list[str]:
 
 
 def _check_tests(name: str, predicates: Sequence[str], situation: Situation) -> None:
-    if name not in tables().lists["listed_search"]:
+    if name not in tables().lists["listed_content"]:
         return
     for position, word in enumerate(predicates[:-1]):
         if word in ("-regex", "-iregex") or (
@@ -83,22 +92,8 @@ def _check_tests(name: str, predicates: Sequence[str], situation: Situation) -> 
             situation.object_to_reading(f"{name} may read files that hold secrets")
 
 
-def _only_plain_names(predicates: Sequence[str], situation: Situation) -> bool:
-    """Whether find is limited to names with an ending that no secret has, without alternatives."""
-    if "-o" in predicates or "-or" in predicates or "," in predicates or "!" in predicates or "-not" in predicates:
-        return False
-    for position, word in enumerate(predicates[:-1]):
-        value = predicates[position + 1]
-        plain = word in ("-name", "-iname") and re.fullmatch(r"\*\.[A-Za-z0-9]+", value)
-        if plain and not looks_for_secrets(value, situation):
-            return True
-    return False
-
-
-def unwrap_xargs(
-    producer: Sequence[str | None], arguments: Sequence[str | None], situation: Situation
-) -> list[str | None]:
-    """The command that ``xargs`` starts with the output of ``producer``. The producer is judged elsewhere.
+def unwrap_xargs(listed: Listed, arguments: Sequence[str | None], situation: Situation) -> list[str | None]:
+    """The command that ``xargs`` starts with the names that another command lists. That one is judged elsewhere.
 
     Raises:
         UnprovenError: it may get forbidden operands.
@@ -120,7 +115,7 @@ def unwrap_xargs(
     inner = [word for word in rest if word is not None]
     if len(inner) != len(rest) or (placeholder is not None and any(placeholder in word for word in inner[:1])):
         raise UnprovenError("this use of xargs is not understood")
-    _check_names(producer, inner, situation, split_by_shell=False)
+    _check_names(_listed_here(listed, situation), inner, situation, split_by_shell=False)
     return [NAME_TO_COME if placeholder is not None and placeholder in word else word for word in inner]
 
 
@@ -140,6 +135,22 @@ def with_names(
     return list(inner)
 
 
+def check_each_name(listed: Listed, inner: Sequence[str], situation: Situation) -> None:
+    """Raise unless a command may get each of the names that another command lists, in a loop. Both are judged
+    elsewhere.
+
+    Raises:
+        UnprovenError: it may not.
+    """
+    _check_names(_listed_here(listed, situation), inner, situation, split_by_shell=True)
+
+
+def _listed_here(listed: Listed, situation: Situation) -> tuple[str | None, ...]:
+    if listed.cwds != situation.cwds:
+        raise UnprovenError("names that were listed in another directory are not checked")
+    return listed.words
+
+
 def _check_names(
     producer: Sequence[str | None], inner: Sequence[str], situation: Situation, *, split_by_shell: bool
 ) -> None:
@@ -152,6 +163,9 @@ def _check_names(
         raise UnprovenError("the names that git lists after cd are not checked")
     if len(words) != len(producer) or not words:
         raise UnprovenError(_UNDERSTOOD.format(names))
+    if words[0] == "git" and words[1:2] != ["ls-files"]:
+        _check_changed(words, inner, situation, names)
+        return
     _check_producer(words, names)
     starts = ["."]
     of_git = words[:2] == ["git", "ls-files"] and {"-o", "--others"}.isdisjoint(words)
@@ -159,8 +173,11 @@ def _check_names(
         starts = _starts(words[1:])
         check_executed(inner, words, starts, situation)
     else:
-        if not inner or inner[0] not in lists["listed_names"] | lists["listed_search"]:
+        if not inner or inner[0] not in lists["listed_names"] | lists["listed_content"]:
             raise UnprovenError(f"{names} goes to a command that may change files")
+        shown = inner[0] in lists["listed_content"] - _SEARCHES
+        if shown and words[0] == "git" and not any(map(_ENDING.fullmatch, words[2:])):
+            raise UnprovenError(f"{names} may be any file that git knows")
         for word in words[1:]:
             if word.startswith("/") or ".." in word.split("/"):
                 raise UnprovenError(f"{names} may be elsewhere")
@@ -170,7 +187,7 @@ def _check_names(
             check_tree(".", situation)
         elif situation.facts.tracked_links_lead_outside(situation.start, situation.roots):
             situation.object_to_reading("a link that git tracks may lead outside the workspace")
-        if inner[0] in lists["listed_search"]:
+        if inner[0] in lists["listed_content"]:
             _check_listed(words, inner[0], situation)
     paths = [path for start in starts for path in absolute(start, situation)]
     tests = _required(_before_actions(words), "-name")[:1] if words[0] == "find" else []
@@ -179,6 +196,41 @@ def _check_names(
         raise UnprovenError("some names in the workspace would be split, expanded or taken as options")
     if words[0] == "git" and situation.facts.odd_tracked_names(situation.start, wildcards=split_by_shell):
         raise UnprovenError("some names that git tracks would be split, expanded or taken as options")
+
+
+_CHANGED_OPTIONS = lazy_pattern(
+    r"--name-only|--cached|--staged|--no-renames|--diff-filter=[A-Za-z]+|--(format|pretty=format:)=?|-[0-9]+|-n[0-9]+|-r"
+    r"|--no-commit-id|--merge-base|--"
+)
+
+
+_NAMES_OF_ALL = ("--no-ext-diff", "--no-textconv", "--no-renames", "-z")
+"""A file that was renamed is listed under both of its names."""
+
+
+def _check_changed(words: Sequence[str], inner: Sequence[str], situation: Situation, names: str) -> None:
+    """Raise unless a command may get the names of changed files that git lists, which git is asked for."""
+    options = [word for word in words[2:] if word.startswith("-")]
+    fine = words[1:2] in (["diff"], ["show"], ["log"], ["diff-tree"]) and "--name-only" in options
+    lists = tables().lists
+    if not fine or not all(map(_CHANGED_OPTIONS.fullmatch, options)):
+        raise UnprovenError(_UNDERSTOOD.format(names))
+    if words[1] in ("show", "log") and not {"--format=", "--pretty=format:"} & set(options):
+        raise UnprovenError(_UNDERSTOOD.format(names))
+    if not inner or inner[0] not in lists["listed_names"] | lists["listed_content"]:
+        raise UnprovenError(f"{names} goes to a command that may change files")
+    if situation.facts.repository(situation.start) != situation.start:
+        raise UnprovenError("git lists these names from another directory")
+    if situation.moved or situation.edited:
+        raise UnprovenError("an earlier command may change the names that git lists")
+    found = situation.facts.names_shown(situation.start, (words[1], *_NAMES_OF_ALL, *words[2:]))
+    if found is None:
+        raise UnprovenError("git did not say which names it lists", soft=True, git_knows=True)
+    for name in dict.fromkeys(each.lstrip("\n") for each in found):
+        if re.fullmatch(r"[\w./@+,=-]*", name) is None or name.startswith("-"):
+            raise UnprovenError("some names that git lists would be split, expanded or taken as options")
+        if name:
+            (check_name if inner[0] in lists["listed_names"] else check_content)(name, situation)
 
 
 def _check_listed(words: Sequence[str], name: str, situation: Situation) -> None:
@@ -191,7 +243,7 @@ def _check_listed(words: Sequence[str], name: str, situation: Situation) -> None
     check_listed(name, (), ["."], situation, Reach(hidden=not narrow, ignored=not narrow))
 
 
-def producer(commands: Sequence[Command]) -> tuple[str | None, ...] | None:
+def producer(commands: Sequence[Command], situation: Situation) -> tuple[str | None, ...] | None:
     """The words of the command whose lines a pipeline prints, ignoring commands that only drop or sort lines. None if
     it is not one plain command."""
     for command in reversed(commands):
@@ -202,26 +254,39 @@ def producer(commands: Sequence[Command]) -> tuple[str | None, ...] | None:
             return None
         words = tuple(word.literal for word in command.words)
         if not _only_selects(words):
-            return words
+            return words if None not in words else _expanded(command, situation)
     return None
 
 
-def list_of_names(words: Sequence[Word]) -> tuple[str | None, ...] | None:
+def _expanded(command: Simple, situation: Situation) -> tuple[str | None, ...]:
+    """The words of a command as far as they are known here."""
+    try:
+        return tuple(argument for word in command.words for argument in expand(word, situation))
+    except UnprovenError:
+        return tuple(word.literal for word in command.words)
+
+
+def list_of_names(words: Sequence[Word], situation: Situation) -> tuple[str | None, ...] | None:
     """The command that prints the last operands, if these are an unquoted ``$( … )`` of one pipeline and all before is
     known."""
-    last = words[-1].segments
     lists = tables().lists
-    if words[0].literal not in lists["listed_names"] | lists["listed_search"] | lists["listed_content"]:
+    if words[0].literal not in lists["listed_names"] | lists["listed_content"]:
         return None
-    if len(words) < 2 or len(last) != 1 or last[0].quoted or last[0].script is None or last[0].kind != "commands":
+    if len(words) < 2 or any(segment.script is not None for word in words[:-1] for segment in word.segments):
         return None
-    if any(segment.script is not None for word in words[:-1] for segment in word.segments):
+    return names_of_substitution(words[-1], situation)
+
+
+def names_of_substitution(word: Word, situation: Situation) -> tuple[str | None, ...] | None:
+    """The command that prints the names in a word that is an unquoted ``$( … )`` of one pipeline."""
+    only = word.segments[0] if len(word.segments) == 1 else None
+    if only is None or only.quoted or only.script is None or only.kind != "commands":
         return None
-    items = last[0].script.items
+    items = only.script.items
     if len(items) != 1 or len(items[0].items) != 1:
         return None
-    found = producer(items[0].items[0][1].commands)
-    return found if found is not None and found[:1] != ("pwd",) else None
+    found = producer(items[0].items[0][1].commands, situation)
+    return found if found is not None and found[:1] not in (("pwd",), ("seq",), ("basename",), ("dirname",)) else None
 
 
 def _only_selects(words: Sequence[str | None]) -> bool:
@@ -258,6 +323,8 @@ def _check_producer(words: Sequence[str], names: str) -> None:
         case "grep" | "egrep" | "fgrep" | "rg":
             listing = any(re.fullmatch(r"-[a-zA-Z]*l[a-zA-Z]*|--files(-with-matches)?", word) for word in options)
             fine = listing and all(_SEARCH_OPTIONS.fullmatch(word) for word in options)
+        case "ls":
+            fine = len(options) == len(words) - 1 and all(re.fullmatch(r"-[1AatrS]+", word) for word in options)
         case _:
             fine = False
     if not fine:
