@@ -16,13 +16,16 @@ from msgspec import Struct
 from swecli.core.permissions.paths import inside
 from swecli.core.sandbox.plan import Disk, Plan
 
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _AND, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 EPERM, ENOSYS, EOPNOTSUPP = 1, 38, 95
 _NUMBER, _ARCH, _ARGUMENT = 0, 4, 16
 """Offsets in ``struct seccomp_data``; each argument has eight bytes, the low half first."""
 _X32_BIT = 0x40000000
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+_SOCKET_TYPE, _STREAM, _SEQUENCED = 0xF, 1, 5
+"""The bits of a socket's type, and the types of which a pair stays connected to itself: a datagram socket of a pair can
+be sent to any address."""
 _CLONE_NEWUSER = 0x10000000
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
@@ -50,14 +53,19 @@ _NAMES = (
     *("init_module", "finit_module", "delete_module", "reboot", "ptrace", "process_vm_readv", "process_vm_writev"),
     *("fchmod", "fchmodat", "fchown", "fchownat", "utimensat"),
     *("setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"),
+    *("shmget", "shmat", "shmctl", "semget", "semop", "semctl", "semtimedop", "msgget", "msgsnd", "msgrcv", "msgctl"),
+    *("mq_open", "mq_unlink", "prlimit64", "setpriority", "ioprio_set"),
+    *("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"),
 )
 _X86_64 = (
     *(41, 53, 56, 272, 308, 16, 248, 249, 250, 321, 323, 298, 304, 246, 320, 175, 313, 176, 169),
     *(101, 310, 311, 91, 268, 93, 260, 280, 188, 189, 190, 197, 198, 199),
+    *(29, 30, 31, 64, 65, 66, 220, 68, 69, 70, 71, 240, 241, 302, 141, 251, 203, 144, 142, 314),
 )
 _AARCH64 = (
     *(198, 199, 220, 97, 268, 29, 217, 218, 219, 280, 282, 241, 265, 104, 294, 105, 273, 106, 142),
     *(117, 270, 271, 52, 53, 55, 54, 88, 5, 6, 7, 14, 15, 16),
+    *(194, 196, 195, 190, 193, 191, 192, 186, 189, 188, 187, 180, 181, 261, 140, 30, 122, 119, 118, 274),
 )
 _OLD = {"chmod": 90, "chown": 92, "lchown": 94, "utime": 132, "utimes": 235, "futimesat": 261}
 """System calls that newer architectures lack."""
@@ -75,6 +83,12 @@ _MODES = (
     """chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat utimensat file_setattr"""
 )
 _ATTRIBUTES = """setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat"""
+_SHARED = """shmget shmat shmctl semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink"""
+_OF_PROCESSES = {
+    **dict.fromkeys(("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"), 0),
+    **dict.fromkeys(("setpriority", "ioprio_set"), 1),
+}
+"""Calls that change limits and priorities of a process, and the argument that names it; 0 is the calling one."""
 _FLAGS = (0x40086602, 0x401C5820)
 """Requests of ``ioctl`` that set a file's flags or its project: FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR."""
 
@@ -84,9 +98,10 @@ def machine(name: str) -> Architecture | None:
     return ARCHITECTURES.get({"amd64": "x86_64", "arm64": "aarch64"}.get(name, name))
 
 
-def program(architecture: Architecture, families: Sequence[int], *, metadata: bool = True) -> bytes:
-    """The filter. ``families`` are the address families that sockets may use; without ``metadata`` no mode, owner, time
-    or attribute of a file can be changed."""
+def program(architecture: Architecture, families: Sequence[int], *, namespaces: bool = True) -> bytes:
+    """The filter. ``families`` are the address families that sockets may use. Without ``namespaces`` around the command
+    no mode, owner, time or attribute of a file can be changed, no limit or priority of another process, and no memory,
+    semaphore or queue that processes share by a key or name can be used."""
     calls = architecture.calls
     code: list[tuple[int, int, int, int]] = [
         (_LOAD, 0, 0, _ARCH),
@@ -98,18 +113,24 @@ def program(architecture: Architecture, families: Sequence[int], *, metadata: bo
         code += [(_JUMP_AT_LEAST, 0, 1, _X32_BIT), _fail(ENOSYS)]
     for name in _REFUSED:
         code += [(_JUMP_EQUAL, 0, 1, calls[name]), _fail(EPERM)]
-    for names, error in () if metadata else ((_MODES, EPERM), (_ATTRIBUTES, EOPNOTSUPP)):
+    for names, error in () if namespaces else ((_MODES, EPERM), (_ATTRIBUTES, EOPNOTSUPP), (_SHARED, EPERM)):
         for name in names.split():
             code += [(_JUMP_EQUAL, 0, 1, calls[name]), _fail(error)] if name in calls else []
     code += [(_JUMP_EQUAL, 0, 1, calls["clone3"]), _fail(ENOSYS)]
     for name in ("clone", "unshare"):
         code += _when(calls[name], [(_LOAD, 0, 0, _ARGUMENT), (_JUMP_ANY_BIT, 0, 1, _CLONE_NEWUSER), _fail(EPERM)])
+    for name, at in () if namespaces else _OF_PROCESSES.items():
+        code += _when(calls[name], [(_LOAD, 0, 0, _ARGUMENT + 8 * at), (_JUMP_EQUAL, 1, 0, 0), _fail(EPERM)])
     request = [(_LOAD, 0, 0, _ARGUMENT + 8)]
-    requests = (_TIOCSTI, _TIOCLINUX, *(() if metadata else _FLAGS))
+    requests = (_TIOCSTI, _TIOCLINUX, *(() if namespaces else _FLAGS))
     request += [line for number in requests for line in ((_JUMP_EQUAL, 0, 1, number), _fail(EPERM))]
     code += _when(calls["ioctl"], request)
-    for name, allowed in (("socket", tuple(families)), ("socketpair", (AF_UNIX,))):
-        code += _when(calls[name], [(_LOAD, 0, 0, _ARGUMENT), *_one_of(allowed), _fail(EPERM)])
+    code += _when(calls["socket"], [(_LOAD, 0, 0, _ARGUMENT), *_one_of(tuple(families)), _fail(EPERM)])
+    pair = [(_LOAD, 0, 0, _ARGUMENT), *_one_of((AF_UNIX,)), _fail(EPERM)]
+    if AF_UNIX not in families:
+        pair += [(_LOAD, 0, 0, _ARGUMENT + 8), (_AND, 0, 0, _SOCKET_TYPE)]
+        pair += [*_one_of((_STREAM, _SEQUENCED)), _fail(EPERM)]
+    code += _when(calls["socketpair"], pair)
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("<HBBI", *line) for line in code)
 
@@ -173,7 +194,7 @@ def handled(abi: int, *, network: bool) -> tuple[int, int, int]:
 
 def uncovered(abi: int, *, network: bool, filtered: bool) -> tuple[str, ...]:
     found = [] if filtered else ["modes, owners, times and attributes of your files"]
-    found += ["names of hidden files"]
+    found += ["names of hidden files", "command lines of other processes"]
     found += ["truncating files outside"] if abi < 3 else []
     found += ["signals to other programs"] if abi < 6 else []
     return (*found, *(("the network", "Unix sockets of other programs") if network else ()))

@@ -249,8 +249,8 @@ def filter_program(machine: str, layer: str, network: bool, unix_sockets: bool =
     """The system call filter for a layer; empty on an unknown machine. In their own network namespace commands may
     connect to themselves; without one only socket pairs are allowed. A Unix socket of another program can be connected
     wherever its name is visible: neither a read-only mount nor Landlock keeps a command from that, and the filter does
-    not see the address. Therefore none can be opened, except by ``unix_sockets``. Landlock does not cover metadata, so
-    there no command may change that."""
+    not see the address. Therefore none can be opened, except by ``unix_sockets``. Landlock covers neither metadata nor
+    what processes share, so there no command may change that."""
     known = landlock.machine(machine)
     if known is None:
         return b""
@@ -258,7 +258,7 @@ def filter_program(machine: str, layer: str, network: bool, unix_sockets: bool =
     families = internet if layer == "bwrap" or network else ()
     if unix_sockets or (layer != "bwrap" and network):
         families = (landlock.AF_UNIX, *families)
-    return landlock.program(known, families, metadata=layer == "bwrap")
+    return landlock.program(known, families, namespaces=layer == "bwrap")
 
 
 def can_mask_many(roots: Sequence[str]) -> bool:

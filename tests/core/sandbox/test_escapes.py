@@ -24,7 +24,8 @@ WORK, OUT, HOME, OWN, SOCK, ABSTRACT, TCP, UDP, PID = sys.argv[1:10]
 TCP, UDP, PID = int(TCP), int(UDP), int(PID)
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
-CLONE, KEYCTL, HANDLE = (56, 250, 304) if os.uname().machine == "x86_64" else (220, 219, 265)
+CLONE, KEYCTL, HANDLE, USERFAULT = (56, 250, 304, 323) if os.uname().machine == "x86_64" else (220, 219, 265, 282)
+KEY = int(sys.argv[10])
 os.chdir(WORK)
 def write(path, text="pwned"):
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -103,6 +104,21 @@ ESCAPES = {
     "send a datagram": 'socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", UDP))',
     "use an abstract socket": 's = socket.socket(socket.AF_UNIX); s.connect("\\0" + ABSTRACT)',
     "use the socket of a service": "s = socket.socket(socket.AF_UNIX); s.connect(SOCK)",
+    "send a datagram by a pair": "s, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+    "s.sendto(b'x', SOCK + 'd')",
+    "connect a pair elsewhere": "s, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+    "s.connect(SOCK + 'd'); s.send(b'x')",
+    "send by a raw pair": "s, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW); s.sendto(b'x', SOCK + 'd')",
+    "connect a stream of a pair again": "s, _ = socket.socketpair(); s.connect(SOCK)",
+    "pass on a descriptor and write by it": "a, b = socket.socketpair()\n"
+    "socket.send_fds(a, [b'x'], [os.open(OUT + '/victim', os.O_RDONLY)])\n"
+    "os.write(socket.recv_fds(b, 1, 1)[1][0], b'x')",
+    "reopen a descriptor for writing": "f = os.open(OUT + '/victim', os.O_RDONLY)\n"
+    "os.write(os.open(f'/proc/self/fd/{f}', os.O_WRONLY), b'x')",
+    "go through the own root": 'write("/proc/self/root" + OUT + "/new")',
+    "run from memory": "f = os.memfd_create('x', 0)\n"
+    "os.write(f, f'#!/bin/sh\\ntouch {OUT}/new\\n'.encode())\n"
+    "subprocess.run([f'/proc/self/fd/{f}'], close_fds=False, stderr=subprocess.DEVNULL)",
     "talk to the hypervisor": 'socket.socket(40, socket.SOCK_STREAM); print("OPENED")',
     "open a packet socket": 'socket.socket(17, socket.SOCK_RAW, 3); print("OPENED")',
     "signal a process": "os.kill(PID, signal.SIGKILL)",
@@ -113,6 +129,15 @@ ESCAPES = {
     "read a child's memory": "child = os.fork()\nif child == 0: signal.pause()\n"
     "buffer = ctypes.create_string_buffer(8); vector = (ctypes.c_uint64 * 2)(ctypes.addressof(buffer), 8)\n"
     "result = libc.process_vm_readv(child, vector, 1, vector, 1, 0); os.kill(child, 9); opened(result)",
+    "write a child's memory": "child = os.fork()\nif child == 0: signal.pause()\n"
+    "buffer = ctypes.create_string_buffer(8); vector = (ctypes.c_uint64 * 2)(ctypes.addressof(buffer), 8)\n"
+    "result = libc.process_vm_writev(child, vector, 1, vector, 1, 0); os.kill(child, 9); opened(result)",
+    "limit a process": "import resource; resource.prlimit(PID, resource.RLIMIT_CORE, (0, 0)); print('OPENED')",
+    "slow a process": "os.setpriority(os.PRIO_PROCESS, PID, 19); print('OPENED')",
+    "pin a process": "os.sched_setaffinity(PID, {0}); print('OPENED')",
+    "open shared memory": "opened(libc.shmget(KEY, 1, 0))",
+    "type into the terminal": "import fcntl, termios; _, tty = os.openpty()\n"
+    "fcntl.ioctl(tty, termios.TIOCSTI, b'x'); print('OPENED')",
     "read a process's environment": 'print(open(f"/proc/{PID}/environ").read())',
     "write a process's memory": 'open(f"/proc/{PID}/mem", "r+b"); print("OPENED")',
     "go through a process's root": 'write(f"/proc/{PID}/root{OUT}/new")',
@@ -125,6 +150,7 @@ ESCAPES = {
     "make a read-only mount writable": 'opened(libc.mount(None, b".git/config", None, 0x1020, None))',
     "unmount a mask": "opened(libc.umount2(HOME.encode() + b'/.ssh', 2))",
     "use io_uring": "opened(libc.syscall(425, 8, ctypes.create_string_buffer(200)))",
+    "watch page faults": "opened(libc.syscall(USERFAULT, 1))",
     "use the kernel's keyring": "opened(libc.syscall(KEYCTL, 0, -3, 1))",
     "open a file by its handle": "opened(libc.syscall(HANDLE, -100, ctypes.create_string_buffer(200), 0))",
     "regain powers by a program": 'subprocess.run(["sudo", "-n", "touch", OUT + "/new"], stderr=subprocess.DEVNULL)',
@@ -179,7 +205,7 @@ def escapes(grounds: Grounds, sandbox: Sandbox, code: str, dying: float = DYING)
     before = grounds.fingerprint()
     arguments = [str(path) for path in (grounds.work, grounds.outside, grounds.home, grounds.own, grounds.agent_socket)]
     arguments += [grounds.abstract, *(str(each.getsockname()[1]) for each in (grounds.tcp, grounds.udp))]
-    arguments += [str(grounds.bystander.pid)]
+    arguments += [str(grounds.bystander.pid), str(grounds.key)]
     command = shlex.join([PYTHON, "-I", "-S", "-c", PRELUDE + code, *arguments])
     result = contained(sandbox, command, grounds.work)
     shared = Path(f"/tmp/swecli-escape-{grounds.abstract}")
@@ -219,11 +245,15 @@ def test_the_canaries_work_without_a_sandbox(grounds: Grounds) -> None:
     import subprocess
 
     grounds.lay_out()
-    for name in ("create a file", "plant a hook", "connect", "use an abstract socket", "send a datagram"):
+    for name in (
+        *("create a file", "plant a hook", "connect", "use an abstract socket", "send a datagram"),
+        *("send a datagram by a pair", "connect a pair elsewhere", "send by a raw pair", "run from memory"),
+    ):
         before = grounds.fingerprint()
         arguments = [str(path) for path in (grounds.work, grounds.outside, grounds.home, grounds.own)]
         arguments += [str(grounds.agent_socket), grounds.abstract]
         arguments += [*(str(each.getsockname()[1]) for each in (grounds.tcp, grounds.udp)), str(grounds.bystander.pid)]
+        arguments.append(str(grounds.key))
         subprocess.run([PYTHON, "-I", "-S", "-c", PRELUDE + ESCAPES[name], *arguments], check=True)
         assert grounds.heard() or grounds.fingerprint() != before, name
 

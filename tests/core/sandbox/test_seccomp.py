@@ -31,6 +31,8 @@ def judge(code: bytes, architecture: int, number: int, *arguments: int) -> int:
         match operation:
             case 0x20:
                 value = struct.unpack_from("<I", data, constant)[0]
+            case 0x54:
+                value &= constant
             case 0x15:
                 at += yes if value == constant else no
             case 0x35:
@@ -54,6 +56,29 @@ def test_sockets_of_the_named_families_only(architecture: Architecture) -> None:
         allowed = family in (AF_UNIX, AF_INET)
         assert judge(code, architecture.audit, calls["socket"], family) == (ALLOW if allowed else EPERM)
         assert judge(code, architecture.audit, calls["socketpair"], family) == (ALLOW if family == AF_UNIX else EPERM)
+
+
+def test_a_pair_can_only_be_connected_to_itself(architecture: Architecture) -> None:
+    pair = architecture.calls["socketpair"]
+    without, with_unix = (program(architecture, families) for families in ((AF_INET,), (AF_UNIX,)))
+    for kind in range(11):
+        for flags in (0, 0o2000000, 0o4000):
+            expected = ALLOW if kind in (1, 5) else EPERM
+            assert judge(without, architecture.audit, pair, AF_UNIX, kind | flags) == expected
+            assert judge(with_unix, architecture.audit, pair, AF_UNIX, kind | flags) == ALLOW
+    assert judge(without, architecture.audit, pair, AF_INET, 1) == EPERM
+
+
+def test_without_namespaces_other_processes_and_what_they_share_are_out_of_reach(architecture: Architecture) -> None:
+    free, calls = program(architecture, (AF_INET,)), architecture.calls
+    shut = program(architecture, (AF_INET,), namespaces=False)
+    for name in ("shmget", "shmat", "shmctl", "semget", "semop", "semctl", "msgget", "msgsnd", "mq_open", "mq_unlink"):
+        assert judge(free, architecture.audit, calls[name]) == ALLOW, name
+        assert judge(shut, architecture.audit, calls[name]) == EPERM, name
+    for name, before in (("prlimit64", ()), ("sched_setaffinity", ()), ("setpriority", (2,)), ("ioprio_set", (1,))):
+        assert judge(free, architecture.audit, calls[name], *before, 77) == ALLOW, name
+        assert judge(shut, architecture.audit, calls[name], *before, 77) == EPERM, name
+        assert judge(shut, architecture.audit, calls[name], *before, 0) == ALLOW, name
 
 
 def test_calls_that_no_namespace_separates_are_refused(architecture: Architecture) -> None:
@@ -98,7 +123,7 @@ def test_names_of_machines() -> None:
 
 def test_no_metadata_changes_where_nothing_else_prevents_it(architecture: Architecture) -> None:
     free, calls = program(architecture, (AF_UNIX,)), architecture.calls
-    shut = program(architecture, (AF_UNIX,), metadata=False)
+    shut = program(architecture, (AF_UNIX,), namespaces=False)
     for name in (
         "fchmod",
         "fchmodat",
@@ -113,7 +138,7 @@ def test_no_metadata_changes_where_nothing_else_prevents_it(architecture: Archit
         if name in calls:
             assert judge(free, architecture.audit, calls[name]) == ALLOW, name
             assert judge(shut, architecture.audit, calls[name]) == EPERM, name
-    for name in ("setxattr", "fsetxattr", "setxattrat", "removexattr", "fremovexattr"):
+    for name in ("setxattr", "fsetxattr", "setxattrat", "removexattr", "fremovexattr", "removexattrat"):
         assert judge(free, architecture.audit, calls[name]) == ALLOW, name
         assert judge(shut, architecture.audit, calls[name]) == errno.EOPNOTSUPP, name
     for request in (0x40086602, 0x401C5820):

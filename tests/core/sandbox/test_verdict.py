@@ -121,7 +121,7 @@ def test_landlock_is_only_ever_partial_and_says_what_is_open(grounds: Grounds) -
     if state.layer != "landlock":
         pytest.skip(f"no Landlock here: {state.text}")
     assert state.level == "partial"
-    assert state.uncovered == ("names of hidden files",)
+    assert state.uncovered == ("names of hidden files", "command lines of other processes")
     assert "not installed" in state.text
     assert (state.holds, state.label) == (True, "landlock")
     assert "bubblewrap" in state.advice
