@@ -453,6 +453,8 @@ class Calibration:
                 self._seen_estimated += estimated
                 self._seen_reported += _clamp(observed) * estimated
                 self._kinds.learn(new, rest, self.ratio)
+            elif anchor is None and LOWEST_RATIO <= observed <= HIGHEST_RATIO:  # a compaction's summary, mostly
+                self._kinds.learn(new, rest, self.ratio)
             for size in new:
                 self._factors[size] = _clamp(expected[size] * rest / likely)
 

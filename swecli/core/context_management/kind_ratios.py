@@ -11,14 +11,18 @@ from collections.abc import Iterable
 from typing import Final
 
 from swecli.core.context_management.counter import MessageSize
-from swecli.core.protocol.budget import CALLS, REASONING, RESULTS
+from swecli.core.protocol.budget import CALLS, REASONING, RESULTS, SUMMARIES
 
 LOWEST, HIGHEST = 0.5, 2.0
 _KINDS: Final = {CALLS: 1, RESULTS: 2, REASONING: 3}
 """All else is prose, 0."""
-_COUNT: Final = 4
+_SUMMARY: Final = 4
+"""What summaries differ by from other prose: those of one session are alike."""
+_COUNT: Final = 5
 OWN = 0.15
 """Standard deviation of the difference of a kind from the average."""
+OF_SUMMARIES = 0.1
+"""The same of summaries from other prose."""
 NOISE_SHARE, NOISE_TOKENS = 0.1, 30.0
 """Standard deviation of a report: a share of it, as texts of one kind differ, and tokens for the borders of each
 message."""
@@ -29,29 +33,37 @@ class KindRatios:
 
     def __init__(self) -> None:
         self._differences = [0.0] * _COUNT
-        self._spread = [[OWN**2 if a == b else 0.0 for b in range(_COUNT)] for a in range(_COUNT)]
+        own = (*[OWN] * _SUMMARY, OF_SUMMARIES)
+        self._spread = [[own[a] ** 2 if a == b else 0.0 for b in range(_COUNT)] for a in range(_COUNT)]
         self._learned = False
 
     def factor(self, size: MessageSize, average: float) -> float:
         """Tokens of a message per estimated one, where all content has ``average``."""
         if not self._learned or not size.total:
             return average
-        more = sum(self._differences[_KINDS.get(component, 0)] * tokens for component, tokens in size.counts)
+        more = 0.0
+        for component, tokens in size.counts:
+            more += self._differences[_KINDS.get(component, 0)] * tokens
+            if component == SUMMARIES:
+                more += self._differences[_SUMMARY] * tokens
         return min(HIGHEST, max(LOWEST, average * (1 + more / size.total)))
 
     def learn(self, sizes: Iterable[MessageSize], reported: float, average: float) -> None:
         """Learn from messages that have ``reported`` tokens together."""
-        amounts, count = [0.0] * _COUNT, 0
+        amounts, plain, count = [0.0] * _COUNT, 0.0, 0
         for size in sizes:
             count += 1
             for component, tokens in size.counts:
+                plain += average * tokens
                 amounts[_KINDS.get(component, 0)] += average * tokens
+                if component == SUMMARIES:
+                    amounts[_SUMMARY] += average * tokens
         if not any(amounts):
             return
         towards = [sum(row[b] * amounts[b] for b in range(_COUNT)) for row in self._spread]
         noise = (NOISE_SHARE * reported) ** 2 + count * NOISE_TOKENS**2
         whole = sum(amount * each for amount, each in zip(amounts, towards, strict=True)) + noise
-        likely = sum(amount * (1 + more) for amount, more in zip(amounts, self._differences, strict=True))
+        likely = plain + sum(amount * more for amount, more in zip(amounts, self._differences, strict=True))
         gains = [each / whole for each in towards]
         self._differences = [
             more + gain * (reported - likely) for more, gain in zip(self._differences, gains, strict=True)

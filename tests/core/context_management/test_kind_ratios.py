@@ -8,7 +8,7 @@ import pytest
 
 from swecli.core.context_management.counter import MessageSize
 from swecli.core.context_management.kind_ratios import KindRatios
-from swecli.core.protocol.budget import ASSISTANT, CALLS, RESULTS
+from swecli.core.protocol.budget import ASSISTANT, CALLS, RESULTS, SUMMARIES
 
 TRUE = {ASSISTANT: 1.12, CALLS: 1.5, RESULTS: 1.28}
 AVERAGE = 1.3
@@ -46,3 +46,16 @@ def test_reports_of_nothing_and_of_nonsense_do_little_harm() -> None:
     ratios.learn([size(prose=1_000)], 90_000, AVERAGE)
     assert 0.5 <= ratios.factor(size(prose=10), AVERAGE) <= 2.0
     assert ratios.factor(size(), AVERAGE) == AVERAGE
+
+
+def test_a_summary_teaches_what_the_next_one_takes_and_little_about_other_prose() -> None:
+    ratios, prose = KindRatios(), size(prose=1_000)
+    summary = MessageSize("user", (), ((SUMMARIES, 4_000),))
+    for _ in range(40):
+        ratios.learn([prose], 1_120, AVERAGE)
+    before = ratios.factor(prose, AVERAGE)
+    assert ratios.factor(summary, AVERAGE) == pytest.approx(before)
+    for _ in range(3):
+        ratios.learn([summary], 4_000 * 1.05, AVERAGE)
+    assert ratios.factor(summary, AVERAGE) == pytest.approx(1.05, abs=0.02)
+    assert ratios.factor(prose, AVERAGE) == pytest.approx(before, abs=0.01)
