@@ -27,7 +27,6 @@ from swecli.core.context_management.view_stack import View
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.context_events import ViewEntry
-from swecli.figures import plural
 
 FILLED = 0.90
 """Share of the effective window that a view may fill after an undo that had to make room."""
@@ -67,7 +66,9 @@ class Fitted(Struct, frozen=True):
 
     @property
     def _shortened(self) -> str:
-        return f"{plural(self.references, 'old result')} as references" if self.references else ""
+        if self.references == 1:
+            return "1 old result as a reference"
+        return f"{self.references:,} old results as references" if self.references else ""
 
 
 class Room:
@@ -101,9 +102,20 @@ class Room:
         view = self._ledger.view_without(item)
         return None if view is None else self.fit(view, self._ledger.view)
 
-    def whole(self, view: View | None) -> Fitted | None:
-        """This view as it is."""
-        return None if view is None else Fitted(view, self._measure(view).used)
+    def again(self, item: str) -> tuple[str, Fitted] | None:
+        """The view if compactions that were undone were redone, up to the returned item: that of ``item``, or as many
+        more as its view needs to fit, because several may have been undone at once. None if it was not undone."""
+        undone = self._ledger.compactions[1]
+        found: tuple[str, Fitted] | None = None
+        for one in undone[undone.index(item) :] if item in undone else ():
+            view = self._ledger.view_with(one)
+            if view is None:
+                break
+            budget = self._measure(view)
+            found = (one, Fitted(view, budget.used))
+            if budget.level in self._roomy:
+                break
+        return found
 
     def fit(self, wanted: View, present: View) -> Fitted | None:
         """As much of the view ``wanted`` in place of the ``present`` one as fits; None if nothing of it does."""
@@ -203,20 +215,26 @@ class Room:
         ]
         newest = max((index for index, new in enumerate(back) if new), default=-1)
         order = {name: number for number, name in enumerate(ledger.entries)}
-        room = limit - self._measure(present).upper
+        before = self._measure(present).upper
+        room = limit - before
         for starts in (self._turn_starts(wanted), self._answer_starts(wanted)):
             candidates = [start for start in starts if start <= newest]
             start = _first_that_fits(candidates, missing, room)
+            best: Fitted | None = None
             for _ in range(ROUNDS):
                 if start is None:
                     break
                 forms = [entry for entry, new in zip(wanted[start:], back[start:], strict=True) if new]
                 view = with_entries(present, forms, order)
                 measured = self._measure(view)
-                if measured.upper <= limit:
-                    return self._from(start, wanted, view, measured.used)
-                left = [later for later in candidates if later > start]
-                start = _first_that_fits(left, missing, sum(missing[start:]) - (measured.upper - limit))
+                fits = measured.upper <= limit
+                best = self._from(start, wanted, view, measured.used) if fits else best
+                # Estimates may be too large as well: an earlier start fits then, too.
+                candidates = [other for other in candidates if (other < start) == fits and other != start]
+                likely = sum(missing[start:]) * room // max(1, measured.upper - before)
+                start = _first_that_fits(candidates, missing, likely)
+            if best is not None:
+                return best
         return None
 
     def _no_more(self, wanted: View, present: View, used: int) -> Fitted | None:

@@ -543,12 +543,13 @@ class Compactions:
                 "warning",
             )
             return
-        count = 0
+        done: list[str] = []
         while wanted in ledger.compactions[0] and (newest := ledger.undoable) is not None:
             view = fitted.view if newest == wanted and not fitted.whole else ()
             self._recorder.emit(CompactionUndone(newest, view))
-            count += 1
-        self._report_moved("undone", count, size, client, f"/compact redo reapplies {_it(count)}.", fitted)
+            done.append(newest)
+        back = "/compact redo reapplies it." if len(done) == 1 else f"/compact redo {done[0]} reapplies them."
+        self._report_moved("undone", len(done), size, client, back, fitted)
 
     def undone(self, client: ModelClient | None, item: str) -> Fitted | None:
         """The view if the compaction of this item, and all later ones, were undone; None if it can't be. Without a
@@ -563,20 +564,29 @@ class Compactions:
         return Room(services.context, self._recorder.ledger, client.info, services.settings.now.compaction, back)
 
     def redo(self, client: ModelClient | None, item: str = "") -> None:
-        """Redo compactions up to and including that of ``item`` (empty: the last one undone)."""
+        """Redo compactions up to and including that of ``item`` (empty: the last one undone), and as many more as the
+        context needs to fit again."""
         ledger = self._recorder.ledger
         wanted = item or ledger.redoable or ""
         if wanted not in ledger.compactions[1]:
             why = f"Compaction {item} was not undone, or later work replaced it."
             self._notice(why if item else "There is no compaction to redo.", "warning")
             return
-        size, count = self._used(client), 0
+        size, done = self._used(client), list[str]()
+        if (again := self.redone(client, wanted)) is not None:
+            wanted = again[0]
         if completed := self._of_earlier_run(ledger.redoable, client):
             self._adopt_view(completed.view, completed.tokens_after, client)
         while wanted in ledger.compactions[1] and ledger.redoable is not None:
+            done.append(ledger.redoable)
             self._recorder.emit(CompactionRedone(ledger.redoable))
-            count += 1
-        self._report_moved("redone", count, size, client, f"/compact undo undoes {_it(count)}.")
+        back = "/compact undo undoes it." if len(done) == 1 else f"/compact undo {done[0]} undoes them."
+        self._report_moved("redone", len(done), size, client, back)
+
+    def redone(self, client: ModelClient | None, item: str) -> tuple[str, Fitted] | None:
+        """The last compaction that a redo of this item would redo, and the view then; None if it was not undone, or
+        without a model."""
+        return self._room(client).again(item) if client is not None else None
 
     def _of_earlier_run(self, item: str | None, client: ModelClient | None) -> CompactionCompleted | None:
         """This compaction if an earlier run measured it with the present model and memory still holds it."""
@@ -804,10 +814,6 @@ def why_not_by_provider(client: ModelClient, side_models: Mapping[str, str]) -> 
     if not isinstance(client, HttpModelClient) or client.config.target.origin.protocol not in (ANTHROPIC, OPENAI):
         return f"only Anthropic and OpenAI's Responses have such summaries, not {client.info.provider}"
     return "" if client.info.capabilities.server_compaction else f"{client.info.ref} has no such summaries"
-
-
-def _it(count: int) -> str:
-    return "it" if count == 1 else "them"
 
 
 def session_facts(recorder: Recorder) -> SessionFacts:

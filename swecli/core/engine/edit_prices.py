@@ -58,8 +58,9 @@ class EditPrices:
         return self.view(fitted.view) if fitted is not None else None
 
     def redo(self, item: str = "") -> Effect | None:
-        ledger = self._recorder.ledger
-        return self.view(ledger.view_with(item or ledger.redoable or ""))
+        """Of the redo of the compaction with this item (empty: the one undone last), and of those that go with it."""
+        again = self._compactions.redone(self._connection.client, item or self._recorder.ledger.redoable or "")
+        return self.view(again[1].view) if again is not None else None
 
     def fold(self, names: Sequence[str], summary: str) -> Effect | str | None:
         """Of folding these items into a few lines; a sentence if they can't be."""

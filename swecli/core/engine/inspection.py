@@ -91,7 +91,8 @@ class Inspection:
         if client is None or not way:
             return None
         room = Room(self._services.context, ledger, client.info, self._services.settings.now.compaction)
-        fitted = room.without(compaction) if way == "undo" else room.whole(ledger.view_with(compaction))
+        again = room.again(compaction) if way == "redo" else None
+        fitted = room.without(compaction) if way == "undo" else again[1] if again is not None else None
         return None if fitted is None else (room.now.used, fitted)
 
     def compaction_state(self, record: CompactionRecord) -> str:

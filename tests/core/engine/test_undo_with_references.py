@@ -23,6 +23,7 @@ from tests.core.context_management.test_projection import check_valid
 from tests.core.engine.support import Bench, bench, call, until
 from tests.core.engine.test_compaction import SUMMARY, fill, script
 from tests.core.engine.test_context_edits import results
+from tests.core.engine.test_context_fuzz import SUMMARIES, summarised
 
 TURNS = 14
 
@@ -177,3 +178,36 @@ async def test_one_huge_message_is_compacted_by_hand_and_comes_back(tmp_path: Pa
         b.send(UndoCompaction())
         await until(lambda: bool(b.bodies(CompactionUndone)))
         assert tuple(b.session.view.messages) == before
+
+
+async def test_compactions_undone_at_once_are_redone_as_far_as_they_need_to_fit(tmp_path: Path) -> None:
+    """The view after the first of them alone never fitted the window."""
+    turns = 8
+    talk = "\n".join(f"[[step]]\nchunk = 'whole'\ntext = 'Thought {one}: {'word ' * 1_300}'" for one in range(turns))
+    steps = script(reading(4), talk, window=16_384)
+    async with bench(steps, tmp_path, make_model=summarised(SUMMARIES["good"])) as b:
+        await worked(b, 4)
+        b.send(Compact(without_model=True))
+        await until(lambda: bool(b.bodies(CompactionCompleted)) and not b.session.view.busy)
+        first = b.bodies(CompactionCompleted)[0].item
+        for turn in range(turns):
+            await b.say(f"Talk about {turn}.")
+        made = [body.item for body in b.bodies(CompactionCompleted)]
+        compacted = tuple(b.session.view.messages)
+        newest, all_of_them = (b.session.inspection.moved(item) for item in (made[-1], first))
+        assert newest is not None
+        assert all_of_them is not None
+        assert all_of_them[1].used >= newest[1].used - 1  # to undo more brings back no less
+        b.send(UndoCompaction(first))
+        await until(lambda: len(b.bodies(CompactionUndone)) == len(made))
+        assert f"{len(made)} compactions undone" in notices(b)
+        assert f"/compact redo {made[-1]} reapplies them" in notices(b)
+        back = b.session.inspection.moved(first)
+        assert back is not None
+        b.send(RedoCompaction())
+        await until(lambda: len(b.bodies(CompactionRedone)) == len(made))
+        assert tuple(b.session.view.messages) == compacted
+        assert f"/compact undo {first} undoes them" in notices(b)
+        budget = b.session.view.budget
+        assert budget is not None
+        assert budget.used == back[1].used
