@@ -37,11 +37,13 @@ def loss_words(effect: Effect) -> Iterator[str]:
         yield f"{plural(effect.regained, 'thought')} {'comes' if effect.regained == 1 else 'come'} back"
 
 
-def cost_words(effect: Effect) -> Iterator[str]:
-    """What a change costs besides its tokens, as clauses."""
+def cost_words(effect: Effect, unknown: str = "price unknown") -> Iterator[str]:
+    """What a change costs besides its tokens, as clauses; ``unknown`` in place of an unknown price."""
     if effect.rewritten:
         yield f"{short(effect.rewritten)} leave the cache"
-        yield f"costs {dollars(Decimal(effect.cost))} once" if effect.cost is not None else "price unknown"
+        price = f"costs {dollars(Decimal(effect.cost))} once" if effect.cost is not None else unknown
+        if price:
+            yield price
     yield from loss_words(effect)
 
 

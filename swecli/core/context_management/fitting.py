@@ -39,13 +39,14 @@ ROUNDS = 6
 class Fitted(Struct, frozen=True):
     """A view with what comes back. ``used`` is the size of the whole request in tokens; ``references`` counts the
     results and arguments that became references. ``since`` is the first turn whose messages are back, of ``turns``; 0:
-    all are."""
+    all are. ``more`` counts the later compactions that are redone as well."""
 
     view: View
     used: int
     references: int = 0
     since: int = 0
     turns: int = 0
+    more: int = 0
 
     @property
     def whole(self) -> bool:
@@ -107,12 +108,12 @@ class Room:
         more as its view needs to fit, because several may have been undone at once. None if it was not undone."""
         undone = self._ledger.compactions[1]
         found: tuple[str, Fitted] | None = None
-        for one in undone[undone.index(item) :] if item in undone else ():
-            view = self._ledger.view_with(one)
+        for more, compaction in enumerate(undone[undone.index(item) :] if item in undone else ()):
+            view = self._ledger.view_with(compaction)
             if view is None:
                 break
             budget = self._measure(view)
-            found = (one, Fitted(view, budget.used))
+            found = (compaction, Fitted(view, budget.used, more=more))
             if budget.level in self._roomy:
                 break
         return found

@@ -9,8 +9,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from swecli.core.context_management.compaction.clearing import tidy
 from swecli.core.context_management.compaction.options import EntrySizes
+from swecli.core.context_management.compaction.outlook import next_removal
 from swecli.core.context_management.compaction.plan import change_costs
 from swecli.core.context_management.compaction.quality import sources_of_lines
 from swecli.core.context_management.edits import Edited, Effect, edited, effect_of
@@ -42,8 +42,6 @@ from swecli.core.llm.types import ModelClient, ModelInfo
 from swecli.core.protocol.budget import Budget, is_tools, tools_of
 from swecli.core.protocol.context_events import ContextChange, ViewEntry
 from swecli.core.protocol.messages import Message
-from swecli.figures import plural
-from swecli.figures import tokens as short
 
 
 class Picture(Struct, frozen=True):
@@ -117,20 +115,14 @@ class Inspection:
         return entry.turn if entry is not None else record.turn if record is not None else 0
 
     def next_removal(self) -> str:
-        """What an automatic compaction will remove first, and when, as a clause; empty without one."""
+        """What will be removed next by itself, and when, as a clause; empty if nothing will."""
         client, services, ledger = self._connection.client, self._services, self._recorder.ledger
         if client is None or not services.settings.now.compaction.auto:
             return ""
         budget = services.context.measure(project(ledger), client.info)
         if budget.effective <= 0:
             return ""
-        options, sizes = services.settings.now.compaction, self._sizes(client)
-        newest = options.allowances(budget.effective).protected
-        clearing = tidy(ledger, ledger.view, sizes, options.retention, newest)
-        when = f"at {budget.compact_at * 100 // budget.effective}%"
-        if not clearing.cleared:
-            return f"{when}: a summary"
-        return f"{when}: {plural(len(clearing.cleared), 'old result')}, {short(clearing.freed)}"
+        return next_removal(ledger, budget, self._sizes(client), services.settings.now.compaction, client.info)
 
     async def at(self, turn: int) -> Picture | None:
         """The context at the newest request of an earlier turn; None without a model, or if that turn made no

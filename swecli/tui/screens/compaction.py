@@ -533,13 +533,14 @@ class PlanBoard(Board):
         if self._moved is None or self._moved[0] != key:
             moved = self._session.inspection.moved(item)
             effect = self._session.prices.view(moved[1].view) if moved is not None else None
-            price = "".join(f" · {words}" for words in cost_words(effect)) if effect is not None else ""
+            price = "".join(f" · {words}" for words in cost_words(effect, unknown="")) if effect is not None else ""
             self._moved = (key, moved, price)
         if (moved := self._moved[1]) is None:
             return text_line(("  The window has no room for what this removed.", palette.warning))
         now, fitted = moved
         undo = self._session.inspection.turn_back(item) == "undo"
-        what = f"Undo {fitted.clause}" if undo else "Redo"
+        more = f" with the {plural(fitted.more, 'later one')} that it needs to fit" if fitted.more else ""
+        what = f"Undo {fitted.clause}" if undo else f"Redo{more}"
         sizes = f"  {what}: {short(now)} → {short(fitted.used)} tokens"
         return text_line((sizes, palette.text), (self._moved[2], palette.dim))
 

@@ -1,5 +1,6 @@
 """The context as it was at an earlier turn, what changed between two, and what will be removed next."""
 
+import re
 from pathlib import Path
 
 from swecli.commands.context import CONTEXT
@@ -7,7 +8,8 @@ from swecli.core.context_management.past import difference
 from swecli.core.protocol.blocks import TableBlock
 from swecli.core.protocol.events import CompactionCompleted, StepStarted
 from tests.core.engine.support import bench
-from tests.core.engine.test_compaction import script
+from tests.core.engine.test_compaction import fill, script
+from tests.core.engine.test_context_fuzz import SUMMARIES, summarised
 from tests.core.engine.test_undo_with_references import reading, worked
 
 
@@ -48,11 +50,46 @@ async def test_the_command_names_the_turns_that_there_are(tmp_path: Path) -> Non
         assert {row[0] for row in table.rows} == {"+"}
 
 
-async def test_what_will_be_removed_next_is_what_then_is(tmp_path: Path) -> None:
-    turns = 12
-    async with bench(script(reading(turns), window=16_000), tmp_path) as b:
+async def test_old_results_are_named_before_they_are_cleared(tmp_path: Path) -> None:
+    async with bench(script(reading(12), window=16_000), tmp_path) as b:
         await worked(b, 3)
-        assert b.session.inspection.next_removal().startswith("at 95%: ")
-        assert "old result" in b.session.inspection.next_removal()
+        foreseen = b.session.inspection.next_removal()
+        assert re.fullmatch(r"at 95%: \d+ old results, [\d.]+K?", foreseen)
         text = str((await CONTEXT.run(b.session, "text")).blocks)
-        assert "Removed next, at 95%: " in text
+        assert f"Removed next, {foreseen}." in text
+        number = 3
+        while not b.bodies(CompactionCompleted):
+            await b.say(f"Read the files of turn {number}.")
+            number += 1
+        made = b.bodies(CompactionCompleted)[0]
+        assert made.strategies == ("clearing",)
+        assert made.cleared >= int(foreseen.split()[2])
+
+
+async def test_a_summary_is_named_where_clearing_is_not_enough(tmp_path: Path) -> None:
+    talk = "\n".join(f"[[step]]\nchunk = 'whole'\ntext = 'Thought {one}: {'word ' * 1_300}'" for one in range(12))
+    steps = script(reading(1), talk, window=16_000)
+    async with bench(steps, tmp_path, make_model=summarised(SUMMARIES["good"])) as b:
+        await worked(b, 1)
+        number = 0
+        foreseen = ""
+        while not b.bodies(CompactionCompleted):
+            foreseen = b.session.inspection.next_removal()
+            await b.say(f"Talk about {number}.")
+            number += 1
+        assert foreseen == "at 95%: a summary of the older messages"
+        assert "summary" in b.bodies(CompactionCompleted)[0].strategies
+
+
+async def test_in_a_large_window_what_goes_between_turns_is_named(tmp_path: Path) -> None:
+    async with bench(script(reading(40), window=80_000), tmp_path) as b:
+        fill(b, 80)
+        number = 0
+        while (foreseen := b.session.inspection.next_removal()).startswith("at 95%"):
+            assert not b.bodies(CompactionCompleted)
+            await b.say(f"Read the files of turn {number}.")
+            number += 1
+        assert foreseen.startswith("between turns: ")
+        await b.say("Go on.")
+        (made,) = b.bodies(CompactionCompleted)
+        assert made.cleared == int(foreseen.split()[2])
