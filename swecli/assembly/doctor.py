@@ -300,10 +300,11 @@ def examine_files(options: LaunchOptions, startup: Startup) -> tuple[DisplayBloc
     """What is ignored in the files of settings, servers, hooks, plugins, instructions, skills, commands and agents."""
     from swecli.assembly.extension_files import extension_files
     from swecli.assembly.instructions import project_instructions
-    from swecli.core.mcp.configured import definitions_of
+    from swecli.core.mcp.configured import definitions_of, importable
 
     files, instructions = extension_files(options, startup), project_instructions(options, startup)
-    told = (*startup.notices, *definitions_of(startup, options.cwd)[1], *files.problems)
+    servers = (*definitions_of(startup, options.cwd)[1], *importable(startup, options.cwd)[1])
+    told = (*startup.notices, *servers, *files.problems)
     told = (*told, *instructions.notices, *(f"{text}." for _, text in files.now.problems))
     return tuple(TextBlock(text, "warning") for text in dict.fromkeys(told))
 

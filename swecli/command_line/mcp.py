@@ -44,13 +44,14 @@ def list_servers(arguments: Sequence[str]) -> int:
     parser = _parser("list", "List the servers available in this folder without starting them.")
     parser.add_argument("--json", action="store_true", help="one JSON line per server")
     chosen = parser.parse_args(arguments)
-    from swecli.core.mcp.configured import decisions_of, definitions_of
+    from swecli.core.mcp.configured import decisions_of, definitions_of, importable
 
     folder = working_directory(chosen.cwd)
     startup = _startup(folder)
     found, problems = definitions_of(startup, folder)
+    others, other_problems = importable(startup, folder)
     decisions = decisions_of(startup.paths, folder)
-    for problem in problems:
+    for problem in (*problems, *other_problems):
         complain(f"swecli: {problem}")
     lines: list[str] = []
     for one in found:
@@ -64,6 +65,9 @@ def list_servers(arguments: Sequence[str]) -> int:
             lines.append(f"{one.name}  {state}  {one.line}  ({one.origin})")
     if not lines and not chosen.json:
         lines = ["No MCP servers. Add one with: swecli mcp add NAME -- COMMAND [ARGUMENT …]"]
+    new = sum(one.name not in {server.name for server in found} for one in others)
+    if new and not chosen.json:
+        lines.append(f"{plural(new, 'server')} of other agents can be imported: swecli mcp import")
     if (folder / ".mcp.json").exists() and not startup.trust.trusts:
         complain(f"swecli: {folder} is not trusted, so its .mcp.json is ignored")
     return print_lines(lines) if chosen.json else _print(lines)

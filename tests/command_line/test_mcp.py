@@ -196,6 +196,34 @@ def test_a_prompt_of_a_server_is_a_command_of_a_headless_run(home: Path, capsys:
     assert capsys.readouterr().out.strip().endswith("done")
 
 
+BROKEN = {
+    ".cursor/mcp.json": ('{"mcpServers":\n {"a": {"command": "x"}}', ":2: is not valid JSON"),
+    ".vscode/mcp.json": ('{\n "servers": []\n}', ":2: servers is not an object; the servers in it are ignored."),
+    ".gemini/settings.json": ('{"mcpServers":\n {"b": 3, "ok": {"command": "y"}}}', ":2: ignored server 'b'"),
+    ".codex/config.toml": ("[mcp_servers.x\ncommand = 'y'", ":1: is not valid TOML"),
+    "opencode.json": ('{"mcp": {"s": {"type": "local"}}}', ":1: ignored server 's': it has no command."),
+}
+
+
+def test_broken_files_that_are_only_imported_are_named_once(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, (text, _) in BROKEN.items():
+        (home / "work" / name).parent.mkdir(exist_ok=True)
+        (home / "work" / name).write_text(text)
+    assert mcp(["list"]) == 0
+    assert "ignored" not in capsys.readouterr().err, "an untrusted folder's files are not read"
+    write_trust(user_paths({"SWECLI_HOME": str(home / "home")}).data, home / "work", "trusted")
+    for words in (["list"], ["import"]):
+        assert mcp(words) == 0
+        said = capsys.readouterr()
+        for name, (_, told) in BROKEN.items():
+            assert said.err.count(f"{name}{told}") == 1, said.err
+    assert mcp(["list"]) == 0
+    assert "1 server of other agents can be imported: swecli mcp import" in capsys.readouterr().out
+    assert mcp(["import", "--all"]) == 0
+    assert mcp(["list"]) == 0
+    assert "can be imported" not in capsys.readouterr().out
+
+
 def test_the_help_names_every_word(capsys: pytest.CaptureFixture[str]) -> None:
     mcp(["--help"])
     told = capsys.readouterr().out

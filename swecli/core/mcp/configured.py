@@ -12,6 +12,7 @@ from swecli.core.config.paths import OWN_SERVERS, PROJECT_SERVERS, Paths, worksp
 from swecli.core.config.trust import TrustReading
 from swecli.core.extensions.plugins import Plugin, parts
 from swecli.core.mcp.definitions import (
+    OTHER_FILES,
     DefinitionError,
     ServerDefinition,
     bound,
@@ -68,6 +69,19 @@ def definitions_of(read: Read, cwd: Path) -> tuple[tuple[ServerDefinition, ...],
         problems += server_problems
     definitions, told = merged(named, own, project, plugins)
     return tuple(bound(definition, cwd) for definition in definitions), (*problems, *own_problems, *told)
+
+
+def importable(read: Read, cwd: Path) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:
+    """The servers that a trusted folder has for other agents and editors, which count only once they are imported, and
+    sentences about what is broken in their files."""
+    found: dict[str, ServerDefinition] = {}
+    problems: list[str] = []
+    for name in OTHER_FILES if read.trust.trusts else ():
+        servers, told = read_file(cwd / name, "user")
+        problems += told
+        for server in servers:
+            found.setdefault(server.name, server)
+    return tuple(found.values()), tuple(problems)
 
 
 def servers_of_plugin(plugin: Plugin) -> tuple[tuple[ServerDefinition, ...], tuple[str, ...]]:

@@ -262,7 +262,10 @@ def table_of(content: Mapping[str, Any]) -> Servers:
             if word != "mcp":
                 return Servers((word,), inner, wrong)
             deeper = table_of(inner)
-            return Servers((word, *deeper.key), deeper.table, (*wrong, *deeper.wrong))
+            servers = (
+                deeper.table if deeper.key else {name: one for name, one in inner.items() if isinstance(one, dict)}
+            )
+            return Servers((word, *deeper.key), servers, (*wrong, *deeper.wrong))
     return Servers((), {name: entry for name, entry in content.items() if _looks_like(entry)}, wrong)
 
 
