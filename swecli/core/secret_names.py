@@ -117,15 +117,24 @@ _MOST_KNOWN = 50_000
 
 class SecretNames:
     """Decides by a path's text whether the file may hold secrets. ``patterns`` have the form that the list of names
-    explains; ``loose`` are those of scope "data".
+    explains; ``loose`` are those of scope "data", ``settings`` of scope "settings".
 
     Raises:
         ValueError: a pattern is invalid.
     """
 
-    def __init__(self, patterns: Sequence[str], loose: Sequence[str] = (), own: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        patterns: Sequence[str],
+        loose: Sequence[str] = (),
+        own: Sequence[str] = (),
+        settings: Sequence[str] = (),
+    ) -> None:
         for pattern in own:
             check_pattern(pattern)
+        self._others = SecretNames(patterns, loose, own) if settings else self
+        """The names without those of settings."""
+        loose = (*loose, *settings)
         self.own = tuple(own)
         """The user's own patterns."""
         self._listed, self._loosely = tuple(patterns), tuple(loose)
@@ -154,6 +163,10 @@ class SecretNames:
         if not self._path_folders.isdisjoint(parts) and self._paths.search("/".join(parts) + "/"):
             return True
         return not self._loose_folders.isdisjoint(parts) and not self._never.match(name) and _is_data(name, parts)
+
+    def judged_by_content(self, path: str) -> bool:
+        """Whether only the content can tell if a file holds secrets: by its name it is one of settings."""
+        return self._others is not self and self.matches(path) and not self._others.matches(path)
 
     def _matches_name(self, name: str, parts: Sequence[str]) -> bool:
         if name in self._harmless:
@@ -275,4 +288,5 @@ def secret_names(own: tuple[str, ...] = ()) -> SecretNames:
         [row[0] for row in rows if row[1] == "any"],
         [row[0] for row in rows if row[1] == "data"],
         own,
+        [row[0] for row in rows if row[1] == "settings"],
     )

@@ -62,7 +62,7 @@ def test_program_text_samples_and_test_data_are_ordinary(name: str) -> None:
 def test_each_name_has_a_source_and_none_is_listed_twice() -> None:
     rows = [line.split("\t") for line in module._LIST.read_text().splitlines() if line and not line.startswith("#")]
     assert {len(row) for row in rows} == {4}
-    assert {row[1] for row in rows} == {"any", "data"}
+    assert {row[1] for row in rows} == {"any", "data", "settings"}
     assert all(row[2] and row[3].startswith("https://") for row in rows)
     patterns = [row[0] for row in rows]
     assert sorted(set(patterns)) == sorted(patterns)

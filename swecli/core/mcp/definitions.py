@@ -262,11 +262,13 @@ def table_of(content: Mapping[str, Any]) -> Servers:
             if word != "mcp":
                 return Servers((word,), inner, wrong)
             deeper = table_of(inner)
-            servers = (
-                deeper.table if deeper.key else {name: one for name, one in inner.items() if isinstance(one, dict)}
-            )
+            servers = deeper.table if deeper.key else _objects(inner)
             return Servers((word, *deeper.key), servers, (*wrong, *deeper.wrong))
     return Servers((), {name: entry for name, entry in content.items() if _looks_like(entry)}, wrong)
+
+
+def _objects(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry for name, entry in table.items() if isinstance(entry, dict)}
 
 
 def _looks_like(entry: Any) -> bool:

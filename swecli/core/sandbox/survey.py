@@ -20,6 +20,7 @@ from swecli.core.permissions.git_facts import harmful_settings
 from swecli.core.permissions.paths import inside
 from swecli.core.permissions.protected import held_in_sandbox
 from swecli.core.permissions.rules import NO_READ_RULES, ReadRules
+from swecli.core.sandbox.settings_files import may_be_read
 from swecli.core.secret_names import SecretNames, is_test_key
 
 MAX_ENTRIES = 200_000
@@ -169,12 +170,17 @@ class Surveyor:
             tuple(sorted(sockets)),
             tuple(elsewhere),
             steering,
-            tuple(sorted(secrets | ruled)),
+            tuple(sorted(self._holding(secrets) | ruled)),
             tuple(sorted(ruled)),
             whole,
             unruled,
             *self._hidden_instead(unlooked),
         )
+
+    def _holding(self, secrets: set[str]) -> set[str]:
+        """Those of the files whose names suggest secrets that hold some now, which their folder does not tell."""
+        names = self._names and self._names()
+        return {path for path in secrets if not names or not may_be_read(path, names)}
 
     def steering(self) -> Mapping[str, Content]:
         found: dict[str, Content] = {}
