@@ -333,6 +333,11 @@ _LEVELS = {
     "compact": "It is nearly full. /compact frees space.",
     "block": "It is full: nothing is sent until /compact frees space or /clear starts over.",
 }
+_BY_ITSELF = {
+    "compact": "It is nearly full: swecli frees space before the next request.",
+    "block": "It is full: swecli frees space before the next request.",
+}
+"""The same if compaction is automatic."""
 
 
 Action = Literal["pin", "unpin", "drop", "offload", "restore"]
@@ -394,7 +399,12 @@ def whole_text(session: Session) -> str:
     """The full text of ``/context`` for front-ends without a screen."""
     removal = session.inspection.next_removal() if session.view.budget is not None else ""
     coming = f"Removed next, {removal}." if removal else ""
-    texts = (context_text(session.view), coming, agents_text(session), rules_text(session.retention()))
+    texts = (
+        context_text(session.view, automatic=bool(removal)),
+        coming,
+        agents_text(session),
+        rules_text(session.retention()),
+    )
     return "\n".join(filter(None, texts))
 
 
@@ -480,7 +490,7 @@ def _show_item(session: Session, name: str) -> CommandResult:
     return CommandResult.text(f"Sent in its place:\n{sent or '(nothing)'}\n\nOriginal:\n{said}")
 
 
-def context_text(view: SessionView) -> str:
+def context_text(view: SessionView, *, automatic: bool = False) -> str:
     budget, model = view.budget, view.model
     if budget is None:
         lines = ["Not measured yet; the first request measures it."]
@@ -499,7 +509,7 @@ def context_text(view: SessionView) -> str:
         provider_text(view.conversation),
         prompt_text(view.conversation),
         _scratchpad(view.scratchpad),
-        _LEVELS[budget.level],
+        (_BY_ITSELF if automatic else {}).get(budget.level, _LEVELS[budget.level]),
     ]
     return "\n".join(part for part in parts if part)
 

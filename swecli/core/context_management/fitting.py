@@ -67,9 +67,12 @@ class Fitted(Struct, frozen=True):
 
     @property
     def _shortened(self) -> str:
-        if self.references == 1:
-            return "1 old result as a reference"
-        return f"{self.references:,} old results as references" if self.references else ""
+        return as_references(self.references) if self.references else ""
+
+
+def as_references(count: int) -> str:
+    """So many old results in another form, as words."""
+    return "1 old result as a reference" if count == 1 else f"{count:,} old results as references"
 
 
 class Room:

@@ -39,7 +39,7 @@ from swecli.core.context_management.compaction.transaction import (
 )
 from swecli.core.context_management.context_manager import PreparedRequest
 from swecli.core.context_management.edits import Edited, edited
-from swecli.core.context_management.fitting import Fitted, Room, with_references
+from swecli.core.context_management.fitting import Fitted, Room, as_references, with_references
 from swecli.core.context_management.ledger import Passes
 from swecli.core.context_management.projection import project, thoughts_changed
 from swecli.core.context_management.view_stack import View
@@ -691,7 +691,7 @@ class Compactions:
         before, after = (context.measure(project(ledger, view), client.info).used for view in (ledger.view, done.view))
         self._recorder.emit(ContextEdited(done.made, done.entries, done.pinned, done.unpinned, before, after))
         if references:
-            self._notice(f"{plural(references, 'old result')} became references to make room for what came back.")
+            self._notice(f"Room for what came back: {as_references(references)}.")
         return ""
 
     def _summary_client(self) -> ModelClient | None:

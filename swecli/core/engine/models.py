@@ -89,9 +89,7 @@ class ModelChoice:
             self._recorder.emit(ModelPlanned())
         self.announce(self._services.access.effort(self._ref))
         self.measure()
-        self._ask()
-        if before is not None and before.info.ref != self._ref:
-            self._report_switch(before.info)
+        self._ask(before.info if before is not None and before.info.ref != self._ref else None)
         return None
 
     def plan(self, model: str) -> str | None:
@@ -215,7 +213,7 @@ class ModelChoice:
         if self._asking is None or self._asking.done():
             if not (self._compactions.in_doubt or self._services.access.windows.may_tell(client)):
                 return
-            self._asking = asyncio.create_task(self._asked(client))
+            self._asking = asyncio.create_task(self._asked(client, None))
         await asyncio.wait({self._asking}, timeout=READY_SECONDS)
         if not self._asking.done() and self._assumes(client.info) and client.info.ref not in self._waited_for:
             self._waited_for.add(client.info.ref)
@@ -283,23 +281,27 @@ class ModelChoice:
         if self._connection.client is not None:
             self._compactions.measure(self._connection.client)
 
-    def _ask(self) -> None:
+    def _ask(self, replaced: ModelInfo | None = None) -> None:
+        """Ask the server about the model; afterwards report its switch from the ``replaced`` one, because the window
+        decides on the size of a request."""
         client = self._connection.client
         if client is not None:
-            self._asking = asyncio.create_task(self._asked(client))
+            self._asking = asyncio.create_task(self._asked(client, replaced))
 
-    async def _asked(self, client: ModelClient) -> None:
+    async def _asked(self, client: ModelClient, replaced: ModelInfo | None) -> None:
         before = client.info
         try:
             news = await self._services.access.windows.ask(client)
         except Exception as error:  # noqa: BLE001 - a defect in the background is reported and ends nothing
             self._services.store.report_defect(error)
-            return
+            news = False
         if client is not self._connection.client:
             return
         if news:
             self.announce(self._recorder.state.effort, switched=False)
             self.measure()
+        if replaced is not None:
+            self._report_switch(replaced)
         now = client.info
         if before.window_source == "endpoint" == now.window_source and before.window != now.window:
             text = f"{before.ref} now has a context window of {now.window or 0:,} tokens, not {before.window or 0:,}."

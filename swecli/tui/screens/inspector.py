@@ -11,6 +11,7 @@ from rich.style import Style
 from swecli.commands.context import LIKELY, agent_figures, agents_line, tokens_by_agent
 from swecli.core.context_management.edit_effects import loss_words
 from swecli.core.context_management.edits import Effect
+from swecli.core.context_management.fitting import as_references
 from swecli.core.context_management.items import CONVERSATION, ContextItem, calls_with_results, foldable, in_one_row
 from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import ApplyPlan, ChangeContext, Command
@@ -667,7 +668,7 @@ class Inspector(Board):
         if effect.over:
             line = text_line((f"Too much: {plural(effect.over, 'token')} more than fit. ", palette.error)) + line
         if effect.references:
-            line += text_line((f" · {plural(effect.references, 'old result')} as references", palette.warning))
+            line += text_line((f" · {as_references(effect.references)}", palette.warning))
         if effect.thoughts or effect.regained:
             style = palette.warning if effect.thoughts else palette.success
             line += text_line(*((f" · {words}", style) for words in loss_words(effect)))
@@ -677,7 +678,7 @@ class Inspector(Board):
         if cells(sizes + cached + cost) > room:
             sizes = ""
         if cells(cached + cost) > room:
-            cost = cost.partition(",")[0]
+            cost = cost.partition(",")[0] if effect.cost is not None else ""
         return line + text_line((sizes, palette.text), (cached, palette.dim), (cost, palette.dim))
 
 

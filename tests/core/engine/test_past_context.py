@@ -77,7 +77,10 @@ async def test_a_summary_is_named_where_clearing_is_not_enough(tmp_path: Path) -
             foreseen = b.session.inspection.next_removal()
             await b.say(f"Talk about {number}.")
             number += 1
-        assert foreseen == "at 95%: a summary of the older messages"
+        assert foreseen in (
+            "at 95%: a summary of the older messages",
+            "before the next request: a summary of the older messages",
+        )
         assert "summary" in b.bodies(CompactionCompleted)[0].strategies
 
 

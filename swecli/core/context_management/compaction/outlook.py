@@ -40,7 +40,8 @@ def next_removal(ledger: Ledger, budget: Budget, sizes: EntrySizes, options: Com
     earlier = worth_clearing(ledger, budget, sizes, options, running=(), cold=False)
     if earlier is not None and not thoughts_changed(ledger, earlier.view, info)[0]:
         return f"between turns: {_results(earlier)}"
-    when = f"at {budget.compact_at * 100 // budget.effective}%"
+    full = budget.level in ("compact", "block")
+    when = "before the next request" if full else f"at {budget.compact_at * 100 // budget.effective}%"
     by_strategy = _BY_STRATEGY.get(options.strategy)
     if by_strategy is not None:
         return f"{when}: {by_strategy}"

@@ -170,9 +170,8 @@ def adjusted(
         plan = replace(plan, recent=2 * recent, reasons=(*plan.reasons, why))
     if signals.tool_density < FEW_RESULTS:
         share = f"{signals.tool_density:.0%}"
-        plan = replace(
-            plan, no_clearing=f"calls and results are only {share} of the conversation, so clearing was skipped"
-        )
+        few = f"calls and results are only {share} of the conversation" if share != "0%" else "no results are left"
+        plan = replace(plan, no_clearing=f"{few}, so clearing was skipped")
     return plan
 
 
