@@ -95,11 +95,19 @@ def read_startup(
             safe=safe,
         )
     except ConfigError as error:
-        raise StartError(str(error), ExitCode.CONFIG) from error
+        raise StartError(_explained(error), ExitCode.CONFIG) from error
     plugins, problems = ((), ()) if safe else _plugins(paths)
     home = environment.get("HOME", "")
     hooks = read_hooks(cwd, loaded, reading, paths, home, plugins=plugins, safe=safe, vouched=vouched)
     return Startup(paths, loaded, reading, environment, hooks, plugins, problems)
+
+
+def _explained(error: ConfigError) -> str:
+    """The error, and for settings that can't be read why swecli does not go on without them."""
+    if not any(problem.unreadable for problem in error.problems):
+        return str(error)
+    advice = "make it readable, or use --safe-mode to ignore the project's settings"
+    return f"{error}\nSettings may hold rules that deny access, so swecli does not start without them: {advice}."
 
 
 def _plugins(paths: Paths) -> tuple[tuple[Plugin, ...], tuple[str, ...]]:

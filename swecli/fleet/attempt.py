@@ -20,6 +20,7 @@ from swecli.command_line.worktree import trust_as
 from swecli.core.config.paths import user_paths
 from swecli.core.config.trust import read_trust, write_trust
 from swecli.core.git import GitFailedError
+from swecli.core.llm.remedies import for_task
 from swecli.core.protocol.commands import Command, Interrupt
 from swecli.core.protocol.events import MAIN, Event, StepStarted
 from swecli.core.sandbox.launch import SandboxError, begun
@@ -201,7 +202,7 @@ class Attempt:
             session = await open_session(options, gate=lambda client, price: GatedClient(client, price, self._door))
         except StartError as error:
             again = error.exit_code not in _PERMANENT
-            raise MachineryError(error.exit_code.name.lower(), str(error), again=again) from error
+            raise MachineryError(error.exit_code.name.lower(), for_task(str(error)), again=again) from error
         code = await self._worked(session, options)
         self._progress.transcript = await asyncio.to_thread(_exported, options, session.view.session_id, scratch)
         return code
@@ -232,7 +233,7 @@ class Attempt:
         if code in _AGENTS:
             return None
         kind, reason = outcome.error or (code.name.lower(), "the agent ended without a reason")
-        reason = encodable(reason)
+        reason = encodable(for_task(reason))
         again = code not in _PERMANENT and kind not in ("quota", "bad_request")
         return Ended("broken", kind, reason, again=again)
 
@@ -243,7 +244,8 @@ class Attempt:
         if code is ExitCode.OK:
             return "", ""
         error = self._progress.outcome.error
-        return code.name.lower(), encodable(error[1]) if error is not None else code.name.lower().replace("_", " ")
+        kind = code.name.lower()
+        return kind, encodable(for_task(error[1])) if error is not None else kind.replace("_", " ")
 
     # --- the check ------------------------------------------------------------------------------------------------
 

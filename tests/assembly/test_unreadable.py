@@ -11,10 +11,13 @@ from typing import Any, Literal
 import pytest
 
 from swecli.app import open_session
+from swecli.assembly.startup import read_startup
 from swecli.core.config.trust import RULE_FOLDERS
 from swecli.core.protocol.commands import Submit
 from swecli.core.protocol.events import TurnEnded
-from swecli.launch import LaunchOptions
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions, StartError
+from tests.support.closed import as_others_may
 
 SCRIPT = """
 [[step]]
@@ -76,6 +79,27 @@ async def test_a_folder_that_may_not_be_looked_into_ends_no_run(
                 break
     finally:
         await session.close()
+
+
+@pytest.mark.parametrize(("closed", "named"), [(".swecli", ".swecli"), (".swecli/config.toml", ".swecli/config.toml")])
+def test_project_settings_that_may_not_be_read_end_the_start_with_a_way_out(
+    closed: str, named: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / ".swecli"
+    folder.mkdir()
+    (folder / "config.toml").write_text("")
+    (tmp_path / closed).chmod(0)
+    try:
+        with as_others_may(), pytest.raises(StartError) as raised:
+            read_startup(tmp_path, {"HOME": str(tmp_path / "home")}, {}, trust="session")
+    finally:
+        (tmp_path / closed).chmod(0o700)
+    assert str(raised.value) == (
+        f"{tmp_path / named}: cannot read it: Permission denied\n"
+        "Settings may hold rules that deny access, so swecli does not start without them: make it readable, or use "
+        "--safe-mode to ignore the project's settings."
+    )
+    assert raised.value.exit_code == ExitCode.CONFIG
 
 
 def test_every_folder_of_rules_is_hidden_once() -> None:

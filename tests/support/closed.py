@@ -30,7 +30,7 @@ def closed(folder: Path, files: int = 0o400) -> Generator[None]:
     for path in names:
         path.chmod(0o500 if path.is_dir() else files)
     try:
-        with _as_others_may():
+        with as_others_may():
             yield
     finally:
         for path, mode in zip(names, modes, strict=True):
@@ -38,7 +38,7 @@ def closed(folder: Path, files: int = 0o400) -> Generator[None]:
 
 
 @contextmanager
-def _as_others_may() -> Generator[None]:
+def as_others_may() -> Generator[None]:
     """Without what root may do besides."""
     if os.geteuid() != 0:
         yield

@@ -44,6 +44,8 @@ class ConfigProblem(Struct, frozen=True):
     source: str
     line: int | None
     message: str
+    unreadable: bool = False
+    """The file, or the folder ``source`` that holds it, may not be opened."""
 
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.line else self.source
@@ -54,8 +56,8 @@ class ConfigError(Exception):
     """The settings can't be used. The text is ready to be shown; one line for each problem."""
 
     def __init__(self, problems: Sequence[ConfigProblem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = tuple(dict.fromkeys(problems))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
 def read_toml(path: Path, *, required: str = "") -> tuple[dict[str, Any], str] | None:
@@ -80,6 +82,10 @@ def read_toml(path: Path, *, required: str = "") -> tuple[dict[str, Any], str] |
         if required:
             raise problem(f"no such file; {required} names it") from None
         return None
+    except PermissionError as error:
+        closed = source if _may_enter(path.parent) else str(path.parent)
+        why = f"cannot read it: {error.strerror or error}"
+        raise ConfigError([ConfigProblem(closed, None, why, unreadable=True)]) from None
     except OSError as error:
         raise problem(f"cannot read it: {error.strerror or error}") from None
     if raw is None:
@@ -95,6 +101,10 @@ def read_toml(path: Path, *, required: str = "") -> tuple[dict[str, Any], str] |
         raise problem(f"invalid TOML: {message}", line) from None
     except (RecursionError, ValueError):
         raise problem("invalid TOML: nested too deeply, or a number that is too long") from None
+
+
+def _may_enter(folder: Path) -> bool:
+    return os.access(folder, os.X_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _bytes(path: Path) -> bytes | None:

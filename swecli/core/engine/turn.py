@@ -35,6 +35,7 @@ from swecli.core.engine.notes import Statement
 from swecli.core.engine.silent_overflow import hint, is_nearly_full, silent_overflow
 from swecli.core.engine.snapshots import closing_bodies
 from swecli.core.engine.work import absorb_steering, edit_queue
+from swecli.core.llm.remedies import GO_ON_LATER
 from swecli.core.llm.types import ModelClient, ModelRequest, ProviderError
 from swecli.core.protocol.events import (
     ANSWER_CUT,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 CUT_CALL = "Not executed: the answer reached the output limit, so this call may be incomplete. Make a smaller one."
 CUT_LIMIT = 3
 """Most consecutive broken-off answers that are continued."""
-GO_ON_LATER = "Your message is kept; “continue” (or swecli -c -p continue) tries again."
 NOT_SENT = "the message was not sent"
 EMPTY_LIMIT = 2
 """Consecutive empty answers that end the turn."""

@@ -16,6 +16,7 @@ PROXY_LOGIN_HINT = (
     "Set the proxy's user name and password in HTTPS_PROXY and HTTP_PROXY: http://NAME:PASSWORD@HOST:PORT."
 )
 ADDRESS_LOGIN = "the name and password in its base URL"
+GO_ON_LATER = "Your message is kept; “continue” (or swecli -c -p continue) tries again."
 OTHER_MODEL = "choose another model with /model or -m"
 
 
@@ -77,6 +78,11 @@ def for_shell(text: str) -> str:
     for pattern, words in _SHELL:
         text = pattern.sub(words, text)
     return text
+
+
+def for_task(text: str) -> str:
+    """A text for somebody who runs many tasks in sessions that end with them, so none of them can be continued."""
+    return for_shell(text).replace(GO_ON_LATER, "").rstrip()
 
 
 def _for_key(context: ErrorContext, server: str) -> str:

@@ -749,6 +749,12 @@ def _size(path: Path) -> int:
         return 0
 
 
+def _first_file(path: str) -> str:
+    """What stands in a path in place of its first folder that is missing."""
+    ways = (*reversed(Path(path).parents), Path(path))
+    return str(next((way for way in ways if os.path.lexists(way) and not os.path.isdir(way)), path))
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         text, advice = error.strerror or str(error), "make the folder writable"
@@ -756,6 +762,8 @@ def _reason(error: Exception) -> str:
             advice = "check the disk; the file is unchanged"
         elif is_full(error):
             advice = "free some space"
+        elif error.errno in (errno.EEXIST, errno.ENOTDIR) and error.filename:
+            text, advice = f"{_first_file(error.filename)} is not a folder", "move it away"
         return f"{text}; {advice}"
     advice = _ADVICE.get(code_of(error), "") if isinstance(error, sqlite3.Error) else ""
     return f"{error}; {advice}" if advice else str(error)

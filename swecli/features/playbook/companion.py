@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeVar
 from msgspec import Struct
 
 from swecli.core.context_management.context_manager import ContextManager
+from swecli.core.context_management.note_topics import REPEATED_LESSONS
 from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.companion import CallCompanion, EndReason, Joined, Step
 from swecli.core.engine.notes import add_note
@@ -209,7 +210,10 @@ class SessionPlaybook(CallCompanion):
 
         shown = fitting(for_message(loaded.usable, said, known=self._told))
         if shown:
-            add_note(self._recorder, _named(shown), harmless(bullets_text(shown)))
+            announced = {bullet.id for bullet in self.learned}
+            fresh = [bullet for bullet in shown if bullet.id not in announced]
+            topic = "" if fresh else REPEATED_LESSONS
+            add_note(self._recorder, _named(fresh or shown), harmless(bullets_text(shown)), topic)
         self._begin_trials("message", shown)
 
     def on_failure(self, call: ToolCallPart, item: str, text: str) -> str:

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from swecli.core.llm.remedies import ErrorContext, for_shell
+from swecli.core.llm.remedies import GO_ON_LATER, ErrorContext, for_shell, for_task
 from swecli.core.llm.retry_hints import reset_of, retry_after
 from tests.core.llm.support import classify
 from tests.core.llm.wire_cases import WireCase, all_cases
@@ -146,6 +146,12 @@ def test_retry_after() -> None:
 )
 def test_in_a_shell_remedies_are_what_works_there(text: str, said: str) -> None:
     assert for_shell(text) == said
+
+
+def test_a_task_of_many_has_no_session_to_continue() -> None:
+    assert for_task(f"openai: connection refused; use /model or -m. {GO_ON_LATER}") == (
+        "openai: connection refused; use -m."
+    )
 
 
 def test_hints_name_what_to_do() -> None:

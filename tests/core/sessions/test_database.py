@@ -162,6 +162,14 @@ def test_without_a_place_to_write_it_lives_in_memory(tmp_path: Path, where: str)
     store.close()
 
 
+@pytest.mark.parametrize("below", ["sessions.db", "share/swecli/sessions.db"])
+def test_a_file_where_a_folder_should_be_is_named(below: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.write_text("not a folder")
+    (problem,) = open_database(home / below).problems
+    assert f"({home} is not a folder; move it away)" in problem
+
+
 @pytest.mark.parametrize("files", [0o400, 0o600])
 def test_what_can_only_be_read_goes_on_in_memory(tmp_path: Path, files: int) -> None:
     path = tmp_path / "data" / "sessions.db"

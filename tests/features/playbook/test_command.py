@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from swecli.block_text import block_lines
+from swecli.core.context_management.note_topics import is_shown
 from swecli.core.engine.session import Session
 from swecli.core.playbook.bullet import Bullet, Expiry, Guard, Source, Trigger
 from swecli.core.playbook.playbook import Playbook
@@ -186,6 +187,21 @@ async def test_a_bullet_is_told_once_behind_the_message_that_sets_it_off(tmp_pat
     kept = stored(tmp_path).get_bullet("tes-00001")
     assert kept is not None
     assert (kept.exposures, kept.neutral) == (1, 1)
+
+
+async def test_a_lesson_that_a_notice_has_announced_is_not_shown_again(tmp_path: Path) -> None:
+    own = "`run` needs `--all` for the tests."
+    other = Bullet("tes-00003", "testing", own, trigger=Trigger((), (), (), ("test",)), created_at=4e9)
+    for bullets, titles in (((TESTS,), []), ((TESTS, other), [f"Playbook: {own} (tes-00003)"])):
+        folder = tmp_path / str(len(bullets))
+        folder.mkdir()
+        async with bench(ANSWER, folder, playbook=opener(folder, *bullets)) as it:
+            playbook_of(it).learned.append(TESTS)
+            await it.say("run the tests")
+            notes = [one for one in it.bodies(ItemStarted) if one.kind == "note"]
+            assert [note.title for note in notes if is_shown(note.name)] == titles
+            sent = "".join(message.text for message in it.model.requests[0].messages)
+            assert all(bullet.content in sent for bullet in bullets), "the model is told either way"
 
 
 REFLECTED = """
