@@ -266,6 +266,15 @@ async def test_a_sentence_that_begins_with_a_letter_that_approves_approves_nothi
 
 
 @pytest.mark.usefixtures("endless_pause")
+async def test_sentences_typed_into_a_question_are_kept_as_lines() -> None:
+    async with running((ask(),)) as it:
+        await appear(it)
+        await it.press("enter", "l", "o", "o", "k", "enter", "enter", "t", "h", "e", "n", "enter")
+        assert it.text == "look\nthen"
+        assert not replies(it)
+
+
+@pytest.mark.usefixtures("endless_pause")
 @pytest.mark.parametrize(
     ("keys", "choice"), [("y enter", "once"), ("a enter", "always"), ("y down", "once"), ("1", "once"), ("2", "always")]
 )
