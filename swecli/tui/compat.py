@@ -21,6 +21,7 @@ from textual.widgets import TextArea
 
 from swecli.tui.cells import erases_in_colour
 from swecli.tui.drawn_screen import DrawnScreen, Placed
+from swecli.tui.prompt.graphemes import ends_in_mark, spans
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -129,7 +130,33 @@ class PacedScreen(Screen[None]):
 
 class ShrinkingTextArea(TextArea):
     """A text area whose text may lose lines while the cursor is below them, as by an undo. Textual moves the cursor
-    only after the scrollbar, whose change scrolls to the cursor: to a line that is gone, which ended the program."""
+    only after the scrollbar, whose change scrolls to the cursor: to a line that is gone, which ended the program. Its
+    cursor steps over what a reader takes for one character, where Textual steps over code points."""
+
+    def units(self, row: int) -> Sequence[tuple[int, int]]:
+        """Spans of a line that the cursor never stops within."""
+        return spans(self.document.get_line(row))
+
+    def get_cursor_left_location(self) -> tuple[int, int]:
+        row, column = super().get_cursor_left_location()
+        return row, next((left for left, right in self.units(row) if left < column < right), column)
+
+    def get_cursor_right_location(self) -> tuple[int, int]:
+        row, column = super().get_cursor_right_location()
+        return row, next((right for left, right in self.units(row) if left < column < right), column)
+
+    def action_delete_left(self) -> None:
+        row, column = self.cursor_location
+        alone = column > 0 and ends_in_mark(self.document.get_line(row)[:column])
+        self.delete_to((row, column - 1) if alone else self.get_cursor_left_location())
+
+    def action_delete_right(self) -> None:
+        self.delete_to(self.get_cursor_right_location())
+
+    def delete_to(self, to: tuple[int, int]) -> None:
+        """Delete the selection, or from the cursor to another place."""
+        start, end = self.selection if not self.selection.is_empty else (self.cursor_location, to)
+        self.delete(min(start, end), max(start, end), maintain_selection_offset=False)
 
     def _watch_show_vertical_scrollbar(self) -> None:
         if self.cursor_location[0] >= self.document.line_count:

@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from swecli.safe_text import safe_line, visible_part
 from swecli.tui.keymap import keymap_of
+from swecli.tui.prompt.graphemes import ends_in_mark, spans
 
 
 def component_style(widget: Widget, name: str) -> Style:
@@ -146,6 +147,35 @@ class LineInput(Input):
             "kill_word_left": self.action_delete_left_word,
             "kill_word_right": self.action_delete_right_word,
         }
+
+    def action_delete_left(self) -> None:
+        place = self.cursor_position
+        if not self.selection.is_empty or place == 0:
+            super().action_delete_left()
+        else:
+            alone = ends_in_mark(self.value[:place])
+            self.delete(place - 1 if alone else self._character(place - 1)[0], place)
+
+    def action_delete_right(self) -> None:
+        if not self.selection.is_empty:
+            super().action_delete_right()
+        else:
+            self.delete(self.cursor_position, self._character(self.cursor_position)[1])
+
+    def action_cursor_left(self, select: bool = False) -> None:
+        super().action_cursor_left(select)
+        if not select:
+            self.cursor_position = self._character(self.cursor_position)[0]
+
+    def action_cursor_right(self, select: bool = False) -> None:
+        before = self.cursor_position
+        super().action_cursor_right(select)
+        if not select and self.cursor_position == before + 1:
+            self.cursor_position = self._character(before)[1]
+
+    def _character(self, place: int) -> tuple[int, int]:
+        """Span of what a reader takes for the character at a place."""
+        return next((span for span in spans(self.value) if span[0] <= place < span[1]), (place, place + 1))
 
     def put(self, text: str) -> None:
         """Replace the text and put the cursor at its end."""

@@ -681,31 +681,11 @@ class PromptEditor(ShrinkingTextArea):
     def _replace_via_keyboard(self, insert: str, start: Location, end: Location) -> EditResult | None:
         return super()._replace_via_keyboard(insert, *self.outside(start, end))
 
-    def get_cursor_left_location(self) -> Location:
-        """One step to the left, over a placeholder or a character of several code points as a whole."""
-        row, column = super().get_cursor_left_location()
-        spans = self._steps(row)
-        return row, next((left for left, right in spans if left < column < right), column)
+    def units(self, row: int) -> Sequence[tuple[int, int]]:
+        return (*self.placeholders(self.document.get_line(row)), *super().units(row))
 
-    def get_cursor_right_location(self) -> Location:
-        """One step to the right, over a placeholder or a character of several code points as a whole."""
-        row, column = super().get_cursor_right_location()
-        spans = self._steps(row)
-        return row, next((right for left, right in spans if left < column < right), column)
-
-    def _steps(self, row: int) -> tuple[tuple[int, int], ...]:
-        """Spans of a line that the cursor never stops within."""
-        line = self.document.get_line(row)
-        return (*self.placeholders(line), *graphemes.spans(line))
-
-    def action_delete_left(self) -> None:
-        self._delete(self.get_cursor_left_location())
-
-    def action_delete_right(self) -> None:
-        self._delete(self.get_cursor_right_location())
-
-    def _delete(self, to: Location) -> None:
-        """Delete the selection, or from the cursor to another place, with placeholders as a whole."""
+    def delete_to(self, to: Location) -> None:
+        """Delete with placeholders as a whole."""
         start, end = self.selection if not self.selection.is_empty else (self.cursor_location, to)
         self.delete(*self.whole(min(start, end), max(start, end)), maintain_selection_offset=False)
 
