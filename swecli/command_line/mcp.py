@@ -69,7 +69,7 @@ def list_servers(arguments: Sequence[str]) -> int:
     if new and not chosen.json:
         lines.append(f"{plural(new, 'server')} of other agents can be imported: swecli mcp import")
     if (folder / ".mcp.json").exists() and not startup.trust.trusts:
-        complain(f"swecli: {folder} is not trusted, so its .mcp.json is ignored")
+        complain(f"swecli: {folder} is not trusted, so its .mcp.json is ignored. Trust it: swecli permissions trust")
     return print_lines(lines) if chosen.json else _print(lines)
 
 
@@ -291,8 +291,10 @@ def _named(startup: Startup, folder: Path, name: str) -> ServerDefinition:
         complain(f"swecli: {problem}")
     definition = next((one for one in found if one.name == name), None)
     if definition is None:
-        trust = "" if startup.trust.trusts else " (the folder is not trusted: its .mcp.json is ignored)"
-        raise UsageError(f"no server {name!r}{trust}; there are: {', '.join(one.name for one in found) or 'none'}")
+        if not startup.trust.trusts and os.path.exists(folder / ".mcp.json"):
+            why = "this folder is not trusted, so its .mcp.json is ignored"
+            raise UsageError(f"no server {name!r}: {why}. Trust it first: swecli permissions trust")
+        raise UsageError(f"no server {name!r}; there are: {', '.join(one.name for one in found) or 'none'}")
     return definition
 
 

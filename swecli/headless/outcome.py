@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult, Screen, run_command
 from swecli.commands.registry import CommandCall, command_table, commands_of
 from swecli.core.answer_schema import AnswerSchema, Mismatch
+from swecli.core.engine.consent import ASKED_BY_HOOK
 from swecli.core.permissions.decide import NO_RULE_NOW
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.events import (
@@ -100,14 +101,14 @@ _OUTCOMES: Mapping[str, ExitCode] = {
 
 
 class Denial(Struct, frozen=True):
-    """A call that was not allowed to run. ``asked``: it needed an approval, and the run is unattended; ``ruled``: a
-    rule could have given it."""
+    """A call that was not allowed to run. ``asked``: it needed an approval, and the run is unattended. ``why`` says for
+    what: a rule is missing, there was text from ``outside``, or a ``hook`` asked; only the first has a rule for it."""
 
     tool: str
     title: str
     reason: str
     asked: bool
-    ruled: bool = True
+    why: Literal["rule", "outside", "hook"] = "rule"
 
 
 class Outcome(Turns):
@@ -171,9 +172,14 @@ class Outcome(Turns):
         request = self._nobody.get(item.id)
         if request is None:
             return Denial(item.name, item.title, item.ended.detail if item.ended is not None else "", False)
-        ruled = request.rule_note != NO_RULE_NOW
-        needed = "needs approval" if ruled else "needs approval after text from outside"
-        return Denial(item.name, item.title, f"{needed}, but no user is present", True, ruled)
+        if request.rule_note == ASKED_BY_HOOK:
+            reason = request.reason.rstrip(".")
+            return Denial(item.name, item.title, f"{reason}; no user is present to approve it", True, "hook")
+        outside = request.rule_note == NO_RULE_NOW
+        needed = "needs approval after text from outside" if outside else "needs approval"
+        return Denial(
+            item.name, item.title, f"{needed}, but no user is present", True, "outside" if outside else "rule"
+        )
 
     @property
     def status(self) -> Status:

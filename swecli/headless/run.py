@@ -123,17 +123,18 @@ class ResultPrinter:
 def refusal_line(outcome: Outcome) -> str:
     """How many calls the missing user could have approved; precedes an answer that may not mention them. Empty if
     none."""
-    count = sum(denial.asked for denial in outcome.denials)
-    were = "call was" if count == 1 else "calls were"
-    return f"{count:,} {were} refused (no user to approve); see --allowed-tools" if count else ""
+    asked = [denial for denial in outcome.denials if denial.asked]
+    were = "call was" if len(asked) == 1 else "calls were"
+    see = "; see --allowed-tools" if any(denial.why != "hook" for denial in asked) else ""
+    return f"{len(asked):,} {were} refused (no user to approve){see}" if asked else ""
 
 
 def closing_lines(outcome: Outcome) -> list[str]:
     """Final lines for standard error: denials and the reason of a failure."""
     lines = [f"not allowed: {denial_line(denial)}" for denial in outcome.denials]
-    if any(denial.asked and denial.ruled for denial in outcome.denials):
+    if any(denial.asked and denial.why == "rule" for denial in outcome.denials):
         lines.append(allowing(outcome.offers))
-    if not all(denial.ruled for denial in outcome.denials):
+    if any(denial.why == "outside" for denial in outcome.denials):
         lines.append(f"{NO_RULE_NOW} Split the work into several runs; --yolo runs everything.")
     ended = outcome.ended
     if outcome.status == "interrupted":

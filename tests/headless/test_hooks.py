@@ -87,6 +87,10 @@ def test_consent_is_bound_to_what_the_hooks_are(work: Path) -> None:
     said = go(work, expected=62)
     assert "1 hook waits for your consent and will not run (PreToolUse)" in said
     assert "PreToolUse hook no-rm.py failed: not run: you have not allowed its current version" in said
+    refused = next(line for line in said.splitlines() if line.startswith("not allowed: run_command"))
+    assert "The PreToolUse hook no-rm.py did not judge this call" in refused
+    assert refused.endswith("; no user is present to approve it)")
+    assert "--allowed-tools" not in said, "no rule could have allowed it"
     assert (work / "kept.txt").exists()  # nobody could be asked in its place
     assert not (work / "PWNED").exists()
     assert "no-rm.py" in permissions(work, "accept")
