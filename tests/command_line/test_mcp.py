@@ -100,7 +100,7 @@ def test_a_server_that_does_not_work(capsys: pytest.CaptureFixture[str]) -> None
 def test_a_server_of_the_project_is_approved(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mcp(["add", "hub", "-s", "project", "-e", "A=b", "--", "program"])
     assert json.loads((home / "work" / ".mcp.json").read_text())["mcpServers"]["hub"]["command"] == "program"
-    with pytest.raises(UsageError, match="not trusted.*swecli permissions trust"):
+    with pytest.raises(UsageError, match=r"not trusted.*swecli permissions trust"):
         mcp(["approve", "hub"])
     write_trust(user_paths({"SWECLI_HOME": str(home / "home")}).data, home / "work", "trusted")
     mcp(["list"])

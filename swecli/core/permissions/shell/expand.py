@@ -115,7 +115,8 @@ def expand(word: Word, situation: Situation) -> list[str | None]:
             _check_numbers(segment.text, situation)
             value = sum_of(segment.text, situation.variables)
         elif segment.kind == "commands":
-            values = _output(segment.script, situation)
+            shown = _shown_document(segment)
+            values = _output(segment.script, situation) if shown is None else [shown]
             if values is not None and len(values) > 1 and len(word.segments) == 1 and not segment.quoted:
                 return [*values]
             value = None if values is None or len(values) != 1 else _unsplit("(…)", values[0], quoted=segment.quoted)
@@ -187,6 +188,18 @@ def _output(script: Script | None, situation: Situation) -> list[str] | None:
         return range_of(words)
     cut = cut_name(words)
     return None if cut is None else [cut]
+
+
+def _shown_document(segment: Segment) -> str | None:
+    """The text of ``"$(cat <<'EOF' … )"``, which is known beforehand; None for any other substitution."""
+    items = segment.script.items if segment.script is not None and segment.quoted else ()
+    commands = [command for item in items for _, pipeline in item.items for command in pipeline.commands]
+    only = commands[0] if len(commands) == 1 else None
+    if not isinstance(only, Simple) or only.assignments or len(only.redirects) != 1:
+        return None
+    source = only.redirects[0]
+    known = source.operator == "<<" and source.fd in ("", "0") and source.literal_body
+    return source.body.rstrip("\n") if known and [word.literal for word in only.words] == ["cat"] else None
 
 
 def asks_git(word: Word) -> bool:

@@ -149,6 +149,19 @@ def read_script(text: str) -> Script:
     return script
 
 
+def _is_read_alike(body: str, end: str) -> bool:
+    """Whether every shell finds the same end of a substitution behind this here-document. Bash 3 looks for quotes,
+    comments and parentheses in the text, and bash 5 ends it at a line that only begins with its delimiter."""
+    if any(char in body for char in "'\"`\\") or any(line.lstrip("\t").startswith(end) for line in body.split("\n")):
+        return False
+    open_ = 0
+    for char in body:
+        open_ += (char == "(") - (char == ")")
+        if open_ < 0:
+            return False
+    return not open_ and ("#" not in body or "(" not in body)
+
+
 class _Reader(WordReader):
     """Recursive descent over the text; each method reads one construct at the current position."""
 
@@ -156,6 +169,7 @@ class _Reader(WordReader):
         super().__init__(text)
         self._depth = 0
         self._substitutions = 0
+        self._in_backticks = False
 
     def substitution(self) -> Script:
         self._substitutions += 1
@@ -166,7 +180,7 @@ class _Reader(WordReader):
 
     def commands_of(self, text: str) -> Script:
         reader = _Reader(text)
-        reader._depth, reader._substitutions = self._depth + 1, 1
+        reader._depth, reader._substitutions, reader._in_backticks = self._depth + 1, 1, True
         script = reader.script(frozenset())
         if not reader.at_end:
             raise UnprovenError("these backticks are not understood")
@@ -435,12 +449,17 @@ class _Reader(WordReader):
         newline = self.text.find("\n", self.at)
         if newline < 0:
             raise UnprovenError("a here-document is not closed")
-        if self._substitutions or any(char in self.text[self.at : newline] for char in "'\"\\`$#<()"):
+        rest = self.text[self.at : newline]
+        if any(char in rest for char in "'\"\\`$#<()"):
             raise UnprovenError("the line of a here-document is not plain")
+        if self._substitutions and (rest.strip() or self._substitutions > 1 or self._in_backticks):
+            raise UnprovenError("a here-document within a substitution is not the end of a line")
         lines = self.text[newline + 1 :].split("\n")
         for index, line in enumerate(lines):
             if (line.lstrip("\t") if strip else line) == end:
                 body = "\n".join(lines[:index])
+                if self._substitutions and not _is_read_alike(body, end):
+                    raise UnprovenError("its here-document has quotes or parentheses, which old shells misread")
                 self.text = self.text[:newline] + "\n" + "\n".join(lines[index + 1 :])
                 return body
         raise UnprovenError("a here-document is not closed")
