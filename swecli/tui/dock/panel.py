@@ -422,7 +422,7 @@ class DockPanel(Vertical, can_focus=True):
     answered = False
     """Whether the user has decided; the panel disappears once the session knows."""
     _there = False
-    _line: Literal["", "begun", "ended"] = ""
+    _typed_line: Literal["", "begun", "ended"] = ""
     """Whether letters went to the prompt, and Enter came behind them: what is typed next is a new line of it."""
     _approving = ""
     """Pending approving letter; cancelled if the next key shows that it began a sentence."""
@@ -504,9 +504,9 @@ class DockPanel(Vertical, can_focus=True):
         self.focus()
 
     def _stray(self, text: str) -> None:
-        self.prompt_context.stray(f"\n{text}" if text and self._line == "ended" else text)
+        self.prompt_context.stray(f"\n{text}" if text and self._typed_line == "ended" else text)
         if text:
-            self._line = "begun"
+            self._typed_line = "begun"
             self._say_draft()
 
     def _say_draft(self) -> None:
@@ -556,8 +556,8 @@ class DockPanel(Vertical, can_focus=True):
             self.grace.in_sentence(letter)
 
     def _handle_key(self, event: events.Key) -> None:
-        if self._line and event.key in ("enter", "ctrl+j"):
-            self._line = "ended"
+        if self._typed_line and event.key in ("enter", "ctrl+j"):
+            self._typed_line = "ended"
         weight, letter = self.key_effect(event.key), (event.character or "") if event.is_printable else ""
         if weight == "decides" and self.cramped:
             event.stop()
