@@ -784,8 +784,15 @@ class Ledger:
         """An older or newer view, extended by the content and the user's choices added since it was stacked."""
         order = self._order()
         newest = max((order.get(entry, -1) for entry in _covered(restored)), default=-1)  # a view may omit entries
-        later = [entry for entry in present if order.get(entry.id, -1) > newest]
-        return self._with_choices((*restored, *later), self._edits_in.get(item, 0))
+        behind = {
+            name: ViewEntry("live", name)
+            for entry in present
+            for name in entry.sources  # a summary that an undo left in place, as not all of it had room
+            if order.get(name, -1) > newest and name not in self.dropped
+        }
+        later = {entry.id: entry for entry in present if order.get(entry.id, -1) > newest}
+        added = sorted((behind | later).values(), key=lambda entry: order[entry.id]) if behind else later.values()
+        return self._with_choices((*restored, *added), self._edits_in.get(item, 0))
 
     def _with_choices(self, view: View, first: int) -> View:
         """A view with the user's choices from number ``first`` on, and with the pins."""

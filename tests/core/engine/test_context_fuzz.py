@@ -205,6 +205,7 @@ async def undo_all(b: Bench) -> None:
         assert budget is not None
         assert budget.level != "block" or budget.upper <= full
         check_valid(tuple(b.session.view.messages))
+        assert not b.session._recorder.ledger.left, "neither in the context nor behind a summary"
     undone = len(b.bodies(CompactionUndone))
     for _ in range(undone):
         b.send(RedoCompaction())

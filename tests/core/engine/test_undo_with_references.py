@@ -211,3 +211,29 @@ async def test_compactions_undone_at_once_are_redone_as_far_as_they_need_to_fit(
         budget = b.session.view.budget
         assert budget is not None
         assert budget.used == back[1].used
+
+
+async def test_what_an_undo_left_behind_a_summary_is_not_lost_with_the_next(tmp_path: Path) -> None:
+    """The newest undo has no room for all: its summary stays, and covers more than the compaction before replaced."""
+    turns = 14
+    talk = "\n".join(f"[[step]]\nchunk = 'whole'\ntext = 'Thought {one}: {'word ' * 1_300}'" for one in range(turns))
+    steps = script(talk, window=16_384)
+    async with bench(steps, tmp_path, make_model=summarised(SUMMARIES["good"])) as b:
+        for turn in range(turns):
+            await b.say(f"Talk about {turn}.")
+        made = [body.item for body in b.bodies(CompactionCompleted)]
+        assert len(made) >= 2
+        for number in range(len(made)):
+            b.send(UndoCompaction())
+            await until(lambda n=number: len(b.bodies(CompactionUndone)) > n)
+            assert not b.session._recorder.ledger.left
+        facts = list(b.facts)
+    async with bench(script(window=400_000), tmp_path, history=facts) as large:
+        for _ in made:
+            large.send(RedoCompaction())
+        await until(lambda: len(large.bodies(CompactionRedone)) == len(made))
+        large.send(UndoCompaction(made[0]))
+        await until(lambda: len(large.bodies(CompactionUndone)) >= len(made))
+        text = str(large.session.view.messages)
+        assert [turn for turn in range(turns) if f"Thought {turn}: word" not in text] == []
+        assert not large.session._recorder.ledger.left
