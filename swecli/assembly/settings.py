@@ -131,7 +131,7 @@ class SettingsFiles:
         notice = f"{name} = {toml_text(value)}, written to {path}"
         if key_parts(name)[:1] == ("approval",) and isinstance(value, list):
             notice = " ".join((*map(rule_notice, map(str, cast("list[object]", value))), notice)).lstrip()
-        return self._written(name, file, notice, is_set=True)
+        return self._written(name, file, notice, value)
 
     def unset(self, name: str, file: FileName) -> Written:
         name, path = own_name(name), self._path(file)
@@ -143,7 +143,7 @@ class SettingsFiles:
             known = meaning(key_parts(name)) is not None
             problem = f"is not set in {path}; nothing was changed" if known else self._unknown(name)
             raise ValueError(f"{name} {problem}")
-        return self._written(name, file, f"{name} removed from {path}", is_set=False)
+        return self._written(name, file, f"{name} removed from {path}")
 
     def _path(self, file: FileName) -> str:
         """The file to change.
@@ -156,9 +156,9 @@ class SettingsFiles:
             raise ValueError(f"cannot be set in {path}: it is a link or inside one, and swecli does not read it")
         return path
 
-    def _written(self, name: str, file: FileName, notice: str, *, is_set: bool) -> Written:
-        """The value in force after a change; another layer may override it. That comes first in the notice, because a
-        narrow line shows only its beginning."""
+    def _written(self, name: str, file: FileName, notice: str, given: object = None) -> Written:
+        """The value in force after a change, to ``given`` unless it was removed; another layer may override it. That
+        comes first in the notice, because a narrow line shows only its beginning."""
         try:
             startup = self._startup()
         except ValueError as error:
@@ -167,13 +167,15 @@ class SettingsFiles:
         if now is None:
             return Written(notice, name)
         layers: dict[FileName, str] = {"user": "user", "local": "local"}
-        if now.origin.layer not in (layers[file], "default"):
-            notice = f"No effect: {now.origin} sets {now.shown}. {notice}"
-        elif file == "local" and now.origin.layer == "default" and is_set:
-            notice = f"No effect until you trust this folder. {notice}"
         value: Any = startup.loaded.settings
         for part in now.key:
             value = cast("Any", value[part] if isinstance(value, dict) else getattr(value, part))
+        entries = cast("list[object]", given) if isinstance(given, list) else []
+        added = bool(entries) and isinstance(value, tuple) and all(entry in value for entry in entries)
+        if now.origin.layer not in (layers[file], "default") and not added:
+            notice = f"No effect: {now.origin} sets {now.shown}. {notice}"
+        elif file == "local" and now.origin.layer == "default" and given is not None:
+            notice = f"No effect until you trust this folder. {notice}"
         return Written(notice, name, value)
 
     def _unknown(self, name: str) -> str:

@@ -133,6 +133,12 @@ def test_what_another_layer_says_is_told(place: Place) -> None:
     assert told.startswith('No effect: flag sets openai/x. model.name = "a/b", written to'), "narrow lines end early"
 
 
+def test_rules_that_add_to_those_of_another_file_have_an_effect(place: Place) -> None:
+    place.settings.write("approval.deny", '["Read(a/**)"]', "local")
+    told = place.settings.write("approval.deny", '["Read(b/**)"]', "user").message
+    assert told.startswith('approval.deny = ["Read(b/**)"], written to'), told
+
+
 def test_a_broken_file_is_an_error_with_its_line(place: Place) -> None:
     place.file.write_text("[agent]\nmax_steps = -1\n")
     with pytest.raises(ValueError, match=r"config\.toml:2: agent\.max_steps"):

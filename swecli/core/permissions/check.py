@@ -39,17 +39,18 @@ def void_reason(rule: Rule, policy: Policy) -> str:
         if other is rule:
             continue
         stronger = other.effect in _STRONGER[rule.effect]
-        earlier = other.effect == rule.effect and _takes_effect_before(other, rule, policy.rules)
-        if (stronger or earlier) and _covers(other, pattern):
+        if (stronger or other.effect == rule.effect) and _covers(other, pattern):
+            if not stronger and not _takes_effect_before(other, rule, policy.rules):
+                continue
             verb = "always overruled" if stronger else "already covered"
             return f"{verb} by {other.effect} {other.text}" + (f" ({other.origin})" if other.origin else "")
     return ""
 
 
 def _takes_effect_before(other: Rule, rule: Rule, rules: Sequence[Rule]) -> bool:
-    """Whether ``other`` takes effect before ``rule``: the first of two equal rules, and a wider rule in any
-    position."""
-    if other.text != rule.text:
+    """Whether ``other``, which covers ``rule``, takes effect before it: the first of two rules that mean the same,
+    and a wider rule in any position."""
+    if not _covers(rule, rule_pattern(other)):
         return True
     return next(each is other for each in rules if each is other or each is rule)
 
@@ -59,10 +60,11 @@ def _covers(other: Rule, pattern: Pattern) -> bool:
         wider = parse_rule(other.text)
     except RuleError:
         return False
+    if wider.kind == "tool":
+        tools = pattern.tools or parse_rule("Read" if pattern.kind == "read" else "Edit").tools
+        return all(map(wider.matches_tool, tools))
     if not (set(pattern.tools) <= set(wider.tools)):
         return False
-    if wider.kind == "tool":
-        return True
     if wider.kind != pattern.kind:
         return False
     if wider.kind == "command":

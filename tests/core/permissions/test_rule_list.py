@@ -37,6 +37,12 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> ShellWorkspace:
         (("deny", "Bash(*x)"), (), ""),
         (("allow", "Bash(rm x *)"), (("deny", "Bash(rm)"),), "always overruled by deny Bash(rm)"),
         (("allow", "Bash(git log *)"), (("deny", "Bash(git l*)"),), "always overruled by deny Bash(git l*)"),
+        (("allow", "Read(//etc/**)"), (("allow", "mcp__hub__*"), ("deny", "mcp__hub"), ("allow", "Edit")), ""),
+        (("allow", "Edit(//etc/**)"), (("deny", "mcp__hub__*"), ("deny", "Read"), ("allow", "WebFetch")), ""),
+        (("allow", "Read(a/**)"), (("allow", "Read"),), "already covered by allow Read"),
+        (("allow", "Edit(a/**)"), (("deny", "Edit"),), "always overruled by deny Edit"),
+        (("allow", "mcp__hub__get"), (("deny", "mcp__hub__*"),), "always overruled by deny mcp__hub__*"),
+        (("deny", "Read(./a/**)"), (("deny", "Read(a/**)"),), "already covered by deny Read(a/**)"),
     ],
 )
 def test_what_makes_a_rule_void(
@@ -47,6 +53,11 @@ def test_what_makes_a_rule_void(
     told = void_reason(mine, policy)
     assert told.startswith(reason)
     assert bool(told) == bool(reason)
+
+
+def test_of_two_rules_that_mean_the_same_the_first_is_in_force(work: ShellWorkspace) -> None:
+    rules = (Rule("deny", "Read(private/**)", "user"), Rule("deny", "Read(./private/**)", "project"))
+    assert [bool(void_reason(rule, work.policy(rules=rules))) for rule in rules] == [False, True]
 
 
 def test_rules_of_a_project_are_void_without_trust(work: ShellWorkspace) -> None:
