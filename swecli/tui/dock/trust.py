@@ -68,8 +68,15 @@ def _lines(items: Sequence[TrustItem]) -> list[str]:
     """Everything the items want, wrapped so that a usual screen cuts nothing."""
     found: list[str] = []
     for item in items:
-        found += [f"• {item.wish} ({item.origin.rpartition('/')[2]})", *(f"  {line}" for line in _cut(item.value))]
+        found += [f"• {item.wish} ({_place(item.origin)})", *(f"  {line}" for line in _cut(item.value))]
     return found
+
+
+def _place(origin: str) -> str:
+    """The file's name, with a hidden folder around it: ``.claude/settings.json:5``."""
+    folder, _, name = origin.rpartition("/")
+    around = folder.rpartition("/")[2]
+    return f"{around}/{name}" if around.startswith(".") else name
 
 
 def items_panel(

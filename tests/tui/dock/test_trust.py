@@ -93,7 +93,8 @@ async def test_a_trusted_project_is_asked_about_what_is_new_in_it() -> None:
     opening = Opening(gate)
     async with running(open_session=opening, trust=gate) as it:
         await it.shows(
-            "Allow this project to do these 2 things?", "• run this command before each Bash call (settings.json)"
+            "Allow this project to do these 2 things?",
+            "• run this command before each Bash call (.claude/settings.json)",
         )
         it.clock.now += GRACE
         await it.press("o")
