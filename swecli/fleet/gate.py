@@ -12,6 +12,7 @@ from swecli.core.llm.types import (
     CountsAtServer,
     Failed,
     Finished,
+    HasSlots,
     ModelClient,
     ModelInfo,
     ModelRequest,
@@ -56,6 +57,10 @@ class GatedClient:
     async def count_tokens(self, text: str) -> int | None:
         client = self._client
         return await client.count_tokens(text) if isinstance(client, CountsAtServer) else None
+
+    async def busy_slots(self) -> tuple[int, int] | None:
+        client = self._client
+        return await client.busy_slots() if isinstance(client, HasSlots) else None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """Ask, then send. A refused request fails as one whose account is empty: nothing repeats it."""

@@ -61,6 +61,24 @@ async def test_a_permitted_request_passes_and_its_usage_is_told() -> None:
     assert door.refusal == ""
 
 
+async def test_what_a_server_tells_beside_its_answers_passes_if_it_tells_it() -> None:
+    class Telling(Answering):
+        async def count_tokens(self, text: str) -> int | None:
+            return len(text)
+
+        async def busy_slots(self) -> tuple[int, int] | None:
+            return (1, 2)
+
+    async def ask(_provider: str, _tokens: int) -> str:
+        return ""
+
+    told = [
+        (await gated.count_tokens("abc"), await gated.busy_slots())
+        for gated in (GatedClient(client, lambda *_: None, Door(ask, print)) for client in (Telling(), Answering()))
+    ]
+    assert told == [(3, (1, 2)), (None, None)]
+
+
 async def test_a_refused_request_is_never_sent_and_nothing_repeats_it() -> None:
     client = Answering(ANSWER)
     events, spent, door = await through(client, "used up")

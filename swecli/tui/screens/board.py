@@ -86,7 +86,6 @@ class Board(Widget, can_focus=True):
     """Base class: subclasses paint lines and handle keys. ``top`` is the first visible row of the list."""
 
     DEFAULT_CSS = "Board { height: 1fr; padding: 0 1; }"
-    LEAVES = "closes"
 
     def __init__(self) -> None:
         super().__init__()

@@ -47,7 +47,6 @@ _WIDENING = frozenset(("--all", "--branches", "--tags", "--remotes", "--glob", "
 _ONLY_NAMES = ("--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv", "--name-only", "-z")
 _COPIES = frozenset(("-C", "--find-copies", "--find-copies-harder"))
 _OF_WORK_TREE = frozenset(("git diff", "git diff-files"))
-_HASH = lazy_pattern(r"[0-9a-f]{4,64}")
 _RANGE = lazy_pattern(r"\.\.|^\^|\^[!@]$|\^-\d*$")
 _COLON = lazy_pattern(r"\{[^}]*\}|(:)")
 
