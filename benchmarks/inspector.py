@@ -52,7 +52,7 @@ async def _measured() -> list[Line]:
 
 
 async def _cache_view() -> list[Line]:
-    from swecli.assembly.models import Prices
+    from swecli.assembly.prices import Prices
     from tests.tui.screens.test_context_screens import prepared
     from tests.tui.support import running
 
@@ -79,7 +79,7 @@ DRAFTS = {"20": 20, "2,000": 2_000, "1,000,000": 1_000_000}
 
 async def _forecasts() -> list[Line]:
     """One forecast for each key, with its words: what the prompt does beside drawing them. Processor times."""
-    from swecli.assembly.models import Prices
+    from swecli.assembly.prices import Prices
     from swecli.tui.context_line import forecast_words
     from tests.core.engine.support import bench
     from tests.core.engine.test_prompt_cache import Clock, cached_model, fill, steps

@@ -1,51 +1,29 @@
-"""The user's models: windows, prices, the clients of both, and a short test request."""
+"""The user's models: which one a session begins with, which there are, and their clients."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
-from datetime import date
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.assembly.accounts import Accounts
-from swecli.assembly.startup import startup_of
+from swecli.assembly.prices import Prices, own_prices
+from swecli.assembly.windows import Windows
 from swecli.core.config.consistency import window_setting
 from swecli.core.config.key_store import KeyStore, KeyStoreError
 from swecli.core.config.load import ConfigError
-from swecli.core.config.settings import (
-    EFFORTS,
-    PriceSettings,
-    Settings,
-    expand,
-    named_models,
-)
-from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.context_management.gateway import RequestGateway
+from swecli.core.config.settings import EFFORTS, PriceSettings, Settings, expand, named_models
 from swecli.core.engine.model_access import ModelAccess, ModelCatalog, ModelUnavailable
 from swecli.core.llm.addresses import host_of, is_local, is_loopback, normalise, origin_of, without_password
 from swecli.core.llm.cache_lifetime import cheapest, lifetime
 from swecli.core.llm.capabilities import CapabilitySource, capability_sources
-from swecli.core.llm.catalog import (
-    PriceList,
-    Pricer,
-    cost_of,
-    cost_text,
-    load_catalog,
-    read_prices,
-    shown_ref,
-    utc_now,
-    with_searches,
-)
+from swecli.core.llm.catalog import PriceList, load_catalog, read_prices, utc_now
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.exchange_dump import ExchangeDump
 from swecli.core.llm.model_listings import EndpointModel
@@ -59,45 +37,24 @@ from swecli.core.llm.providers import (
     default_model,
     find_provider,
     has_own_server,
-    known_providers,
     resolve,
     signs_in_by_address,
 )
-from swecli.core.llm.refused_fields import PATH_ABSENCE, RefusedFields, refusal_place
+from swecli.core.llm.refused_fields import refusal_place
 from swecli.core.llm.remedies import ADDRESS_LOGIN
 from swecli.core.llm.servers import (
     PATIENT_SECONDS,
     LocalServer,
     ModelList,
-    ask_model,
     endpoint_of,
     find_local_servers,
     list_models,
     listening,
 )
 from swecli.core.llm.transport import SECONDS as LIST_SECONDS
-from swecli.core.llm.types import (
-    Failed,
-    ModelClient,
-    ModelInfo,
-    ModelRequest,
-    ProviderError,
-    ReasoningDelta,
-    SystemBlock,
-    TextDelta,
-)
-from swecli.core.llm.windows import (
-    LOCAL_PROVIDERS,
-    LearnedWindow,
-    LearnedWindows,
-    WindowTable,
-    host_key,
-    load_windows,
-    lookup_with,
-    model_info,
-)
+from swecli.core.llm.types import ModelClient, ModelInfo
+from swecli.core.llm.windows import LearnedWindow, WindowTable, host_key, load_windows, lookup_with, model_info
 from swecli.core.protocol.events import Price
-from swecli.core.protocol.messages import Message, Origin, TextPart, Usage
 from swecli.core.sessions.database import DATABASE, changed_at
 from swecli.core.sessions.pauses import read_pauses
 from swecli.core.validation import changed, fields_of, validated
@@ -106,180 +63,6 @@ from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
     from swecli.core.sign_in.session import SignedIn
-
-
-class Prices:
-    """A price set by the user counts first; a model on this machine costs nothing; one at the provider's own address
-    costs the catalogue's price; at any other address the price is unknown."""
-
-    def __init__(
-        self,
-        pricer: Callable[[str, Usage], str | None] | None = None,
-        own: Mapping[str, PriceList] | None = None,
-    ) -> None:
-        self._pricer = pricer or Pricer()
-        self._own = own if own is not None else {}
-        self._addresses: dict[str, str] = {}
-        self._meant: dict[str, str] = {}
-        """Models by the names without a provider that they were made by."""
-
-    def note(self, config: ClientConfig, name: str = "") -> None:
-        self._addresses[config.info.ref] = config.base_url
-        if name and "/" not in name:
-            self._meant[name] = config.info.ref
-
-    def __call__(self, model_ref: str, usage: Usage) -> str | None:
-        """US dollars as a decimal number for a response; None if the price is unknown."""
-        if usage.cost is not None:
-            return cost_text(usage.cost)
-        model_ref = self._meant.get(model_ref, model_ref)
-        if model_ref in self._own:
-            cost = with_searches(cost_of(self._own[model_ref], usage, utc_now()), model_ref.partition("/")[0], usage)
-            return cost_text(cost) if cost is not None else None
-        provider, _, model = model_ref.partition("/")
-        address = self._addresses.get(model_ref, "")
-        if provider in LOCAL_PROVIDERS:
-            return "0" if is_loopback(address) and not model.endswith(("-cloud", ":cloud")) else None
-        usual = known_providers().get(provider)
-        if usual is not None and address and host_of(address) != host_of(usual.base_url):
-            return None
-        return self._pricer(model_ref, usage)
-
-
-def own_prices(settings: Settings) -> dict[str, PriceList]:
-    own = {
-        model: read_prices([{name: str(dollars) for name, dollars in fields_of(price) if dollars is not None}])
-        for model, price in settings.models.price.items()
-    }
-    return {model: prices for model, prices in own.items() if prices is not None}
-
-
-FILE_NAME = "windows.json"
-REFUSED_NAME = "refused_fields.json"
-
-Resolve = Callable[[EndpointModel | None, LearnedWindow | None], ClientConfig]
-"""Builds a client's configuration from answers and learned facts."""
-
-
-class _Known(Struct):
-    """``stated`` is the window from an error of this session: the best source."""
-
-    resolve: Resolve
-    asked: EndpointModel | None = None
-    learned: LearnedWindow | None = None
-    stated: int | None = None
-    settled: bool = False
-    """Asking (again) would bring nothing new."""
-    setting: str = ""
-    """Name of the setting for this model's window, if it is set."""
-
-
-class Windows:
-    """Implements the engine's ``WindowKnowledge`` for clients that it made."""
-
-    def __init__(
-        self,
-        data: Path,
-        *,
-        dump: ExchangeDump | None = None,
-        today: Callable[[], date] = date.today,
-    ) -> None:
-        self._dump = dump
-        self._store = LearnedWindows(data / FILE_NAME)
-        self._refusals = RefusedFields(data / REFUSED_NAME)
-        self._today = today
-        self._known: WeakKeyDictionary[ModelClient, _Known] = WeakKeyDictionary()
-        self._listings: dict[str, tuple[EndpointModel, ...]] = {}
-        """Models of servers that were just found, by host and port: the next question needs no list."""
-
-    def found(self, servers: Iterable[LocalServer]) -> None:
-        self._listings = {host_key(server.base_url): server.models for server in servers if server.models}
-
-    def client(self, resolve: Resolve, setting: str = "") -> HttpModelClient:
-        """``setting`` is the name of the setting for the model's window, if it is set."""
-        plain = resolve(None, None)
-        learned = self._store.find(host_key(plain.base_url), plain.target.origin.model)
-        config = resolve(None, learned) if learned is not None else plain
-        client = HttpModelClient(config, self._dump, self._remember(config))
-        # A window set by the user needs no query, unless the server has refused it or has more to say than its window.
-        settled = config.info.window_source == "user" and not is_local(config.base_url)
-        self._known[client] = _Known(resolve, learned=learned, settled=settled, setting=setting)
-        return client
-
-    def refused(self, place: str) -> tuple[str, ...]:
-        """Fields that the server at this ``refusal_place`` has refused."""
-        names = self._refusals.find(place, self._today())
-        return tuple(name for name in names if not name.startswith(PATH_ABSENCE))
-
-    def _remember(self, config: ClientConfig) -> Callable[[str], str]:
-        place = refusal_place(config.base_url, config.target.origin.model)
-        return lambda name: self._refusals.learn(place, name, self._today())
-
-    def may_tell(self, client: ModelClient) -> bool:
-        known = self._known.get(client)
-        return known is not None and not known.settled
-
-    def doubt(self, client: ModelClient) -> None:
-        known = self._known.get(client)
-        if known is not None and isinstance(client, HttpModelClient) and is_local(client.config.base_url):
-            known.settled, known.stated = False, None
-
-    async def ask(self, client: ModelClient) -> bool:
-        known = self._known.get(client)
-        if known is None or known.settled or not isinstance(client, HttpModelClient):
-            return False
-        asked = await self._asked(client.config)
-        # A server nearby may not run yet, or may load its model with the first request.
-        known.settled = asked is not None or not is_local(client.config.base_url)
-        if asked is None:
-            return False
-        known.asked = asked
-        return self._update(client, known)
-
-    async def _asked(self, config: ClientConfig) -> EndpointModel | None:
-        """Ask the server, but not at paths that it did not have lately."""
-        place, today = refusal_place(config.base_url, config.target.origin.model), self._today()
-        names = self._refusals.find(place, today) if is_local(config.base_url) else ()
-        known = {name.removeprefix(PATH_ABSENCE) for name in names if name.startswith(PATH_ABSENCE)}
-        absent = set(known)
-        listing = self._listings.pop(host_key(config.base_url), None)
-        asked = await ask_model(endpoint_of(config), config.target.origin.model, absent, listing=listing)
-        for path in sorted(absent - known):
-            self._refusals.learn(place, PATH_ABSENCE + path, today)
-        return asked
-
-    def recall(self, client: ModelClient, window: int, origin: Origin) -> None:
-        """Adopt the window reported by the server of ``origin`` in an earlier run, in place of an assumed one or, at
-        the same host, of the catalogue's: another host may serve the model with another window."""
-        if not isinstance(client, HttpModelClient):
-            return
-        source = client.info.window_source
-        if source == "assumed" or (source == "catalogue" and client.config.target.origin == origin):
-            client.know(replace(client.info, window=window, window_source="endpoint"))
-
-    async def learn(self, client: ModelClient, error: ProviderError) -> str:
-        """Store the window stated in an error. Returns a sentence for the user, or nothing if it is not new."""
-        known = self._known.get(client)
-        stated, before = error.window, client.info.window
-        if known is None or stated is None or stated == before or not isinstance(client, HttpModelClient):
-            return ""
-        server, model = host_key(client.config.base_url), client.config.target.origin.model
-        set_by_user = before if client.info.window_source == "user" else known.learned and known.learned.refuted
-        refuted = set_by_user if set_by_user is not None and set_by_user > stated else None
-        known.stated, known.learned = stated, LearnedWindow(stated, self._today().isoformat(), refuted)
-        trouble = await asyncio.to_thread(self._store.learn, server, model, known.learned)
-        if not self._update(client, known):
-            return trouble
-        instead = f", so the {refuted:,} of {known.setting} no longer count" if refuted and known.setting else ""
-        return f"{server} reports a context window of {stated:,} tokens for {model}{instead}. {trouble}".strip()
-
-    def _update(self, client: HttpModelClient, known: _Known) -> bool:
-        before = client.info
-        info = known.resolve(known.asked, known.learned).info
-        if known.stated is not None:
-            info = replace(info, window=known.stated, window_source="learned")
-        client.know(info)
-        return info != before
 
 
 SCRIPTED = "scripted"
@@ -890,60 +673,3 @@ def _scripted(options: LaunchOptions) -> ModelClient:
 
 async def _real_pause(seconds: float) -> None:
     await asyncio.sleep(seconds)
-
-
-SECONDS = 120.0
-"""Limit of the whole answer: a local server may have to load the model first."""
-MOST_TOKENS = 512
-"""Limit of the answer; enough for a model that reasons before it says one word."""
-QUESTION = "Answer with the one word: ready"
-ENOUGH = 40
-"""Characters of an answer or of reasoning that show that the model works. A small one may go on to the limit, which
-takes it half a minute on this machine's processor."""
-
-
-async def try_model(options: LaunchOptions, ref: str) -> tuple[bool, str]:
-    """Whether ``provider/name`` answers, and a sentence for the user. Stores nothing."""
-    try:
-        supply = await asyncio.to_thread(_supply, options)
-        client = await asyncio.to_thread(supply.make, ref)
-    except (StartError, ModelUnavailable) as error:
-        return False, str(error)
-    started = time.monotonic()
-    try:
-        async with asyncio.timeout(SECONDS):
-            failed = await _ask(client)
-    except TimeoutError:
-        return False, f"{ref} did not answer within {SECONDS:g} s."
-    finally:
-        await client.close()
-    if failed is not None:
-        said = failed.error.message.rstrip(". ")
-        hint = failed.error.hint if failed.error.kind != "truncated" else ""  # of a test no answer is kept
-        return False, f"{ref} did not answer: {said}. {hint}".rstrip()
-    return True, f"Connected to {shown_ref(ref)} ({time.monotonic() - started:.1f} s)"
-
-
-def _supply(options: LaunchOptions) -> ModelSupply:
-    startup = startup_of(options, dict(os.environ))
-    keys = KeyStore(startup.paths.config)
-    return ModelSupply(options, startup.loaded.settings, startup.environment, startup.paths.data, keys)
-
-
-async def _ask(client: ModelClient) -> Failed | None:
-    """The failure of a short question."""
-    request = ModelRequest(
-        (SystemBlock("You are being tested."),),
-        (),
-        (Message("user", (TextPart(QUESTION),)),),
-        max_output_tokens=MOST_TOKENS,
-    )
-    failed: Failed | None = None
-    answered = 0
-    async with aclosing(RequestGateway(ContextManager(())).send(client, request)) as events:
-        async for event in events:
-            answered += len(event.text) if isinstance(event, TextDelta | ReasoningDelta) else 0
-            if answered > ENOUGH:
-                return None
-            failed = event if isinstance(event, Failed) else None
-    return failed

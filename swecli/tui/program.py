@@ -125,9 +125,9 @@ def program_of(options: LaunchOptions, open_session: OpenWith) -> Program:
         return accounts_of(startup_of(options, dict(os.environ), with_flags=False))
 
     async def try_model(ref: str) -> tuple[bool, str]:
-        from swecli.assembly import models
+        from swecli.assembly import model_trial
 
-        return await models.try_model(trust.applied(options), ref)
+        return await model_trial.try_model(trust.applied(options), ref)
 
     def commands() -> Sequence[SlashCommand]:
         from swecli.commands.registry import COMMANDS

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.models import ModelSupply, Prices, own_prices
+from swecli.assembly.models import ModelSupply
+from swecli.assembly.prices import Prices, own_prices
 from swecli.core.config.key_store import KeyStore
 from swecli.core.config.settings import Settings
 from swecli.core.llm.providers import Overrides, resolve

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from swecli.assembly.models import Windows
+from swecli.assembly.windows import Windows
 from swecli.core.llm.client import ClientConfig
 from swecli.core.llm.model_listings import EndpointModel, is_known_program
 from swecli.core.llm.providers import Overrides, known_providers, resolve

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.models import try_model
+from swecli.assembly.model_trial import try_model
 from swecli.launch import LaunchOptions
 from tests.core.llm.raw_server import Answer, head, say, serve
 from tests.core.llm.test_text_tools_client import chat, refusal
