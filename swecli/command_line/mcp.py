@@ -1,4 +1,4 @@
-"""`swecli mcp`: add, test and remove the MCP servers of the user and of this folder; swecli as a server itself."""
+"""`swecli mcp`: add, test and remove the MCP servers of the user and of this folder."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ import json
 import os
 import sys
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from swecli.command_line.arguments import Parser, UsageError, launch_options, server_parser, working_directory
-from swecli.command_line.standard_streams import complain, is_terminal, print_lines, take_streams
+from swecli.command_line.arguments import Parser, UsageError, working_directory
+from swecli.command_line.mcp_serve import serve
+from swecli.command_line.standard_streams import complain, print_lines
 from swecli.exit_codes import ExitCode
 from swecli.figures import plural
 from swecli.launch import LaunchOptions, StartError
 from swecli.safe_text import safe_line
-from swecli.stopping import Stop
 
 if TYPE_CHECKING:
     from swecli.assembly.startup import Startup
     from swecli.core.mcp.definitions import ServerDefinition
     from swecli.core.mcp.servers import McpServers
-    from swecli.mcp_server.server import Stored
 
 
 def _startup(folder: Path) -> Startup:
@@ -344,47 +343,6 @@ def _print(lines: Iterable[str]) -> ExitCode:
 
 def _first_line(text: str | None) -> str:
     return shorten((text or "").strip().partition("\n")[0], width=100, placeholder="…")
-
-
-def serve(arguments: Sequence[str]) -> int:
-    """`swecli mcp serve`: serve one client on standard input and output."""
-    from swecli.command_line.dispatch import is_root
-
-    options = launch_options(server_parser().parse_args(arguments), os.environ, is_root=is_root())
-    if is_terminal(sys.stdin):
-        complain("swecli mcp serve: waiting for an MCP client on standard input; docs/mcp.md says how to set one up")
-    stop = Stop()
-    with stop.handled():
-        import asyncio
-
-        return int(asyncio.run(_serve(options, stop)))
-
-
-async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
-    from asyncio import get_running_loop
-
-    from swecli.steady_clock import keep_steady
-
-    keep_steady(get_running_loop())
-    streams = take_streams()
-    from swecli.app import open_session
-    from swecli.assembly.checkpoints import settle_files
-    from swecli.assembly.startup import startup_of
-    from swecli.mcp_server.server import serve as served
-
-    with suppress(StartError):  # each task reports it
-        for line in settle_files(options, startup_of(options, dict(os.environ))):
-            complain(f"swecli mcp serve: {line}")
-    return await served(options, open_session, lambda folder: stored_sessions(options, folder), streams, stop)
-
-
-def stored_sessions(options: LaunchOptions, folder: Path) -> list[Stored]:
-    """Nonempty sessions of a folder, newest first."""
-    from swecli.assembly.session_list import SessionList
-    from swecli.mcp_server.server import Stored
-
-    sessions = SessionList(replace(options, cwd=folder), dict(os.environ))
-    return [Stored(each.id, each.title, each.folder, each.updated) for each in sessions.here() if each.messages]
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {

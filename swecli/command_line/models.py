@@ -22,7 +22,7 @@ from swecli.exit_codes import ExitCode
 from swecli.launch import LaunchOptions, StartError
 
 if TYPE_CHECKING:
-    from swecli.assembly.doctor import Repair
+    from swecli.assembly.health import Repair
 
 
 def doctor(arguments: Sequence[str]) -> int:
@@ -49,7 +49,8 @@ def doctor(arguments: Sequence[str]) -> int:
         return _repaired(chosen.repair, working_directory(chosen.cwd), asks=asks)
     options = LaunchOptions(cwd=working_directory(chosen.cwd), model=chosen.model, store=False)
     startup = read_startup(options.cwd, dict(os.environ), flags_of(options))
-    from swecli.assembly.doctor import examine, examine_files, examine_storage, finding_blocks, is_damaged
+    from swecli.assembly.doctor import examine, examine_files
+    from swecli.assembly.health import examine_storage, finding_blocks, is_damaged
     from swecli.assembly.sandbox import examine_sandbox
 
     settings, environment = startup.loaded.settings, startup.environment
@@ -77,7 +78,7 @@ def _repaired(names: Sequence[Repair], folder: Path, *, asks: bool) -> int:
     """
     import sqlite3
 
-    from swecli.assembly.doctor import OFFERS, repair
+    from swecli.assembly.health import OFFERS, repair
     from swecli.core.config.paths import user_paths
 
     complete = True

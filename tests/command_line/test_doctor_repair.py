@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from swecli.assembly.doctor import OFFERS, examine_storage
+from swecli.assembly.health import OFFERS, examine_storage
 from swecli.command_line.models import doctor
 from swecli.core.config.paths import user_paths
 from swecli.core.sessions.database import DATABASE, open_database

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from swecli.assembly.checkpoints import FILE as CHECKPOINTS
-from swecli.assembly.doctor import repair
+from swecli.assembly.health import repair
 from swecli.assembly.session_list import DAY
 from swecli.command_line.dispatch import dispatch
 from swecli.command_line.sessions import ACTIONS

@@ -15,7 +15,7 @@ import pytest
 from mcp_types import CallToolResult, ElicitResult
 
 from swecli.app import open_session
-from swecli.command_line.mcp import stored_sessions
+from swecli.command_line.mcp_serve import stored_sessions
 from swecli.launch import LaunchOptions
 from tests.support.waiting import PATIENCE
 

@@ -1,0 +1,62 @@
+"""`swecli mcp serve`: swecli as a server for one client on standard input and output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from swecli.command_line.arguments import launch_options, server_parser
+from swecli.command_line.standard_streams import complain, is_terminal, take_streams
+from swecli.exit_codes import ExitCode
+from swecli.launch import LaunchOptions, StartError
+from swecli.stopping import Stop
+
+if TYPE_CHECKING:
+    from swecli.mcp_server.server import Stored
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """`swecli mcp serve`: serve one client on standard input and output."""
+    from swecli.command_line.dispatch import is_root
+
+    options = launch_options(server_parser().parse_args(arguments), os.environ, is_root=is_root())
+    if is_terminal(sys.stdin):
+        complain("swecli mcp serve: waiting for an MCP client on standard input; docs/mcp.md says how to set one up")
+    stop = Stop()
+    with stop.handled():
+        import asyncio
+
+        return int(asyncio.run(_serve(options, stop)))
+
+
+async def _serve(options: LaunchOptions, stop: Stop) -> ExitCode:
+    from asyncio import get_running_loop
+
+    from swecli.steady_clock import keep_steady
+
+    keep_steady(get_running_loop())
+    streams = take_streams()
+    from swecli.app import open_session
+    from swecli.assembly.checkpoints import settle_files
+    from swecli.assembly.startup import startup_of
+    from swecli.mcp_server.server import serve as served
+
+    with suppress(StartError):  # each task reports it
+        for line in settle_files(options, startup_of(options, dict(os.environ))):
+            complain(f"swecli mcp serve: {line}")
+    return await served(options, open_session, lambda folder: stored_sessions(options, folder), streams, stop)
+
+
+def stored_sessions(options: LaunchOptions, folder: Path) -> list[Stored]:
+    """Nonempty sessions of a folder, newest first."""
+    from swecli.assembly.session_list import SessionList
+    from swecli.mcp_server.server import Stored
+
+    sessions = SessionList(replace(options, cwd=folder), dict(os.environ))
+    return [Stored(each.id, each.title, each.folder, each.updated) for each in sessions.here() if each.messages]
