@@ -1,7 +1,8 @@
-"""Figures for people: durations, token counts, shares, and the bar of every share."""
+"""Figures for people: durations, token counts, shares, the bar of every share, and rows of them as text."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -90,3 +91,39 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60}m{whole % 60:02d}s"
     return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+def number(value: int) -> str:
+    return f"{value:,}"
+
+
+def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
+    """Rows as lines, the first column to the left, all others to the right."""
+    table = [list(row) for row in rows]
+    if not table:
+        return ""
+    widths = [
+        max(len(row[column]) if column < len(row) else 0 for row in table) for column in range(max(map(len, table)))
+    ]
+    lines: list[str] = []
+    for row in table:
+        first = row[0].ljust(widths[0])
+        rest = [cell.rjust(widths[column + 1]) for column, cell in enumerate(row[1:])]
+        lines.append((indent + "  ".join([first, *rest])).rstrip())
+    return "\n".join(lines)
+
+
+def labelled(rows: Iterable[tuple[str, str]]) -> str:
+    """``label  value`` with aligned values; omits rows without a value."""
+    kept = [(label, value) for label, value in rows if value]
+    width = max((len(label) for label, _ in kept), default=0)
+    return "\n".join(f"{label.ljust(width)}  {value}" for label, value in kept)
+
+
+def span(seconds: float) -> str:
+    """A duration in its largest unit: "12 seconds", "1 minute", "3 hours", "2 days"."""
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
+        count = int(seconds // length)
+        if count or unit == "second":
+            return plural(count, unit)
+    return ""

@@ -97,7 +97,7 @@ def _context_text(port: Session) -> str:
 
 
 def _plan(port: Session) -> str:
-    from swecli.commands.context import plan_document
+    from swecli.commands.compaction import plan_document
     from swecli.core.protocol.codec import to_text
 
     plan = port.plan_compaction()

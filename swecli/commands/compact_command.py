@@ -1,5 +1,5 @@
 """``/compact``, at the place that the design names."""
 
-from swecli.commands.context import COMPACT
+from swecli.commands.compaction import COMPACT
 
 __all__ = ("COMPACT",)

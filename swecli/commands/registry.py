@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from swecli.commands.base import SlashCommand, listed, other_names
-from swecli.commands.context import CACHE, COMPACT, CONTEXT, RECALL, WIRE
+from swecli.commands.compaction import COMPACT
+from swecli.commands.context import CONTEXT, RECALL
 from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
 from swecli.commands.mode import MODE
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.prompts import prompt_commands
+from swecli.commands.requests import CACHE, WIRE
 from swecli.commands.rewind import FORK, RENAME, REWIND
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
 from swecli.commands.session import (

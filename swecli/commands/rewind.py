@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand, fixed_words
-from swecli.commands.context import priced
+from swecli.commands.compaction import priced
 from swecli.commands.files import left_alone
 from swecli.core.context_management.edit_effects import price_words
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock

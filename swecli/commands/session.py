@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from swecli import __version__
 from swecli.commands.base import Clip, CommandResult, SlashCommand, Word, fixed_words, no_instructions
-from swecli.commands.context import labelled, number, provider_text
+from swecli.commands.context import provider_text
 from swecli.commands.mode import mode_label, mode_meaning
 from swecli.core.atomic_text import make_private
 from swecli.core.config.paths import user_paths
@@ -41,7 +41,7 @@ from swecli.export.destination import (
     located,
     write_export,
 )
-from swecli.figures import dollars, percent, plural
+from swecli.figures import dollars, labelled, number, percent, plural
 from swecli.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:

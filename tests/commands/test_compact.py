@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from swecli.commands.context import COMPACT
+from swecli.commands.compaction import COMPACT
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.engine.session_view import Conversation
 from swecli.core.protocol.blocks import TableBlock

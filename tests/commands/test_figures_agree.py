@@ -4,7 +4,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from swecli.commands.context import COMPACT, CONTEXT, context_document, context_text, whole_text
+from swecli.commands.compaction import COMPACT
+from swecli.commands.context import CONTEXT, context_document, context_text, whole_text
 from swecli.commands.session import status_text
 from swecli.core.context_management.budget import Limits
 from swecli.core.context_management.context_manager import ContextManager

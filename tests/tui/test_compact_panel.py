@@ -2,7 +2,7 @@
 
 from textual import events
 
-from swecli.commands.context import COMPACT
+from swecli.commands.compaction import COMPACT
 from swecli.core.context_management.compaction.plan import CompactionPlan
 from swecli.core.protocol.commands import Compact, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, CompactionStarted, CompactionUndone, ItemStarted, Notice

@@ -18,7 +18,7 @@ import swecli.tui.dock
 import swecli.tui.screens
 from swecli.assembly.trust import TrustItem
 from swecli.commands.base import Screen
-from swecli.commands.context import COMPACT
+from swecli.commands.compaction import COMPACT
 from swecli.commands.models import LOGIN
 from swecli.commands.session import USAGE
 from swecli.core.llm.offers import ModelOffer

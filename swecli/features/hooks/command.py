@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand, absent
-from swecli.commands.context import labelled
 from swecli.core.protocol.blocks import TableBlock, TextBlock
 from swecli.core.protocol.hook_words import short_command
+from swecli.figures import labelled
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session

@@ -7,11 +7,11 @@ import time
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand, absent, fixed_words
-from swecli.commands.context import aligned, number
 from swecli.core.context_management.counter import PieceEstimator
 from swecli.core.tools.base import readable_size
 from swecli.features.memory.places import MemoryFile, MemoryOff, MemoryPathError
 from swecli.features.memory.session_notes import NotesError
+from swecli.figures import aligned, number
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from swecli.commands.base import CommandResult, SlashCommand, absent, fixed_words
-from swecli.commands.context import labelled
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TextBlock
+from swecli.figures import labelled
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session

@@ -7,13 +7,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, get_args
 
 from swecli.commands.base import CommandResult, Offer, SlashCommand, Word
-from swecli.commands.context import labelled, number
 from swecli.core.context_management.rot import STALE_TURNS, command_of, undo_of
 from swecli.core.protocol.blocks import TableBlock
 from swecli.core.protocol.context_events import RotKind
 from swecli.core.protocol.events import ContextSuggested
 from swecli.event_lines import suggested_line
-from swecli.figures import dollars
+from swecli.figures import dollars, labelled, number
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session

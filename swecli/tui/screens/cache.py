@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.style import Style
 
-from swecli.commands.context import request_matches
+from swecli.commands.requests import request_matches
 from swecli.core.context_management.cache import (
     CachedRequest,
     CacheHistory,
@@ -219,7 +219,7 @@ class CacheBoard(Board):
 
     def paint(self, width: int, height: int, palette: Palette) -> list[Line]:
         if not self._history.count:
-            from swecli.commands.context import no_cache_words
+            from swecli.commands.requests import no_cache_words
 
             words = no_cache_words(self._history)
             foot = self.keys_foot([], ("esc", "closes"), width, palette)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from rich.style import Style
 
-from swecli.commands.context import LIKELY, agent_figures, agents_line, tokens_by_agent
+from swecli.commands.compaction import LIKELY
+from swecli.commands.context import agent_figures, agents_line, tokens_by_agent
 from swecli.core.context_management.edit_effects import loss_words
 from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.fitting import as_references

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from swecli.commands.context import with_message
+from swecli.commands.requests import with_message
 from swecli.figures import plural
 from swecli.figures import tokens as short
 from swecli.safe_text import safe_line
@@ -91,7 +91,7 @@ class WireBoard(Board):
             self.read(f"{one.name} · {plural(one.tokens, 'token')}", self._session.inspection.masked(text))
 
     async def _save(self) -> None:
-        from swecli.commands.context import save_wire
+        from swecli.commands.requests import save_wire
 
         try:
             place = await save_wire(self._session, draft=self._draft)

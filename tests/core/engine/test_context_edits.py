@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from swecli.commands.context import CONTEXT, WIRE, save_wire
+from swecli.commands.context import CONTEXT
+from swecli.commands.requests import WIRE, save_wire
 from swecli.core.llm.client import ClientConfig, HttpModelClient
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.commands import (

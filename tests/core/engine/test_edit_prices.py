@@ -15,7 +15,7 @@ import pytest
 
 from swecli.block_text import block_lines
 from swecli.commands.base import run_command
-from swecli.commands.context import COMPACT
+from swecli.commands.compaction import COMPACT
 from swecli.commands.models import switch_offer
 from swecli.commands.registry import find
 from swecli.core.context_management.compaction.options import CompactionOptions

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from swecli.commands.context import COMPACT
+from swecli.commands.compaction import COMPACT
 from swecli.core.protocol.commands import ApplyPlan, RedoCompaction, UndoCompaction
 from swecli.core.protocol.events import CompactionCompleted, CompactionRedone, CompactionUndone
 from tests.core.context_management.test_projection import check_valid

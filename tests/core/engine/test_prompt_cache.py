@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swecli.commands.context import CACHE, cache_text
+from swecli.commands.requests import CACHE, cache_text
 from swecli.core.llm.scripted import ScriptedModel, parse_script
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Compact, SetMode, UndoCompaction
