@@ -11,26 +11,18 @@ from msgspec import Struct
 from swecli.commands.base import SlashCommand, listed, other_names
 from swecli.commands.compaction import COMPACT
 from swecli.commands.context import CONTEXT, RECALL
+from swecli.commands.export import EXPORT, HANDOFF
 from swecli.commands.extensions import AGENTS, CUSTOM, SKILL, SKILLS, custom_commands
 from swecli.commands.files import ADD_DIR, DIFF, REDO, UNDO
+from swecli.commands.jobs import JOBS
 from swecli.commands.mode import MODE
 from swecli.commands.models import EFFORT, LOGIN, LOGOUT, MODEL
 from swecli.commands.prompts import prompt_commands
 from swecli.commands.requests import CACHE, WIRE
 from swecli.commands.rewind import FORK, RENAME, REWIND
 from swecli.commands.screens import CLEAR, CONFIG, FIND, HELP, KEYS, PERMISSIONS, QUIT, RESUME, THEME, VIM
-from swecli.commands.session import (
-    BTW,
-    COPY,
-    DOCTOR,
-    EXPORT,
-    HANDOFF,
-    JOBS,
-    PLAN,
-    STATUS,
-    TODOS,
-    USAGE,
-)
+from swecli.commands.session import BTW, COPY, DOCTOR, PLAN, STATUS, TODOS
+from swecli.commands.usage import USAGE
 from swecli.core import edit_distance
 from swecli.core.protocol.blocks import TableBlock
 from swecli.features import wirings

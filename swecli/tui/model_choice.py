@@ -129,7 +129,7 @@ class ModelChoice:
 
     def ask_price(self, model: str) -> None:
         """Ask for a model's price. Input that is no price goes to the prompt."""
-        from swecli.commands.session import price_of
+        from swecli.commands.usage import price_of
         from swecli.tui.dock.picker import Picker
 
         def typed(text: str) -> None:

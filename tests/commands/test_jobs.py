@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from swecli.commands.jobs import JOBS
 from swecli.commands.registry import CommandCall, parse
-from swecli.commands.session import JOBS
 from swecli.core.protocol.blocks import DisplayBlock, TableBlock, TerminalBlock, TextBlock
 from swecli.core.workspace.jobs import JobInfo
 from tests.support.fake_session import FakeSession

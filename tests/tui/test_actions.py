@@ -10,7 +10,7 @@ import pytest
 
 from swecli.commands.base import CommandResult, Screen, SlashCommand
 from swecli.commands.screens import PERMISSIONS
-from swecli.commands.session import USAGE
+from swecli.commands.usage import USAGE
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import SetMode
 from swecli.core.protocol.events import ItemCheckpointed, ItemStarted

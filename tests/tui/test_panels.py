@@ -20,7 +20,7 @@ from swecli.assembly.trust import TrustItem
 from swecli.commands.base import Screen
 from swecli.commands.compaction import COMPACT
 from swecli.commands.models import LOGIN
-from swecli.commands.session import USAGE
+from swecli.commands.usage import USAGE
 from swecli.core.llm.offers import ModelOffer
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.events import Body, PermissionRequested, QuestionAsked
