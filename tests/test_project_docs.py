@@ -14,7 +14,7 @@ from swecli.core.config.change import meaning
 from swecli.core.config.settings import NAMED, SECTIONS, canonical
 from swecli.exit_codes import ExitCode
 from swecli.headless.outcome import Outcome
-from swecli.headless.run import result_object
+from swecli.headless.printers import result_object
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])

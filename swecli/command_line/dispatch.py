@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 def never_began(arguments: Sequence[str], code: ExitCode) -> int:
     """Report a failed start as JSON if the arguments select JSON. Returns the exit status."""
-    from swecli.headless.run import never_began as tell
+    from swecli.headless.printers import never_began as tell
 
     return int(tell(_wanted(arguments), code))
 
@@ -125,7 +125,8 @@ async def _headless(options: LaunchOptions, stop: Stop) -> int:
     gc.disable()  # nothing loaded now is garbage, and collections delay the start
     from swecli.app import open_session
     from swecli.commands.registry import parse
-    from swecli.headless.run import never_began, run, start_failed
+    from swecli.headless.printers import never_began, start_failed
+    from swecli.headless.run import run
     from swecli.steady_clock import keep_steady
 
     keep_steady(asyncio.get_running_loop())
@@ -345,7 +346,7 @@ def with_standard_input(options: LaunchOptions) -> LaunchOptions:
     if not options.prompt.strip():
         if person:
             raise UsageError('-p needs a message: swecli -p "what to do"')
-        from swecli.headless.run import start_failed
+        from swecli.headless.printers import start_failed
 
         error = StartError("Nothing to send: pass a message or pipe text.", ExitCode.BAD_INPUT)
         start_failed(options.output_format, error)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -17,21 +16,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from swecli.command_line.worktree import trust_as
-from swecli.core.config.paths import user_paths
-from swecli.core.config.trust import read_trust, write_trust
 from swecli.core.git import GitFailedError
 from swecli.core.llm.remedies import for_task
-from swecli.core.protocol.commands import Command, Interrupt
-from swecli.core.protocol.events import MAIN, Event, StepStarted
+from swecli.core.protocol.commands import Interrupt
 from swecli.core.sandbox.launch import SandboxError, begun
 from swecli.core.sessions.results import encodable
 from swecli.core.workspace.process import LaunchError, ProcessResult, run_process, scrubbed_environment
-from swecli.event_lines import EventLines
 from swecli.exit_codes import ExitCode
 from swecli.figures import duration
 from swecli.fleet.checkout import Checkout, MachineryError, apply_tests, make_checkout, patch_of, settled
 from swecli.fleet.gate import Door, GatedClient
-from swecli.fleet.link import Ask, Began, CheckRun, Ended, FromWorker, Order, Phase, Said
+from swecli.fleet.link import Ask, Began, CheckRun, Ended, FromWorker, Order, Phase
+from swecli.fleet.transcript import Follower, export_transcript, forget, ignore
 from swecli.headless.outcome import Outcome
 from swecli.headless.run import HeadlessRun, Request
 from swecli.launch import LaunchOptions, StartError
@@ -44,7 +40,6 @@ if TYPE_CHECKING:
 
 GRACE = 15.0
 """Seconds for an interrupted agent to end in order."""
-TRANSCRIPT = "transcript.json"
 OUTPUT_HEAD, OUTPUT_TAIL = 10_000, 30_000
 """Bytes of a command's output that are kept."""
 _PERMANENT = (ExitCode.AUTH, ExitCode.CONFIG, ExitCode.SANDBOX, ExitCode.UNTRUSTED, ExitCode.BAD_INPUT, ExitCode.USAGE)
@@ -99,7 +94,7 @@ class Attempt:
         except MachineryError as error:
             status = Ended("broken", error.kind, str(error), again=error.again)
         finally:
-            await asyncio.to_thread(_forget, scratch)
+            await asyncio.to_thread(forget, scratch)
         if self._door.refusal and status.status != "passed":
             status = Ended("stopped", "budget", self._door.refusal)
         return self._reported(status)
@@ -204,12 +199,13 @@ class Attempt:
             again = error.exit_code not in _PERMANENT
             raise MachineryError(error.exit_code.name.lower(), for_task(str(error)), again=again) from error
         code = await self._worked(session, options)
-        self._progress.transcript = await asyncio.to_thread(_exported, options, session.view.session_id, scratch)
+        name = session.view.session_id
+        self._progress.transcript = await asyncio.to_thread(export_transcript, options, name, scratch)
         return code
 
     async def _worked(self, session: Session, options: LaunchOptions) -> ExitCode:
         request = Request(prompt=options.prompt, mentions=options.mentions)
-        run = HeadlessRun(session, request, _Follower(self._progress.outcome, self._send), _ignore, Writer(), Stop())
+        run = HeadlessRun(session, request, Follower(self._progress.outcome, self._send), ignore, Writer(), Stop())
         running = asyncio.ensure_future(run.run())
         try:
             done, _ = await asyncio.wait((running,), timeout=self._task.timeout)
@@ -314,31 +310,6 @@ class Attempt:
                 await asyncio.to_thread(launch.end)
 
 
-class _Follower:
-    """The printer of a run that tells the fleet each line of its transcript."""
-
-    def __init__(self, outcome: Outcome, send: Callable[[FromWorker], None]) -> None:
-        self._outcome = outcome
-        self._send = send
-        self._lines = EventLines(lambda line: send(Said(encodable(line), outcome.steps)), cut=True)
-
-    def event(self, event: Event) -> None:
-        self._outcome.apply(event)
-        self._lines.event(event)
-        if event.agent == MAIN and isinstance(event.body, StepStarted):
-            self._send(Said("", self._outcome.steps))
-
-    def replied(self, command: Command) -> None:
-        """Nothing to tell: the refusal is an event."""
-
-    def finish(self, outcome: Outcome) -> None:
-        self._outcome.kept = outcome.kept
-
-
-def _ignore(_line: str) -> None:
-    """Lines for a terminal's user; the transcript has them."""
-
-
 def _end(result: ProcessResult) -> str:
     """The last line of a command's output."""
     lines = [line.strip() for line in result.output.splitlines() if line.strip()]
@@ -349,35 +320,3 @@ def _processor() -> float:
     """Processor seconds of this process and of its ended children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
-
-
-def _exported(options: LaunchOptions, session: str, scratch: Path) -> str:
-    """Write the session to the scratch folder and remove it from the user's store, where nobody would look for it.
-    Returns the file's path; empty if nothing was stored."""
-    from swecli.command_line.session_files import cover_of
-    from swecli.command_line.session_store import opened
-    from swecli.core.sessions.portable import portable_document, stored_session
-
-    place = scratch / TRANSCRIPT
-    try:
-        with opened(options.cwd) as store:
-            text = portable_document(stored_session(store, session, _ignore), cover_of(options.cwd))
-        place.write_text(text, encoding="utf-8", errors="replace")
-    except (StartError, OSError):
-        return ""
-    shutil.rmtree(user_paths(os.environ).workspace_data(options.cwd), ignore_errors=True)
-    return str(place)
-
-
-def _forget(folder: Path) -> None:
-    """Remove everything of an attempt except its transcript, and the trust in its copy."""
-    try:
-        entries = list(folder.iterdir())
-    except OSError:
-        return
-    data = user_paths(os.environ).data
-    for entry in entries:
-        if entry.is_dir() and read_trust(data, entry).state != "unknown":
-            write_trust(data, entry, "unknown")
-        if entry.name != TRANSCRIPT:
-            shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() and not entry.is_symlink() else entry.unlink()

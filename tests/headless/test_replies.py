@@ -7,7 +7,8 @@ from swecli.core.permissions.decide import NO_RULE_NOW, UNREAD, decide
 from swecli.core.permissions.types import Call, Effects, Policy
 from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, PermissionRequested
 from swecli.headless.outcome import Outcome
-from swecli.headless.run import closing_lines, refusal
+from swecli.headless.printers import closing_lines
+from swecli.headless.replies import refusal
 
 
 def test_a_refused_overwriting_names_the_way_that_needs_nobody() -> None:

@@ -42,13 +42,8 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import Origin, ReasoningPart, TextPart, ToolCallPart, ToolResultPart, Usage
 from swecli.core.protocol.request_events import Question
 from swecli.exit_codes import ExitCode
-from swecli.headless.run import (
-    HeadlessRun,
-    Printer,
-    Request,
-    ResultPrinter,
-    TranscriptPrinter,
-)
+from swecli.headless.printers import Printer, ResultPrinter, TranscriptPrinter
+from swecli.headless.run import HeadlessRun, Request
 from swecli.output import Output, Writer
 from swecli.stopping import Stop
 from tests.support.event_lines import decode_event

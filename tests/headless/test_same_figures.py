@@ -18,7 +18,7 @@ from swecli.core.protocol.budget import Budget, window_words
 from swecli.core.protocol.events import ContextMeasured, Event, SessionStarted, TurnStarted
 from swecli.figures import dollars, tokens
 from swecli.headless.outcome import Outcome
-from swecli.headless.run import context_figures, result_object
+from swecli.headless.printers import context_figures, result_object
 from swecli.tui.status_bar import Facts, line
 from tests.support.fake_session import FakeSession
 from tests.support.loopback import LoopbackServer, Manners
