@@ -37,6 +37,7 @@ from swecli.core.protocol.events import (
     RetryScheduled,
     RewindUndone,
     Rewound,
+    ScratchpadChanged,
     SessionStarted,
     TodosChanged,
     TurnEnded,
@@ -99,7 +100,7 @@ class Silence:
 class EventLines:
     """Writes the lines of a session with ``write``, which takes one line without its end. Answers and reasoning are
     written line by line while they stream, everything else when it is complete. ``cut``: only the ends of long blocks.
-    ``past``: also output that commands showed themselves when they ran."""
+    ``past``: also output that commands showed themselves when they ran, and what only the model read."""
 
     def __init__(self, write: Callable[[str], None], *, cut: bool = False, past: bool = False) -> None:
         self._write = write
@@ -115,6 +116,8 @@ class EventLines:
         """Unwritten parts of running answers."""
         self._shown: dict[str, tuple[DisplayBlock, ...]] = {}
         self._typed: list[str] = []
+        self._replacing: set[str] = set()
+        """Texts that the model reads in place of others, each written once."""
 
     def typed(self, text: str) -> None:
         """Note a message that is already on the screen because the user typed it."""
@@ -162,6 +165,26 @@ class EventLines:
                 self._restored = restored
             case _:
                 self.say(_other_lines(event))
+        if self._past:
+            self._read_by_model(event.body)
+
+    def _read_by_model(self, body: Body | Unknown) -> None:
+        match body:
+            case SessionStarted(resumed=False, environment=text) if text:
+                self._to_model("Environment", text)
+            case ScratchpadChanged(text=text) if text:
+                self._to_model("Scratchpad", text)
+            case ContextEdited(entries=view) | CompactionCompleted(view=view):
+                texts = [entry.text for entry in view if entry.kind in ("summary", "stub") and entry.text]
+                for text in dict.fromkeys(texts):
+                    if text not in self._replacing:
+                        self._replacing.add(text)
+                        self._to_model("In place of earlier items", text)
+            case _:
+                pass
+
+    def _to_model(self, title: str, text: str) -> None:
+        self.say([f"{title}, for the model:", *(f"  {line}" for line in text.strip("\n").split("\n"))])
 
     def end(self) -> None:
         """No event follows."""
@@ -207,6 +230,8 @@ class EventLines:
         match item.kind:
             case "text" | "reasoning":
                 self._end_text(item, ending)
+            case "note" if self._past:
+                self._to_model(item.title or "Note", item.text)
             case "note" if is_shown(item.name):
                 self.say([item.title])
             case "user":

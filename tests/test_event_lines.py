@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from swecli.core.context_management.note_topics import INSTRUCTIONS, LESSONS, MEMORY_NEWS, MODE, SKILL_NEWS
-from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, Notice, RetryScheduled, TurnEnded
+from swecli.core.protocol.context_events import ContextEdited, ViewEntry
+from swecli.core.protocol.events import (
+    Event,
+    ItemCompleted,
+    ItemStarted,
+    Notice,
+    RetryScheduled,
+    ScratchpadChanged,
+    SessionStarted,
+    TurnEnded,
+)
+from swecli.core.protocol.messages import TextPart
 from swecli.event_lines import EventLines, trouble_line
 
 
@@ -39,6 +50,24 @@ def test_a_note_on_what_has_changed_in_files_is_told_and_one_on_the_mode_is_not(
         for body in (ItemStarted(f"n{number}", "note", topic, f"About {topic}"), ItemCompleted(f"n{number}", "ok")):
             lines.event(Event(1, 0.0, "s", 0, body))
     assert said == [f"About {topic}" for topic in topics[:-1]]
+
+
+def test_a_stored_session_shows_what_only_the_model_read() -> None:
+    bodies = (
+        SessionStarted("/w", "a/b", "default", "1", environment="<environment>\nDate: today\n</environment>"),
+        ItemStarted("n1", "note", "presence", "Presence"),
+        ItemCompleted("n1", "ok", (TextPart("Nobody can answer."),)),
+        ScratchpadChanged("remember"),
+        ContextEdited((), (ViewEntry("stub", "t1", text="left out"),)),
+        ContextEdited((), (ViewEntry("stub", "t1", text="left out"),)),
+    )
+    said: dict[bool, list[str]] = {True: [], False: []}
+    for past, found in said.items():
+        lines = EventLines(found.append, past=past)
+        for body in bodies:
+            lines.event(Event(1, 0.0, "s", 0, body))
+    for text in ("  Date: today", "  Nobody can answer.", "  remember", "  left out"):
+        assert (said[True].count(text), said[False].count(text)) == (1, 0), text
 
 
 @pytest.mark.parametrize("reason", ["The server broke off. Try again.", "The server broke off. Try again"])

@@ -316,6 +316,9 @@ class _Reading:
                     self._add(Entry("note", text, title="In place of earlier messages"))
             case CompactionFailed(reason=reason):
                 line, level = f"Could not compact: {reason}", "warning"
+            case SessionStarted(resumed=False, environment=text) if text:
+                self._add(Entry("note", text, title="Environment"))
+                return
             case SessionStarted(resumed=True, swecli=version):
                 line = f"Session continued, swecli {version}."
             case ModeChanged(mode=mode):
