@@ -19,11 +19,11 @@ from swecli.command_line.worktree import trust_as
 from swecli.core.git import GitFailedError
 from swecli.core.llm.remedies import for_task
 from swecli.core.protocol.commands import Interrupt
-from swecli.core.sandbox.launch import SandboxError, begun
 from swecli.core.sessions.results import encodable
 from swecli.core.workspace.process import LaunchError, ProcessResult, run_process, scrubbed_environment
 from swecli.exit_codes import ExitCode
 from swecli.figures import duration
+from swecli.fleet.checking import OUTPUT_HEAD, OUTPUT_TAIL, checked
 from swecli.fleet.checkout import Checkout, MachineryError, apply_tests, make_checkout, patch_of, settled
 from swecli.fleet.gate import Door, GatedClient
 from swecli.fleet.link import Ask, Began, CheckRun, Ended, FromWorker, Order, Phase
@@ -36,12 +36,9 @@ from swecli.stopping import Stop
 
 if TYPE_CHECKING:
     from swecli.core.engine.session import Session
-    from swecli.core.sandbox.sandbox import Sandbox
 
 GRACE = 15.0
 """Seconds for an interrupted agent to end in order."""
-OUTPUT_HEAD, OUTPUT_TAIL = 10_000, 30_000
-"""Bytes of a command's output that are kept."""
 _PERMANENT = (ExitCode.AUTH, ExitCode.CONFIG, ExitCode.SANDBOX, ExitCode.UNTRUSTED, ExitCode.BAD_INPUT, ExitCode.USAGE)
 """Failures that the same run would meet again."""
 _AGENTS = frozenset(
@@ -255,7 +252,7 @@ class Attempt:
                     await asyncio.to_thread(apply_tests, checkout, task.test_patch, self._environment)
                 except GitFailedError as error:
                     return Ended("failed", "tests", f"the task's tests do not apply: {error.first_line}")
-            result = await self._checked(checkout)
+            result = await checked(task.check, task.timeout, self._options(checkout), self._environment)
         seconds = round(result.duration, 3)
         self._progress.check = CheckRun(result.exit_status, encodable(result.output), seconds)
         if result.exit_status == 0:
@@ -267,47 +264,6 @@ class Attempt:
         empty = "" if self._progress.patch else "nothing was changed, and "
         what = "no change" if empty else "check"
         return Ended("failed", what, f"{empty}the check ended with status {result.exit_status}")
-
-    async def _checked(self, checkout: Checkout) -> ProcessResult:
-        """Run the check, which runs what the model wrote, in the sandbox."""
-        from swecli.assembly.sandbox import build_sandbox
-        from swecli.assembly.startup import startup_of
-
-        options = self._options(checkout)
-        if self._order.yolo:
-            return await self._ran(checkout, None)
-        startup = await asyncio.to_thread(startup_of, options, dict(os.environ))
-        sandbox = build_sandbox(options, startup, self._environment)
-        try:
-            return await self._ran(checkout, None if startup.loaded.settings.sandbox.mode == "off" else sandbox)
-        except SandboxError as error:
-            raise MachineryError("sandbox", f"the check did not run: {error}", again=False) from error
-        finally:
-            await asyncio.to_thread(sandbox.close)
-
-    async def _ran(self, checkout: Checkout, sandbox: Sandbox | None) -> ProcessResult:
-        launch = None
-        if sandbox is not None:
-            launch = await begun(lambda: sandbox.begin(checkout.folder, full=True))
-        try:
-            result = await run_process(
-                self._task.check,
-                cwd=checkout.folder,
-                environment={**self._environment, **(launch.environment if launch is not None else {})},
-                timeout=self._task.timeout,
-                head=OUTPUT_HEAD,
-                tail=OUTPUT_TAIL,
-                prefix=launch.prefix if launch is not None else (),
-                inherited=launch.inherited if launch is not None else (),
-            )
-            if launch is not None and (failure := launch.failure(result.output, result.exit_status)):
-                raise SandboxError(failure)
-            return result
-        except LaunchError as error:
-            raise MachineryError("check", f"the check did not start: {error}", again=True) from error
-        finally:
-            if launch is not None:
-                await asyncio.to_thread(launch.end)
 
 
 def _end(result: ProcessResult) -> str:

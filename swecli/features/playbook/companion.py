@@ -6,10 +6,8 @@ A thin shell: ``swecli/core/playbook``, loaded with the first turn, decides what
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from msgspec import Struct
@@ -36,19 +34,19 @@ from swecli.core.protocol.events import (
     TurnEnded,
     TurnStarted,
 )
-from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
+from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.sessions.titles import line_of
+from swecli.features.playbook.reading import Loaded, drafts_of, happenings_of, load, read_again, usable_bullets
 
 if TYPE_CHECKING:
     from swecli.core.playbook.bullet import Bullet
     from swecli.core.playbook.changes import Change
-    from swecli.core.playbook.evidence import Evidence, EvidenceWatch
+    from swecli.core.playbook.evidence import Evidence
     from swecli.core.playbook.learning import Learned
     from swecli.core.playbook.novelty import Known
     from swecli.core.playbook.playbook import Playbook
-    from swecli.core.playbook.reflection import Happening
     from swecli.core.playbook.store import PlaybookFile, Playbooks
-    from swecli.core.playbook.trials import Count, Trials
+    from swecli.core.playbook.trials import Count
 
 TOPIC = "playbook"
 MOST_WAITING = 5_000
@@ -72,18 +70,6 @@ TITLE_LENGTH = 70
 """Most characters of a lesson in the line that reports it to the user."""
 T = TypeVar("T")
 Ask = Callable[[str, str], Awaitable[str | None]]
-
-
-class _Loaded(Struct):
-    """The session's copy of the playbook. ``stale`` maps ids of outdated bullets to reasons."""
-
-    project: Playbook
-    own: Playbook
-    stale: dict[str, str]
-    watch: EvidenceWatch
-    trials: Trials
-    usable: list[Bullet]
-    """Bullets that apply: live and not stale."""
 
 
 class ShownBullet(Struct, frozen=True):
@@ -113,7 +99,7 @@ class SessionPlaybook(CallCompanion):
         self._own_name = own_name
         self._context = context
         self._ask = ask
-        self._loaded: _Loaded | None = None
+        self._loaded: Loaded | None = None
         self._waiting: list[Event] = []
         """Events not yet processed."""
         self._evidence: list[Evidence] = []
@@ -256,7 +242,7 @@ class SessionPlaybook(CallCompanion):
             await self._read_news()
             return True
         try:
-            books, loaded = await asyncio.to_thread(_load, self._open)
+            books, loaded = await asyncio.to_thread(load, self._open)
         except OSError as error:
             self._broken = (
                 f"Cannot read the playbook ({error.strerror or error}); this session neither uses nor learns lessons."
@@ -282,14 +268,14 @@ class SessionPlaybook(CallCompanion):
             return
         told = {*books.project.problems, *books.own.problems}
         try:
-            project, own, stale = await asyncio.to_thread(_read_again, books, loaded)
+            project, own, stale = await asyncio.to_thread(read_again, books, loaded)
         except OSError as error:
             why = error.strerror or error
             self._say(f"Cannot read the playbook again ({why}); this session keeps its earlier version.")
             return
         if project is not loaded.project:
             loaded.project, loaded.own, loaded.stale = project, own, stale
-            loaded.usable = _usable(project, own, stale)
+            loaded.usable = usable_bullets(project, own, stale)
         for problem in (*books.project.problems, *books.own.problems):
             if problem not in told:
                 self._say(f"{problem}. swecli sets the file aside before it writes a new one.", "warning")
@@ -308,7 +294,7 @@ class SessionPlaybook(CallCompanion):
             return
         known = await self._what_is_known(books)
         session = self._recorder.session
-        candidates = await asyncio.to_thread(_drafts, evidence, session, books.root)
+        candidates = await asyncio.to_thread(drafts_of, evidence, session, books.root)
         if not candidates:
             return
         from swecli.core.playbook.learning import learn
@@ -354,7 +340,7 @@ class SessionPlaybook(CallCompanion):
             loaded.project = playbook
         else:
             loaded.own = playbook
-        loaded.usable = _usable(loaded.project, loaded.own, loaded.stale)
+        loaded.usable = usable_bullets(loaded.project, loaded.own, loaded.stale)
         if told:
             self._say(told, "warning")
         return result
@@ -416,7 +402,7 @@ class SessionPlaybook(CallCompanion):
         from swecli.core.playbook import reflection
         from swecli.core.playbook.bullet import Source
 
-        happenings = _happenings(self._recorder, self._reflected)
+        happenings = happenings_of(self._recorder, self._reflected)
         self._reflected, self._calls = len(self._recorder.ledger.items), 0
         text = reflection.question(happenings, loaded.project.live())
         try:
@@ -493,7 +479,7 @@ class SessionPlaybook(CallCompanion):
         if isinstance(done, ChangeRefused):
             raise done
         if loaded.stale.pop(bullet_id, ""):
-            loaded.usable = _usable(loaded.project, loaded.own, loaded.stale)
+            loaded.usable = usable_bullets(loaded.project, loaded.own, loaded.stale)
         return done or "Nothing was changed."
 
     async def do(self, bullet_id: str, action: str) -> str:
@@ -561,70 +547,3 @@ def _named(told: Sequence[Bullet]) -> str:
         if len(told) == 1
         else f"Playbook: {len(told)} lessons ({ids})"
     )
-
-
-def _load(open_books: Callable[[], Playbooks]) -> tuple[Playbooks, _Loaded]:
-    """Read the files, rate the bullets by age and outcome, and find outdated ones. Reads files and runs nothing."""
-    from swecli.core.playbook.evidence import EvidenceWatch
-    from swecli.core.playbook.playbook import settle
-    from swecli.core.playbook.store import stale
-    from swecli.core.playbook.trials import Trials
-
-    books = open_books()
-    project, own = books.project.read(), books.own.read()
-    for playbook in (project, own):
-        settle(playbook, books.clock())
-    bullets = (*project.bullets(), *own.bullets())
-    gone = {bullet.id: why for bullet in bullets if (why := stale(bullet, books.root))}
-    usable = _usable(project, own, gone)
-    return books, _Loaded(project, own, gone, EvidenceWatch(str(books.root)), Trials(), usable)
-
-
-def _usable(project: Playbook, own: Playbook, stale: Mapping[str, str]) -> list[Bullet]:
-    return [one for one in (*project.live(), *own.live()) if one.id not in stale]
-
-
-def _read_again(books: Playbooks, loaded: _Loaded) -> tuple[Playbook, Playbook, dict[str, str]]:
-    """The current playbooks and the reasons of outdated bullets; reads the files only if one of them changed."""
-    from swecli.core.playbook.store import stale
-
-    if not (books.project.has_news() or books.own.has_news()):
-        return loaded.project, loaded.own, loaded.stale
-    project, own = books.project.read(), books.own.read()
-    bullets = (*project.bullets(), *own.bullets())
-    return project, own, {bullet.id: why for bullet in bullets if (why := stale(bullet, books.root))}
-
-
-def _drafts(evidence: Sequence[Evidence], session: str, root: Path) -> list[Bullet]:
-    from swecli.core.git import git_facts, head_commit
-    from swecli.core.playbook.learning import drafts
-    from swecli.core.playbook.project_commands import ProjectCommands
-    from swecli.core.playbook.store import expired
-
-    git = git_facts(root)
-    commit = head_commit(git)[:12] if git is not None else ""
-    named = ProjectCommands(root).name
-    return drafts(evidence, session, commit, str(root), lambda expiry: not expired(expiry, root), named)
-
-
-def _happenings(recorder: Recorder, skipped: int) -> list[Happening]:
-    """Calls and messages of the session after the first ``skipped`` items, without tool output."""
-    from swecli.core.playbook.commands import shown, signature
-    from swecli.core.playbook.reflection import Happening
-    from swecli.core.playbook.support import Cited
-
-    found: list[Happening] = []
-    for name, record in islice(recorder.ledger.items.items(), skipped, None):
-        if record.kind == "user":
-            text = " ".join("".join(part.text for part in record.parts if isinstance(part, TextPart)).split())
-            found.append(Happening(name, f"the user: {text[:300]}", Cited(said=(text[:300],))))
-        elif record.kind == "tool" and record.call is not None:
-            arguments = stored_arguments(record.call.name, record.call.arguments)
-            target = shown(str(arguments.get("command") or arguments.get("path") or arguments.get("pattern") or ""))
-            output = "".join(getattr(part, "text", "") for part in record.parts) if record.status == "error" else ""
-            why = signature(output, record.exit_status)
-            commands = (target,) if record.name == "run_command" and target else ()
-            facts = Cited(worked=commands) if record.status == "ok" else Cited(commands, errors=(why,) if why else ())
-            told = f"{record.name} `{target[:160]}` -> {record.status}{f' ({why})' if why else ''}"
-            found.append(Happening(name, told, facts))
-    return found
