@@ -90,7 +90,9 @@ def tool(item: str, name: str, title: str, block: TerminalBlock | DiffBlock, det
 
 
 class PlayedSession:
-    """As much of a session as the interface needs for this."""
+    """As much of a session as the interface needs for this. The fake one of the tests would cost 14 MiB."""
+
+    kept = "nothing"
 
     def __init__(self, items: int, folder: Path) -> None:
         self._folder = folder
@@ -106,7 +108,8 @@ class PlayedSession:
         self.view: Any = SimpleNamespace(
             session_id="bench", started_seq=1, cwd=Path.cwd(), mode="default", model=ModelInfo("bench", "model"),
             effort=None, busy=False, budget=None, last_usage=None, totals=Totals(), queue=(), todos=(), permission=None,
-            question=None, sandbox=None, jobs=(), messages=(), instructions=(),
+            question=None, sandbox=None, jobs=(), messages=(), instructions=(), yolo=False, suggestion=None,
+            forecast=lambda text, images=0, attached=0: None,
         )  # fmt: skip
 
     def _event(self, body: Body) -> Event:
@@ -119,7 +122,7 @@ class PlayedSession:
             self._live.put_nowait(self._event(body))
         return time.monotonic()
 
-    async def subscribe(self, *, replay: bool = False) -> AsyncIterator[Event]:
+    async def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         past, self._past = self._past, []
         for body in past if replay else ():
             yield self._event(body)
@@ -176,7 +179,7 @@ class PlayedSession:
         await asyncio.sleep(0.1)
         return [at, time.process_time() - cpu]
 
-    async def close(self) -> None:
+    async def close(self, reason: str = "other") -> None:
         self.closed = True
         self._live.put_nowait(None)
 

@@ -8,10 +8,12 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.played_session import DIFF_END, READY, PlayedSession
 from swecli.core.protocol.blocks import DiffBlock, TerminalBlock
 from swecli.core.protocol.events import Body, ItemCheckpointed, ItemCompleted, ItemDelta, ItemStarted
 from swecli.core.protocol.messages import TextPart, ToolCallPart, ToolResultPart
@@ -158,3 +160,12 @@ async def test_a_stream_costs_few_times_a_plain_write_in_few_frames() -> None:
     more = max(1.0, len(frames) * RATE / (MOST * TOKENS))  # a busy machine takes longer, and so draws more of them
     assert cost <= 10 * plain * more, f"{cost:.2f} s of the processor, a plain write {plain:.2f} s"
     assert len(frames) <= MOST * seconds + 3, f"{len(frames)} frames in {seconds:.1f} s"
+
+
+async def test_the_session_of_the_benchmarks_is_shown_and_plays(tmp_path: Path) -> None:
+    session: Any = PlayedSession(FEW, tmp_path)
+    async with running(session=session, size=(120, 40)) as it:
+        await it.shows(READY)
+        await it.press(*"diff", "enter")
+        await it.shows(DIFF_END)
+        await it.until((tmp_path / "diff.json").exists)
