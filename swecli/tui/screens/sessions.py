@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from swecli.assembly.session_list import SessionList, StoredSession
+from swecli.block_text import block_lines
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.tools.base import readable_size
 from swecli.figures import plural, tokens
@@ -121,7 +122,8 @@ class SessionsPage(ListPage):
             more.append(TextBlock(f"forked from {session.parent}", "dim"))
         if name in self._found_in:
             more.append(TextBlock(f"found: {self._found_in[name]}"))
-        if session.first and session.first != session.title:
+        shown = " ".join(" ".join(line for block in blocks for line in block_lines(block)).split())
+        if session.first and session.first != session.title and session.first.rstrip("…") not in shown:
             more.append(TextBlock(f"began with: {session.first}", "dim"))
         return (head, *more, *blocks)
 

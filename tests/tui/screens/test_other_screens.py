@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual import events
 
 from swecli.commands.base import Screen
@@ -206,6 +207,16 @@ async def test_a_session_is_found_looked_into_and_continued_in_place() -> None:
         await it.shows("Fixed: ten pens", "Continued 20231113-def")
         assert it.session.closed
         assert it.editor.has_focus
+
+
+@pytest.mark.parametrize(("first", "told"), [("what was asked in 20231114…", False), ("Why is it slow?", True)])
+async def test_how_a_session_began_is_told_unless_its_messages_show_it(first: str, told: bool) -> None:
+    port = opener([], Session())
+    port.sessions = [replace(port.sessions[0], first=first), *port.sessions[1:]]
+    async with running(**ports(sessions=port)) as it:
+        await sessions_open(it)
+        await it.shows("what was answered")
+        assert (f"began with: {first}" in it.screen()) is told
 
 
 async def test_what_can_not_be_continued_says_why() -> None:
