@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import tempfile
 import time
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from swecli.core.protocol.budget import Budget
 from swecli.core.protocol.commands import Compact, UndoCompaction
 from swecli.core.protocol.context_events import CompactionCompleted, CompactionUndone
 from swecli.core.protocol.events import Event, StepStarted
+from swecli.tui.launch import COLLECT
 from tests.core.engine.support import bench, until
 from tests.support.said import Said
 
@@ -49,6 +51,8 @@ async def _measured() -> list[tuple[str, float, str]]:
             b.send(Compact(without_model=True))
             await until(lambda: bool(b.bodies(CompactionCompleted)) and not b.session.view.busy, "compaction")
             made = b.bodies(CompactionCompleted)[-1].item
+            gc.freeze()
+            gc.set_threshold(*COLLECT)  # as the interface does
             inspection = b.session.inspection
             moved = inspection.moved(made)
             assert moved is not None

@@ -360,8 +360,11 @@ def _edited(before: Sequence[ViewEntry], now: Sequence[ViewEntry], summaries: se
         return ("undo", "a compaction was redone") if redone else ("compaction", "the conversation was compacted")
     stubbed = sum(entry.kind == "stub" and old.get(entry.id, entry).kind == "live" for entry in now)
     restored = sum(entry.kind == "live" and old.get(entry.id, entry).kind == "stub" for entry in now)
-    if removed or restored:
+    covers = {entry.id: len(entry.sources) for entry in now if entry.kind == "summary" and entry.id in old}
+    if removed or restored or any(covered < len(old[name].sources) for name, covered in covers.items()):
         return "undo", "a compaction was undone"
+    if any(covered > len(old[name].sources) for name, covered in covers.items()):
+        return "undo", "a compaction was redone"
     if stubbed:
         return "clearing", f"{stubbed} old results and arguments were cleared to free space"
     missing = [number for number, entry in enumerate(before) if entry.id not in new]

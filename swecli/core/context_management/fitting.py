@@ -36,6 +36,10 @@ ROUNDS = 6
 """Measures at the most: the sizes of entries are estimates, so the first choice may be a little too large."""
 
 
+_SHORTENED = frozenset(("result", "attachment", "call"))
+"""Kinds of entries that have a reference."""
+
+
 class Fitted(Struct, frozen=True):
     """A view with what comes back. ``used`` is the size of the whole request in tokens; ``references`` counts the
     results and arguments that became references. ``since`` is the first turn whose messages are back, of ``turns``; 0:
@@ -192,16 +196,18 @@ class Room:
         """Places of results and arguments that can become references, the tokens freed, and the reference."""
         sizes, ledger = self._sizes, self._ledger
         after = 0
-        for index in range(len(view) - 1, -1, -1):
-            shown = view[index]
-            size = self._size(shown)
+        for place in range(len(view) - 1, -1, -1):
+            shown = view[place]
             entry = ledger.entries.get(shown.id)
-            old, after = after >= protected, after + size
-            if entry is None or shown.kind != "live" or not old or size < LEAST or shown.id in whole:
+            if after < protected:
+                after += self._size(shown)
                 continue
-            text = reference_to(entry, ledger, size)
+            if entry is None or shown.kind != "live" or entry.kind not in _SHORTENED or shown.id in whole:
+                continue
+            size = self._size(shown)
+            text = reference_to(entry, ledger, size) if size >= LEAST else None
             if text and (freed := size - sizes.stub(text)) > 0:
-                yield index, freed, ViewEntry("stub", shown.id, text)
+                yield place, freed, ViewEntry("stub", shown.id, text)
 
     def _with_boundary(self, wanted: View, present: View, limit: int) -> Fitted | None:
         """The present view with the newest part of the wanted one, which a summary in the present view no longer

@@ -796,6 +796,8 @@ class Ledger:
 
     def _with_choices(self, view: View, first: int) -> View:
         """A view with the user's choices from number ``first`` on, and with the pins."""
+        if first >= len(self._edits) and not self.pinned:
+            return view
         known = set(_covered(view))
         since = [edit for edit in self._edits[first:] if edit.id in known]
         whole = {entry.id for entry in view if entry.kind == "live"}

@@ -105,19 +105,21 @@ class ViewMeasure:
 
     def _with_their_messages(self, view: View, places: Collection[int]) -> Sequence[int]:
         """The places of all entries of the messages that have these."""
+        entries = self._ledger.entries
+
+        def owner(at: int) -> str:
+            entry = entries.get(view[at].id)
+            return entry.message if entry is not None else view[at].id
+
         around: list[int] = []
         for place in places:
             if around and place <= around[-1]:
                 continue
-            owner = self._owner(view[place])
+            mine = owner(place)
             start = end = place
-            while start and self._owner(view[start - 1]) == owner:
+            while start and owner(start - 1) == mine:
                 start -= 1
-            while end + 1 < len(view) and self._owner(view[end + 1]) == owner:
+            while end + 1 < len(view) and owner(end + 1) == mine:
                 end += 1
             around += range(start, end + 1)
         return around
-
-    def _owner(self, shown: ViewEntry) -> str:
-        entry = self._ledger.entries.get(shown.id)
-        return entry.message if entry is not None else shown.id

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 from msgspec.structs import replace
 
-from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest, first_difference
+from swecli.core.context_management.cache import CacheMiss, CacheWatch, WatchedRequest, _edited, first_difference
 from swecli.core.context_management.prompt import message_breakpoints
 from swecli.core.llm.types import ModelRequest, SystemBlock, ToolSchema
 from swecli.core.protocol.context_events import ViewEntry
@@ -279,3 +279,11 @@ def test_requests_without_usage_are_passed_over() -> None:
     watched = WatchedRequest(talk.model, request, tuple(talk.view), talk.now, {})
     assert CacheWatch().observe(watched, None) is None
     assert CacheWatch().observe(watched, Usage(input_total=0)) is None
+
+
+def test_an_undo_that_left_a_part_summarised_is_one() -> None:
+    part = (ViewEntry("summary", "k1", "text", ("u1", "a1")), ViewEntry("live", "a2"))
+    whole = (ViewEntry("summary", "k1", "text", ("u1", "a1", "u2")), ViewEntry("live", "a2"))
+    restored = (part[0], ViewEntry("live", "u2"), part[1])
+    assert _edited(whole, restored, {"k1"}) == ("undo", "a compaction was undone")
+    assert _edited(restored, whole, {"k1"}) == ("undo", "a compaction was redone")
