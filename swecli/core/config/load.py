@@ -213,7 +213,8 @@ def key_lines(text: str) -> dict[tuple[str, ...], int]:
             header = _HEADER.match(line)
             if header:
                 table = _parts(header["name"])
-                lines.setdefault(table, number)
+                for end in range(1, len(table) + 1):  # a table around it may have no line of its own
+                    lines.setdefault(table[:end], number)
                 if line.lstrip().startswith("[["):
                     lists[table] = lists.get(table, -1) + 1
                     table = (*table, str(lists[table]))

@@ -274,3 +274,8 @@ frob = 1
         '7: providers.office.dialect.tool_ids must be one of "any", "alnum9", "token40", "token64"',
         "8: providers.office.dialect.frob must not be here: unknown key",
     ]
+
+
+def test_an_unknown_table_has_the_line_of_the_first_table_in_it(place: Place) -> None:
+    place.user.write_text("[agent]\nmax_steps = 4\n\n[provider.openai]\nbase_url = 'x'\n")
+    assert any(notice.startswith(f"{place.user}:4: provider is not a setting") for notice in place.load().notices)
