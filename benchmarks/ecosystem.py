@@ -109,7 +109,7 @@ async def _promotion() -> list[Line]:
         async with bench("".join(steps), Path(folder), extensions=(Source(settle),)) as made:
             for turn in range(TURNS):
                 await made.say(f"{turn} {AGAIN * 10}")
-            monitor, requests = made.session._services.context.monitor, made.model.requests
+            monitor, requests = made.session._services.toolset.context.monitor, made.model.requests
             sizes = [
                 sum(monitor.count_tokens(block.text) for block in request.system)
                 + sum(map(monitor.count_once, request.messages))
@@ -147,7 +147,7 @@ async def _looping() -> list[Line]:
             ended = made.bodies(AgentEnded)[0]
             parts = [part for body in made.bodies(ItemCompleted) for part in body.parts]
             report = next(part for part in parts if isinstance(part, ToolResultPart) and part.name == "task")
-            tokens = made.session._services.context.monitor.count_tokens(report.text)
+            tokens = made.session._services.toolset.context.monitor.count_tokens(report.text)
     assert ended.outcome == "limit"
     return [
         ("subagent that loops: requests until it is stopped", ended.steps, "(cap 20)"),

@@ -24,7 +24,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts, message_breakpoints
 from swecli.core.engine.model_access import ModelAccess
 from swecli.core.engine.recorder import EventLog
-from swecli.core.engine.services import Permissions, Services, Time, Workspace
+from swecli.core.engine.services import Permissions, Services, Time, Toolset, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent, SystemBlock
 from swecli.core.permissions.types import Decision, Effects
@@ -292,8 +292,7 @@ async def replay(recording: Recording, window: int = WINDOW, kinds: Mapping[str,
     context = ContextManager(registry.schemas(), PromptTexts(base=base), monitor=TokenMonitor(texts))
     services = Services(
         workspace=Workspace(Path("/"), (Path("/"),), {}),
-        tools=registry,
-        context=context,
+        toolset=Toolset(registry, context),
         access=ModelAccess(lambda _name: model),
         permissions=Permissions(lambda policy, call: Decision("allow", "recorded")),
         time=Time(clock, clock),
@@ -335,7 +334,7 @@ def _only_growing(session: Session, tokens: Any) -> float:
     """What the same answers would have cost with the whole history in every request."""
     ledger = session._recorder.ledger  # pyright: ignore[reportPrivateUsage]
     messages = project(ledger, [ViewEntry("live", entry) for entry in ledger.entries])
-    system = session._services.context.prepare((), info=ModelInfo("recorded", "model", WINDOW)).request  # pyright: ignore[reportPrivateUsage]
+    system = session._services.toolset.context.prepare((), info=ModelInfo("recorded", "model", WINDOW)).request  # pyright: ignore[reportPrivateUsage]
     now = 0.0
     cache = PrefixCache(tokens, lambda: now)
     cost = 0.0

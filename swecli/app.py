@@ -126,7 +126,7 @@ async def open_session(
     parts.stored.tell = lambda text: session.notice(text, "error")
     if parts.stored.log is not None:
         parts.stored.log.tell = lambda text: _tell(loop, session, text)
-    monitor = parts.services.context.monitor
+    monitor = parts.services.toolset.context.monitor
     for helper in (monitor.counter, monitor.ratios):
         if isinstance(helper, HybridCounter | LearnedRatios):
             helper.tell = lambda text: _tell(loop, session, text)

@@ -25,7 +25,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.instructions import Instructions
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.model_access import ModelAccess
-from swecli.core.engine.services import Permissions, Services, Store, Time, Workspace
+from swecli.core.engine.services import Permissions, Services, Store, Time, Toolset, Workspace
 from swecli.core.engine.settings import Settings as LiveSettings
 from swecli.core.ports import BlobStore
 from swecli.core.tools.registry import ToolRegistry
@@ -115,11 +115,10 @@ def build_services(
 
     return Services(
         workspace=_workspace(launch),
-        tools=registry,
-        context=context(registry, texts),
+        toolset=Toolset(registry, context(registry, texts)),
         context_for=context_for,
         access=access,
-        permissions=_permissions(launch, startup),
+        permissions=replace(_permissions(launch, startup), readable=lambda: files.readable),
         settings=LiveSettings(values, safe_mode=options.safe_mode),
         store=Store(blobs, version=__version__, report_defect=report_defect),
         time=Time(jitter=random.random),

@@ -30,7 +30,7 @@ from swecli.core.answer_schema import AnswerSchema, Mismatch
 from swecli.core.context_management.instructions import INSTRUCTION_NAMES, MAX_BYTES, read_head
 from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.model_access import ModelAccess, ModelUnavailable
-from swecli.core.engine.services import Permissions, Services, Workspace
+from swecli.core.engine.services import Permissions, Services, Toolset, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.types import ModelClient
@@ -136,8 +136,7 @@ class Client:
         allowed = tuple(Rule("allow", name, "flag", "tools") for name in functions)
         self._services = Services(
             workspace=Workspace(options.cwd, (options.cwd,), scrubbed_environment(options.environment)),
-            tools=registry,
-            context=self.context_manager,
+            toolset=Toolset(registry, self.context_manager),
             access=ModelAccess(self._make_client),
             permissions=Permissions(decide, Policy(mode=options.mode, rules=allowed)),
             settings=Settings(Adjustable(compaction=config.compaction())),

@@ -14,7 +14,7 @@ from swecli.block_text import block_lines
 from swecli.commands.base import CommandResult, Screen, run_command
 from swecli.commands.registry import CommandCall, command_table, commands_of
 from swecli.core.answer_schema import AnswerSchema, Mismatch
-from swecli.core.engine.consent import ASKED_BY_HOOK
+from swecli.core.engine.decisions import ASKED_BY_HOOK
 from swecli.core.permissions.decide import NO_RULE_NOW
 from swecli.core.protocol.blocks import DisplayBlock, TextBlock
 from swecli.core.protocol.events import (

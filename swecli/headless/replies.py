@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swecli.core.engine.consent import ASKED_BY_HOOK
+from swecli.core.engine.decisions import ASKED_BY_HOOK
 from swecli.core.permissions.decide import NO_RULE_NOW, OUTSIDE, UNREAD
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import PermissionRequested

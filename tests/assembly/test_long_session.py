@@ -63,7 +63,7 @@ async def test_turns_leave_no_texts_and_few_objects_behind(tmp_path: Path, monke
         events = session.subscribe()
         for _ in range(6):
             turns.append(await _until_a_compaction(session, events, turns[-1] if turns else 0))
-            while writing := session._compactions.snapshots._writing:  # a snapshot in flight holds texts for a moment
+            while writing := session._context_parts.snapshots._writing:  # a snapshot in flight holds texts for a moment
                 await asyncio.wait(writing)
             held.append(held_by(session))
     finally:

@@ -187,13 +187,13 @@ def held(session: Session) -> Adjustable:
     """What a session goes by, read where it is used."""
     services = session._services
     now = services.settings.now
-    command = services.tools.get(RunCommand.name)
+    command = services.toolset.tools.get(RunCommand.name)
     assert isinstance(command, RunCommand)
-    assert services.context.limits == services.context._prompt.limits
+    assert services.toolset.context.limits == services.toolset.context._prompt.limits
     assert session._jobs.jobs.processes == now.process_limit
     return Adjustable(
-        services.context.limits,
-        services.context._advice,
+        services.toolset.context.limits,
+        services.toolset.context._advice,
         now.compaction,
         now.limits,
         now.offload_threshold,

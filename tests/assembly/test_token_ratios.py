@@ -20,7 +20,7 @@ async def run(cwd: Path, script: Path, *, store: bool) -> float:
     session = await open_session(LaunchOptions(cwd=cwd, script=script, headless=True, store=store))
     model = session.view.model
     assert model is not None
-    ratio = session._services.context.monitor.ratio(model)  # pyright: ignore[reportPrivateUsage]
+    ratio = session._services.toolset.context.monitor.ratio(model)  # pyright: ignore[reportPrivateUsage]
     events = session.subscribe()
     session.send(Submit("Read the files."))
     async for event in events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swecli.core.engine.consent import ASKED_BY_HOOK
+from swecli.core.engine.decisions import ASKED_BY_HOOK
 from swecli.core.permissions.decide import NO_RULE_NOW, UNREAD, decide
 from swecli.core.permissions.types import Call, Effects, Policy
 from swecli.core.protocol.events import Event, ItemCompleted, ItemStarted, PermissionRequested

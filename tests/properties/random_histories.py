@@ -19,6 +19,7 @@ from swecli.core.context_management.compaction.selection import covered
 from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
@@ -159,7 +160,8 @@ class History:
         forced = prepared.budget.level == "block"
         job = Job(trigger, item, prepared.request, self.model, SessionFacts(), forced=forced)
         before, view = project(self.ledger), self.ledger.view
-        outcome = finish(Compaction(self.context, self.ledger, job, self.options).run(_no_wait))
+        gateway = RequestGateway(self.context, sleep=_no_wait)
+        outcome = finish(Compaction(self.context, self.ledger, job, self.options, gateway).run())
         assert self.ledger.view == view  # nothing changes before it is recorded
         if not isinstance(outcome, Compacted):
             assert outcome.reason

@@ -69,10 +69,11 @@ class Inspected:
         state = SimpleNamespace(mode="default", todos=(), effort=None, agents=self.agents)
         recorder = SimpleNamespace(ledger=self.said.ledger, timeline=self.timeline, state=state, session="s")
         access = SimpleNamespace(price=lambda model, usage: self.price(model, usage))
-        services = SimpleNamespace(context=self.context, settings=Settings(), access=access)
         connection = SimpleNamespace(client=self.client)
-        parts: Any = SimpleNamespace(services=services, recorder=recorder, connection=connection)
-        self.inspection = Inspection(parts.services, parts.recorder, parts.connection, lambda: ())
+        parts: Any = SimpleNamespace(recorder=recorder, connection=connection)
+        self.inspection = Inspection(
+            self.context, Settings(), access.price, parts.recorder, parts.connection, lambda: ()
+        )
 
     def fill(self, rounds: int, lines: int = 400) -> Inspected:
         """Requests with some work on each, and what the provider said of the sizes."""

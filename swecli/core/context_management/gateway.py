@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,12 +17,14 @@ from swecli.core.protocol.budget import Budget
 
 
 class RequestGateway(Struct):
-    """Sends every request to a model. ``left`` returns the tokens that may still be used; None = no cap."""
+    """Sends every request to a model. ``left`` returns the tokens that may still be used; None = no cap. ``sleep`` is
+    for those who send again after a failure."""
 
     context: ContextManager
     left: Callable[[], int | None] = lambda: None
     guard: PrefixGuard | None = None
     """Set for the requests of the conversation, each of which begins with the one before."""
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _newest: tuple[ModelRequest, ModelInfo, Budget] | None = None
     """The request measured last: a size check usually precedes sending the same request."""
 

@@ -111,9 +111,7 @@ class Passage(Struct, frozen=True):
     last: int = 0
 
 
-async def attach_passages(
-    recorder: Recorder, scheduler: Scheduler, passages: Sequence[Passage], cwd: Path
-) -> frozenset[str]:
+async def attach_passages(recorder: Recorder, scheduler: Scheduler, passages: Sequence[Passage]) -> frozenset[str]:
     """Attach files that a message names without ``@``, in the same way. Returns the paths of those that were read;
     failures are silent because the user did not ask for these files."""
     calls: dict[str, Call] = {}

@@ -12,7 +12,8 @@ from typing import Any, cast, get_args
 from msgspec import Struct
 
 from swecli.core.engine.companion import Companions, Step
-from swecli.core.engine.consent import Requests, SandboxWatch
+from swecli.core.engine.consent import Consents, Requests, SandboxWatch
+from swecli.core.engine.decisions import Decisions
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Call
@@ -139,15 +140,23 @@ async def _run(request: _Request, make_services: MakeServices) -> dict[str, Any]
     recorder = Recorder("batch", (), make_log, services.time.clock)
     recorder.state.mode = request.mode
     requests = logs[0].requests = Requests(recorder)
-    results = Results(services, recorder, Connection(services.access.make_client))
-    companions = [part for feature in features for part in feature.alone(services, recorder)]
-    calls = ToolCalls(services, recorder, requests, results, SandboxWatch(services, recorder), Companions(companions))
+    context, settings, workspace = services.toolset.context, services.settings, services.workspace
+    results = Results(context, settings, None, recorder, Connection(services.access.make_client))
+    companions = [
+        part for feature in features for part in feature.alone(workspace, services.permissions.policy, recorder)
+    ]
+    decisions = Decisions(services.permissions, workspace, settings, recorder.state)
+    sandbox = SandboxWatch(workspace, services.permissions, settings, recorder)
+    consents = Consents(decisions, services.permissions, workspace, recorder, requests, sandbox, Companions(companions))
+    calls = ToolCalls(services.toolset.tools, workspace, services.time.monotonic, consents, results, recorder)
     item, part = "t1", ToolCallPart("call_1", request.name, request.arguments)
     recorder.emit(ItemStarted(item, "tool", request.name))
     recorder.emit(ItemCheckpointed(item, part))
     try:
         await Scheduler(calls).run([Call(item, part)])
-        await RepeatGuard(recorder, services.tools, requests, Notes(recorder)).after_step(Step([Call(item, part)]))
+        await RepeatGuard(recorder, services.toolset.tools, requests, Notes(recorder)).after_step(
+            Step([Call(item, part)])
+        )
     finally:
         await asyncio.to_thread(services.workspace.sandbox.close)
     return _result(logs[0].events)

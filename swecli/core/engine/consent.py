@@ -13,16 +13,16 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from swecli.core.engine.companion import Companions
+from swecli.core.engine.decisions import Decisions
 from swecli.core.engine.prepared_call import PreparedCall, Rejected
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
-from swecli.core.permissions.rules import ReadRules, read_rules
-from swecli.core.permissions.types import SANDBOXED, Decision, Effects, Policy, Rule, restores_nothing
-from swecli.core.permissions.types import Call as PermissionCall
+from swecli.core.engine.services import Permissions, Workspace
+from swecli.core.engine.settings import Settings
+from swecli.core.permissions.rules import read_rules
+from swecli.core.permissions.types import SANDBOXED, Decision, Effects
 from swecli.core.protocol.blocks import DiffBlock, DisplayBlock, TextBlock
 from swecli.core.protocol.commands import Answer, ReplyPermission
 from swecli.core.protocol.events import (
-    Mode,
     Notice,
     PermissionRequested,
     PermissionResolved,
@@ -265,13 +265,14 @@ MOST_MASKED = 12
 
 
 class SandboxWatch:
-    """The session's view of ``services.workspace.sandbox``."""
+    """The session's view of the workspace's sandbox."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
-        self._services = services
-        self._sandbox = services.workspace.sandbox
-        self._roots, self._policy = services.workspace.roots, services.permissions.policy
-        self._home = self._policy.home
+    def __init__(self, workspace: Workspace, permissions: Permissions, settings: Settings, recorder: Recorder) -> None:
+        self._sandbox = workspace.sandbox
+        self._roots = workspace.roots
+        self._permissions = permissions
+        self._home = permissions.policy.home
+        self._settings = settings
         self._recorder = recorder
         self._task: asyncio.Task[None] | None = None
         self._accepting: set[asyncio.Task[None]] = set()
@@ -315,8 +316,8 @@ class SandboxWatch:
 
     def _hides_files(self) -> bool:
         """Whether rules keep files from being read, which the sandbox may hide from commands."""
-        rules = self._services.permissions.rules(self._services.settings.now)
-        policy = replace(self._policy, rules=(*rules, *self._recorder.state.rules))
+        rules = (*self._permissions.rules(self._settings.now), *self._recorder.state.rules)
+        policy = replace(self._permissions.policy, rules=rules)
         return bool(read_rules(policy, ()).rules)
 
     def publish(self) -> None:
@@ -422,17 +423,21 @@ class Consents:
 
     def __init__(
         self,
-        services: Services,
+        decisions: Decisions,
+        permissions: Permissions,
+        workspace: Workspace,
         recorder: Recorder,
         requests: Requests,
         sandbox: SandboxWatch,
         companions: Companions,
     ) -> None:
-        self._services = services
+        self.decisions = decisions
+        self._permissions = permissions
+        self._workspace = workspace
         self._recorder = recorder
-        self._requests = requests
-        self._sandbox = sandbox
-        self._companions = companions
+        self.requests = requests
+        self.sandbox = sandbox
+        self.companions = companions
 
     async def obtain(self, call: PreparedCall, before: Sequence[asyncio.Task[None]] = ()) -> Consent:
         """Consent for the call. An edit that only the files as they are now keep from running unasked is judged once
@@ -445,7 +450,7 @@ class Consents:
         answer: _Answer | None = None
         refused: RefusedEdit | None = None
         while True:
-            await self._sandbox.ready(call.effects)
+            await self.sandbox.ready(call.effects)
             try:
                 decision = self._decided(call)
             except Rejected as error:
@@ -456,22 +461,22 @@ class Consents:
                 continue
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
-            await self._requests.order.turn(call.item)
-            checkpoints = self._services.workspace.checkpoints
+            await self.requests.order.turn(call.item)
+            checkpoints = self._workspace.checkpoints
             if decision.loss is not None and checkpoints is not None:
                 await checkpoints.ready()  # once files are copied, /undo restores what they lose
             if decision.for_now and before:
                 await asyncio.wait(before)
             preview = await call.tool.preview(call.params, call.ctx)
             counted = await self._counted(call, decision)
-            decision = self.decide(call)  # the mode or the rules may have changed meanwhile
+            decision = self.decisions.decide(call)  # the mode or the rules may have changed meanwhile
             if decision.git_knows and counted.reads_only:
                 decision = counted
             if decision.outcome == "allow":
                 return await self._allowed(call, decision)
             decision = counted if counted.outcome == decision.outcome else decision
             shown = self._bind(call, preview.state)
-            if preview.unchanged and self.decide(call.as_look()).outcome == "allow":
+            if preview.unchanged and self.decisions.decide(call.as_look()).outcome == "allow":
                 return self._consented(call, decision, shown)
             if answer is not None and _covers(answer, decision):
                 return self._consented(call, decision, shown)
@@ -487,10 +492,10 @@ class Consents:
         """Whether a call that was allowed without a question still is, now that the calls before it have run."""
         if consent.shown is not None:
             return True
-        call, decision = consent.call, self.decide(consent.call)
+        call, decision = consent.call, self.decisions.decide(consent.call)
         if decision.outcome == "ask" and decision.git_knows:
             decision = await self._counted(call, decision)
-        ctx = self._sandbox.context(call.ctx, call.effects, decision)
+        ctx = self.sandbox.context(call.ctx, call.effects, decision)
         same = (ctx.contained, ctx.masked) == (consent.ctx.contained, consent.ctx.masked)
         same &= decision.reads_only == consent.reads_only
         return decision.outcome == "allow" and same
@@ -513,18 +518,18 @@ class Consents:
 
     async def outside(self, call: PreparedCall, outcome: ToolOutcome) -> tuple[Consent | None, ToolOutcome]:
         """Ask whether a command that the sandbox stopped may run outside it. A refusal is reported to the model."""
-        if not outcome.blocked or not self._services.workspace.sandbox.options.ask_outside:
+        if not outcome.blocked or not self._workspace.sandbox.options.ask_outside:
             return None, outcome
         declined = "The user declined to run it unsandboxed."
         try:
-            await self._companions.before_asking(call, outcome.blocked)
+            await self.companions.before_asking(call, outcome.blocked)
         except Rejected as rejected:
             return None, replace(outcome, text=f"{outcome.text}\n{declined} {rejected}")
         preview = await call.tool.preview(call.params, call.ctx)
         shown = self._bind(call, preview.state)
-        advice = self._sandbox.advice(call.effects)
+        advice = self.sandbox.advice(call.effects)
         asked = PermissionRequested(
-            self._requests.new_id("p"),
+            self.requests.new_id("p"),
             call.item,
             call.tool.name,
             call.title,
@@ -534,7 +539,7 @@ class Consents:
             facts=(OUTSIDE, *preview.facts),
             warnings=self._uncovered(call),
         )
-        reply = await self._requests.permission(asked)
+        reply = await self.requests.permission(asked)
         assert reply is not None  # only the user settles this question
         if reply.choice in ("once", "always") and reply.arguments is None:
             return Consent(call, shown, call.ctx), outcome
@@ -546,50 +551,10 @@ class Consents:
         Asks git in a thread, because that takes time in a large repository."""
         if not decision.danger and not decision.git_knows:
             return decision
-        return await asyncio.to_thread(self.decide, call, counted=True)
-
-    def decide(self, call: PreparedCall, mode: Mode | None = None, *, counted: bool = False) -> Decision:
-        """The permission decision under the current rules and mode, or under another mode. Starts git only if
-        ``counted``."""
-        cwd = str(self._services.workspace.cwd)
-        decision = self._services.permissions.decide(
-            self._policy(mode, call.rules, counted=counted),
-            PermissionCall(call.tool.name, call.params.values(), call.effects, cwd, self._roots, call.typed),
-        )
-        if call.must_ask and decision.outcome == "allow":
-            return replace(decision, outcome="ask", reason=call.must_ask, offers=(), offer_note=ASKED_BY_HOOK)
-        return decision
-
-    def read_rules(self) -> ReadRules:
-        """The current rules about files whose text may not be read."""
-        return read_rules(self._policy(), self._roots)
-
-    @property
-    def _roots(self) -> tuple[str, ...]:
-        return tuple(str(root) for root in self._services.workspace.roots)
-
-    def _policy(self, mode: Mode | None = None, more: tuple[Rule, ...] = (), *, counted: bool = False) -> Policy:
-        """The current policy, with ``more`` rules or another mode if given."""
-        state = self._recorder.state
-        sandbox = self._services.workspace.sandbox.state
-        policy = self._services.permissions.policy
-        files, checkpoints = self._services.extension_files, self._services.workspace.checkpoints
-        now = replace(
-            policy,
-            mode=mode or state.mode,
-            facts=policy.facts if counted else policy.facts.without_programs(),
-            rules=(*self._services.permissions.rules(self._services.settings.now), *state.rules, *more),
-            sandbox=sandbox.level,
-            holds=sandbox.holds,
-            masks=sandbox.masks,
-            untrusted=state.untrusted,
-            restores=checkpoints.restores if checkpoints is not None else restores_nothing,
-            readable=files.readable if files is not None else (),
-        )
-        return self._services.permissions.inherited(now)
+        return await asyncio.to_thread(self.decisions.decide, call, counted=True)
 
     def _decided(self, call: PreparedCall) -> Decision:
-        decision = self.decide(call)
+        decision = self.decisions.decide(call)
         if (rule := decision.rule) is not None:
             self._recorder.emit(RuleApplied(call.item, rule.effect, rule.text, rule.scope, rule.origin))
         if decision.outcome == "deny":
@@ -604,12 +569,12 @@ class Consents:
         Raises:
             Rejected: by the user.
         """
-        asked_about = await self._companions.before_asking(call, decision.reason)
+        asked_about = await self.companions.before_asking(call, decision.reason)
         danger, warnings = self._danger(call, decision)
         hooked = tuple(text for text in (call.must_ask, *asked_about) if text and text != decision.reason)
-        advice = self._sandbox.advice(call.effects)
+        advice = self.sandbox.advice(call.effects)
         asked = PermissionRequested(
-            self._requests.new_id("p"),
+            self.requests.new_id("p"),
             call.item,
             call.tool.name,
             call.title,
@@ -626,14 +591,14 @@ class Consents:
             rules=decision.offers,
             rule_note=decision.offer_note,
             danger=danger,
-            acceptable=bool(call.effects.writes) and self.decide(call, "accept-edits").outcome == "allow",
+            acceptable=bool(call.effects.writes) and self.decisions.decide(call, "accept-edits").outcome == "allow",
         )
-        reply = await self._requests.permission(asked, lambda: self.decide(call))
+        reply = await self.requests.permission(asked, lambda: self.decisions.decide(call))
         if reply is None:
             return None
         self._keep(decision.offers, reply)
         if reply.choice == "always":
-            self._requests.reconsider()
+            self.requests.reconsider()
         if reply.choice == "reject" and reply.by == "headless":
             text = call.with_note(f"{UNATTENDED} {reply.note}".strip())
             raise Rejected(text, "no user to ask")
@@ -658,20 +623,20 @@ class Consents:
         return self._consented(call, decision, await self._binding(call) if call.ctx.choices else None)
 
     def _consented(self, call: PreparedCall, decision: Decision, shown: str | None = None) -> Consent:
-        return Consent(call, shown, self._sandbox.context(call.ctx, call.effects, decision), decision.reads_only)
+        return Consent(call, shown, self.sandbox.context(call.ctx, call.effects, decision), decision.reads_only)
 
     def _keep(self, rules: Sequence[str], reply: ReplyPermission) -> None:
         if reply.choice == "always" and (reply.span == "week" or reply.span == "project"):
             for rule in rules:
                 if rule == SANDBOXED:  # for the session only: a sandbox may be missing in the next one
                     continue
-                problem = self._services.permissions.keep_rule(rule, reply.span)
+                problem = self._permissions.keep_rule(rule, reply.span)
                 if problem:
                     self._recorder.emit(Notice(problem, "warning", "permissions"))
 
     def _bind(self, call: PreparedCall, state: str) -> str:
         choices = hashlib.sha256(repr(call.ctx.choices).encode("utf-8", "surrogatepass")).hexdigest()
-        return binding(call.tool.name, call.params, self._services.workspace.cwd, f"{state}\n{choices}")
+        return binding(call.tool.name, call.params, self._workspace.cwd, f"{state}\n{choices}")
 
     async def _binding(self, call: PreparedCall) -> str:
         return self._bind(call, (await call.tool.preview(call.params, call.ctx)).state)
@@ -684,10 +649,10 @@ class Consents:
         command = call.effects.command
         if command is None:
             return ()
-        if self._sandbox.context(call.ctx, call.effects, decision).sandbox is not None:
+        if self.sandbox.context(call.ctx, call.effects, decision).sandbox is not None:
             place = IN_SANDBOX
         else:
-            place = APPROVED_OUTSIDE if self._services.workspace.sandbox.state.level != "off" else OUTSIDE
+            place = APPROVED_OUTSIDE if self._workspace.sandbox.state.level != "off" else OUTSIDE
         return (place,)
 
     def _danger(self, call: PreparedCall, decision: Decision) -> tuple[str, tuple[str, ...]]:
@@ -695,7 +660,7 @@ class Consents:
         uncovered = self._uncovered(call)
         if not decision.danger:
             return "", uncovered
-        loss, checkpoints = decision.loss, self._services.workspace.checkpoints
+        loss, checkpoints = decision.loss, self._workspace.checkpoints
         if loss is not None and not decision.counted:
             lost = f"/undo can't restore {loss.beyond}" if loss.beyond else ""
             return "; ".join(filter(None, (loss.clause, decision.danger, lost, *uncovered))), ()
@@ -711,7 +676,7 @@ class Consents:
 
     def _uncovered(self, call: PreparedCall) -> tuple[str, ...]:
         """Changes that could not be undone, known in advance."""
-        checkpoints = self._services.workspace.checkpoints
+        checkpoints = self._workspace.checkpoints
         warning = checkpoints.warning(call.effects) if checkpoints is not None else ""
         return (warning,) if warning else ()
 
@@ -720,7 +685,6 @@ IN_SANDBOX = "Runs in the sandbox."
 OUTSIDE = "Not sandboxed."
 APPROVED_OUTSIDE = "Runs outside the sandbox once you approve it."
 """Shown if a sandbox is in use but does not contain this command."""
-ASKED_BY_HOOK = "Can't be allowed in general: a hook asks about this."
 NOT_ALLOWED = "Not allowed: "
 """Prefix of the reason why a rule or mode refuses a call."""
 REJECTED = "The user rejected this call"

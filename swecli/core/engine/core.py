@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from swecli.core.engine.compaction import Compactions
+from swecli.core.context_management.gateway import RequestGateway
+from swecli.core.engine.compaction_plans import CompactionPlans
+from swecli.core.engine.compaction_triggers import CompactionTriggers
 from swecli.core.engine.companion import Companions
 from swecli.core.engine.consent import Requests
+from swecli.core.engine.decisions import Decisions
 from swecli.core.engine.inner import Relay
+from swecli.core.engine.meter import Meter
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Asking
 from swecli.core.engine.models import ModelChoice
@@ -40,7 +44,11 @@ class Core(Struct, frozen=True):
     prompts: PromptRecord
     connection: Connection
     requests: Requests
-    compactions: Compactions
+    decisions: Decisions
+    gateway: RequestGateway
+    meter: Meter
+    plans: CompactionPlans
+    triggers: CompactionTriggers
     models: ModelChoice
     offered: OfferedTools
     asking: Asking

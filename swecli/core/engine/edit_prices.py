@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swecli.core.context_management.compaction.options import EntrySizes
-from swecli.core.context_management.compaction.plan import change_costs
+from swecli.core.context_management.compaction.plan import Price, change_costs
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edit_effects import effect_of_view
 from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.thoughts import sent_thoughts
 from swecli.core.context_management.view_stack import View
-from swecli.core.engine.compaction import Compactions
+from swecli.core.engine.compaction_plans import CompactionPlans
+from swecli.core.engine.context_changes import ContextChanges
 from swecli.core.engine.inspection import Inspection
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
 from swecli.core.llm.types import ModelInfo
 from swecli.core.protocol.context_events import ContextChange
 from swecli.figures import plural
@@ -26,16 +27,20 @@ class EditPrices:
 
     def __init__(
         self,
-        services: Services,
+        context: ContextManager,
+        price: Price,
         recorder: Recorder,
         connection: Connection,
-        compactions: Compactions,
+        plans: CompactionPlans,
+        changes: ContextChanges,
         inspection: Inspection,
     ) -> None:
-        self._services = services
+        self._context = context
+        self._price = price
         self._recorder = recorder
         self._connection = connection
-        self._compactions = compactions
+        self._plans = plans
+        self._changes = changes
         self._inspection = inspection
 
     def changes(self, changes: Sequence[ContextChange]) -> Effect | None:
@@ -54,58 +59,58 @@ class EditPrices:
 
     def undo(self, item: str = "") -> Effect | None:
         """Of the undo of the compaction with this item (empty: the newest) and of all later ones."""
-        fitted = self._compactions.undone(self._connection.client, item or self._recorder.ledger.undoable or "")
+        fitted = self._changes.undone(item or self._recorder.ledger.undoable or "")
         return self.view(fitted.view) if fitted is not None else None
 
     def redo(self, item: str = "") -> Effect | None:
         """Of the redo of the compaction with this item (empty: the one undone last), and of those that go with it."""
-        again = self._compactions.redone(self._connection.client, item or self._recorder.ledger.redoable or "")
+        again = self._changes.redone(item or self._recorder.ledger.redoable or "")
         return self.view(again[1].view) if again is not None else None
 
     def fold(self, names: Sequence[str], summary: str) -> Effect | str | None:
         """Of folding these items into a few lines; a sentence if they can't be."""
-        client = self._connection.client
-        if client is None:
+        draft = self._plans.draft()
+        if draft is None:
             return None
-        draft = self._compactions.draft(client)
         return draft.place(names, ()) or self.view(draft.arranged(summary, fold=True).view)
 
     def clearing(self) -> Effect | None:
         """Of freeing space without a model."""
-        client = self._connection.client
-        return self.view(self._compactions.freed(client)) if client is not None else None
+        return self.view(self._plans.freed())
 
     def switch(self, model: str) -> Effect | None:
         """Of a switch to another model, by the user's name for it."""
         client, other = self._connection.client, self._connection.look_at(model)
         if client is None or other is None or other.ref == client.info.ref or not self._recorder.ledger.view:
             return None
-        return switch_effect(self._services, self._recorder, client.info, other)
+        return switch_effect(self._context, self._price, self._recorder, client.info, other)
 
     def view(self, view: View | None) -> Effect | None:
         """Of this view in place of the present one."""
         client = self._connection.client
         if client is None or view is None:
             return None
-        ledger, context, info = self._recorder.ledger, self._services.context, client.info
+        ledger, context, info = self._recorder.ledger, self._context, client.info
         after = context.measure(project(ledger, view), info)
         before = context.measure(project(ledger), info)
 
         def costs(before: int, after: int, rewritten: int) -> tuple[str | None, str | None]:
-            return change_costs(self._services.access.price, info.ref, before, after, rewritten)
+            return change_costs(self._price, info.ref, before, after, rewritten)
 
         return effect_of_view(ledger, view, before, after, EntrySizes(context.monitor, info), info, costs)
 
 
-def switch_effect(services: Services, recorder: Recorder, info: ModelInfo, other: ModelInfo) -> Effect:
+def switch_effect(
+    context: ContextManager, price: Price, recorder: Recorder, info: ModelInfo, other: ModelInfo
+) -> Effect:
     """Effect of a switch from one model to another: each gets only its own thoughts, and reads from its own cache. The
     first one's come back when it answers again."""
-    context, ledger = services.context, recorder.ledger
+    ledger = recorder.ledger
     mine, theirs = context.project_for(ledger, info), context.project_for(ledger, other)
     before = context.weigh(context.aside(mine, info, ""), info).used
     after = context.weigh(context.aside(theirs, other, ""), other).used
-    rewritten = max(0, after - recorder.cache.held(other.ref, services.time.clock() - other.cache_seconds))
-    cost, _ = change_costs(services.access.price, other.ref, before, after, rewritten)
+    rewritten = max(0, after - recorder.cache.held(other.ref, recorder.clock() - other.cache_seconds))
+    cost, _ = change_costs(price, other.ref, before, after, rewritten)
     lost, regained = sent_thoughts(mine, info.name).keys(), sent_thoughts(theirs, other.name).keys()
     if info.name == other.name:  # the same model elsewhere can't read them
         regained = set[int]()

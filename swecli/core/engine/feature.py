@@ -10,7 +10,8 @@ from swecli.core.context_management.prompt import PromptTexts
 from swecli.core.engine.companion import CallCompanion, Companion
 from swecli.core.engine.core import Core
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Extension, Services
+from swecli.core.engine.services import Extension, Workspace
+from swecli.core.permissions.types import Policy
 from swecli.core.tools.base import AnyTool
 
 
@@ -24,8 +25,8 @@ def _none_inside(core: Core, agent: str) -> Sequence[Companion]:
     return ()
 
 
-def _none_alone(services: Services, recorder: Recorder) -> Sequence[CallCompanion]:
-    del services, recorder
+def _none_alone(workspace: Workspace, policy: Policy, recorder: Recorder) -> Sequence[CallCompanion]:
+    del workspace, policy, recorder
     return ()
 
 
@@ -40,7 +41,7 @@ class Feature(Struct, frozen=True):
     """Those of the session that the user talks to."""
     inner: Callable[[Core, str], Sequence[Companion]] = _none_inside
     """Those of a subagent's session, by the subagent's name."""
-    alone: Callable[[Services, Recorder], Sequence[CallCompanion]] = _none_alone
+    alone: Callable[[Workspace, Policy, Recorder], Sequence[CallCompanion]] = _none_alone
     """Those of tool calls without a session."""
     tools: Sequence[AnyTool] = ()
     spare: Sequence[AnyTool] = ()

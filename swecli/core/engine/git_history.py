@@ -20,7 +20,7 @@ class GitHistory(Companion):
         self._closed = False
 
     async def joined(self, message: Joined) -> None:
-        if self._thread is None and not self._services.context.unattended:
+        if self._thread is None and not self._services.toolset.context.unattended:
             self._learn()
 
     async def after_step(self, step: Step) -> None:

@@ -16,7 +16,8 @@ from swecli.core.engine.companion import BUDGET_KIND, Companion, Companions, Tur
 from swecli.core.engine.consent import Requests
 from swecli.core.engine.model_call import cap_reached
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.settings import Settings
+from swecli.core.engine.state import SessionState
 from swecli.core.engine.tool_calls import EffectLocks
 from swecli.core.protocol.events import (
     DELTAS,
@@ -79,13 +80,13 @@ class ParentLimits(Companion):
     """Stops a subagent once a limit of the session that started it is reached: a cap, or one of its companions
     blocks the request. The arguments are that session's."""
 
-    def __init__(self, services: Services, recorder: Recorder, companions: Companions) -> None:
-        self._services = services
-        self._recorder = recorder
+    def __init__(self, settings: Settings, state: SessionState, companions: Companions) -> None:
+        self._settings = settings
+        self._state = state
         self._companions = companions
 
     async def check_request(self, prepared: PreparedRequest) -> None:
-        if (reached := cap_reached(self._services, self._recorder)) is not None:
+        if (reached := cap_reached(self._settings.now.limits, self._state)) is not None:
             raise TurnStopped("limit", *reached)
         if why := await self._companions.agent_blocked():
             raise TurnStopped("limit", f"stopped because {why}", BUDGET_KIND)

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.outlook import next_removal
-from swecli.core.context_management.compaction.plan import change_costs
+from swecli.core.context_management.compaction.plan import Price, change_costs
 from swecli.core.context_management.compaction.quality import sources_of_lines
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edits import Edited, Effect, edited, effect_of
 from swecli.core.context_management.fitting import Fitted, Room, with_references
 from swecli.core.context_management.forecast import CompactionRecord, Timeline
@@ -33,7 +34,7 @@ from swecli.core.context_management.prompts import without_notes
 from swecli.core.context_management.wire import WireRequest, adding_up, compact_json, neutral_body, sections_of
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.settings import Settings
 from swecli.core.llm.client import HttpModelClient
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.secrets import Masker, key_values
@@ -57,10 +58,18 @@ class Inspection:
     """Read-only view of one session's context."""
 
     def __init__(
-        self, services: Services, recorder: Recorder, connection: Connection, notes: Callable[[], Sequence[Message]]
+        self,
+        context: ContextManager,
+        settings: Settings,
+        price: Price,
+        recorder: Recorder,
+        connection: Connection,
+        notes: Callable[[], Sequence[Message]],
     ) -> None:
         """``notes`` are the notes that the next request adds to the conversation."""
-        self._services = services
+        self._context = context
+        self._settings = settings
+        self._price = price
         self._recorder = recorder
         self._connection = connection
         self._notes = notes
@@ -88,7 +97,7 @@ class Inspection:
         client, ledger, way = self._connection.client, self._recorder.ledger, self.turn_back(compaction)
         if client is None or not way:
             return None
-        room = Room(self._services.context, ledger, client.info, self._services.settings.now.compaction)
+        room = Room(self._context, ledger, client.info, self._settings.now.compaction)
         again = room.again(compaction) if way == "redo" else None
         fitted = room.without(compaction) if way == "undo" else again[1] if again is not None else None
         return None if fitted is None else (room.now.used, fitted)
@@ -103,7 +112,7 @@ class Inspection:
         client = self._connection.client
         if client is None:
             return None
-        ledger, context = self._recorder.ledger, self._services.context
+        ledger, context = self._recorder.ledger, self._context
         budget = context.measure(project(ledger), client.info)
         agents = {agent.started.item: agent.id for agent in self._recorder.state.agents.values()}
         return Picture(items_of(ledger, budget, context.monitor, client.info, agents), budget, self.revision)
@@ -116,13 +125,13 @@ class Inspection:
 
     def next_removal(self) -> str:
         """What will be removed next by itself, and when, as a clause; empty if nothing will."""
-        client, services, ledger = self._connection.client, self._services, self._recorder.ledger
-        if client is None or not services.settings.now.compaction.auto:
+        client, ledger, options = self._connection.client, self._recorder.ledger, self._settings.now.compaction
+        if client is None or not options.auto:
             return ""
-        budget = services.context.measure(project(ledger), client.info)
+        budget = self._context.measure(project(ledger), client.info)
         if budget.effective <= 0:
             return ""
-        return next_removal(ledger, budget, self._sizes(client), services.settings.now.compaction, client.info)
+        return next_removal(ledger, budget, self._sizes(client), options, client.info)
 
     async def at(self, turn: int) -> Picture | None:
         """The context at the newest request of an earlier turn; None without a model, or if that turn made no
@@ -134,7 +143,7 @@ class Inspection:
         past = past_at(self._recorder.facts, turn)
         if past is None:
             return None
-        items = items_of(past.ledger, past.budget, self._services.context.monitor, info)
+        items = items_of(past.ledger, past.budget, self._context.monitor, info)
         return Picture(items, past.budget, ("at turn", turn, past.at))
 
     def effect(self, picture: Picture, changes: Sequence[ContextChange]) -> Effect | None:
@@ -142,16 +151,16 @@ class Inspection:
         client = self._connection.client
         if client is None:
             return None
-        ledger, monitor = self._recorder.ledger, self._services.context.monitor
+        ledger, monitor = self._recorder.ledger, self._context.monitor
         done: Edited = edited(ledger, changes, self._sizes(client))
 
         def costs(before: int, after: int, rewritten: int) -> tuple[str | None, str | None]:
-            return change_costs(self._services.access.price, client.info.ref, before, after, rewritten)
+            return change_costs(self._price, client.info.ref, before, after, rewritten)
 
         effect = effect_of(done, ledger, picture.items, picture.budget, monitor, client.info, costs)
         if not effect.over:
             return effect
-        room = Room(self._services.context, ledger, client.info, self._services.settings.now.compaction, done.restored)
+        room = Room(self._context, ledger, client.info, self._settings.now.compaction, done.restored)
         fitted = room.shorten(done.view)
         if fitted is None:
             return effect
@@ -209,7 +218,7 @@ class Inspection:
         client = self._connection.client
         if client is None:
             return None
-        ledger, context, state = self._recorder.ledger, self._services.context, self._recorder.state
+        ledger, context, state = self._recorder.ledger, self._context, self._recorder.state
         said = (ViewEntry("summary", "draft", without_notes(draft)),) if draft else ()
         messages = (*project(ledger, (*ledger.view, *said)), *self._notes())
         prepared = context.prepare(
@@ -243,7 +252,7 @@ class Inspection:
         return item in self._recorder.ledger.entries
 
     def _sizes(self, client: ModelClient) -> EntrySizes:
-        return EntrySizes(self._services.context.monitor, client.info)
+        return EntrySizes(self._context.monitor, client.info)
 
     def _fixed(self, component: str) -> str:
         """Text of a component that every request contains."""
@@ -252,7 +261,7 @@ class Inspection:
             return ""
         if component == ENVIRONMENT:
             return self._recorder.ledger.environment
-        context = self._services.context
+        context = self._context
         prepared = context.prepare((), info=client.info)
         request = prepared.request
         if is_tools(component):

@@ -9,7 +9,6 @@ from swecli.core.context_management.prompts import harmless
 from swecli.core.engine.consent import REJECTED
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
 from swecli.core.engine.tool_calls import Scheduler
 from swecli.core.extensions.catalogue import Waiting
 from swecli.core.extensions.watch import ExtensionFiles
@@ -84,8 +83,7 @@ def unapproved(waiting: Waiting) -> str:
 class Invoking:
     """Turns invocations into messages, in the turns of one session."""
 
-    def __init__(self, services: Services, recorder: Recorder, scheduler: Scheduler) -> None:
-        self._services = services
+    def __init__(self, recorder: Recorder, scheduler: Scheduler) -> None:
         self._recorder = recorder
         self._scheduler = scheduler
 

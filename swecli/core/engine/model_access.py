@@ -119,6 +119,8 @@ class Connection:
         self._looked_at: dict[str, ModelClient] = {}
         """Clients of models that the user may choose, by the user's names for them."""
         self.client: ModelClient | None = None
+        self.name = ""
+        """The user's name for its model."""
 
     def connect(self, model: str) -> str | None:
         """Switch to ``provider/name``. Returns what is wrong, or None on success; after a failure the previous model
@@ -128,6 +130,7 @@ class Connection:
         except ModelUnavailable as error:
             return str(error)
         self.use(client)
+        self.name = model
         return None
 
     def trouble(self, model: str) -> str:

@@ -10,13 +10,16 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from swecli.core.context_management.context_manager import PreparedRequest
+from swecli.core.context_management.context_manager import ContextManager, PreparedRequest
 from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.monitor import GrowingBudget
 from swecli.core.context_management.prefix_guard import PrefixGuard
+from swecli.core.engine.model_access import ModelAccess
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Time
+from swecli.core.engine.settings import Settings, TurnLimits
+from swecli.core.engine.state import SessionState
 from swecli.core.llm.errors import says_overloaded
 from swecli.core.llm.types import (
     WEB_SEARCH,
@@ -436,28 +439,22 @@ def _text_part(running: _Running, first: int = 0) -> TextPart | ReasoningPart:
     return TextPart(text)
 
 
-def tokens_left(services: Services, recorder: Recorder) -> int | None:
-    """Tokens left under the session's cap, negative if an answer exceeded it; None = no cap."""
-    cap = services.settings.now.limits.max_tokens
-    own = None if cap is None else cap - recorder.state.tokens
-    parents = services.parents_tokens()
+def tokens_left(settings: Settings, state: SessionState, parents: int | None) -> int | None:
+    """Tokens left under the session's cap and, in a subagent, its ``parents``', negative if an answer exceeded it; None
+    = no cap."""
+    cap = settings.now.limits.max_tokens
+    own = None if cap is None else cap - state.tokens
     return own if parents is None else parents if own is None else min(own, parents)
 
 
-def cap_reached(services: Services, recorder: Recorder) -> tuple[str, str] | None:
+def cap_reached(limits: TurnLimits, state: SessionState) -> tuple[str, str] | None:
     """Reason and error kind of a reached cap, which forbids further requests; None if no cap is reached."""
-    limits, state = services.settings.now.limits, recorder.state
     if limits.max_tokens is not None and state.tokens >= limits.max_tokens:
         return f"stopped after {state.tokens:,} tokens; the cap is {limits.max_tokens:,}", "max_tokens"
     if limits.max_price is not None and (state.cost is None or state.cost >= limits.max_price):
         cost = f"${state.cost:.4f}" if state.cost is not None else "an unknown price"
         return f"stopped after {cost}; the cap is ${limits.max_price}", "max_price"
     return None
-
-
-def gateway_of(services: Services, recorder: Recorder) -> RequestGateway:
-    """The gateway that sends every request of the session."""
-    return RequestGateway(services.context, lambda: tokens_left(services, recorder))
 
 
 BASE = 0.5
@@ -579,8 +576,9 @@ CUT_HINT = (
 class StepAccount:
     """Emits one StepEnded for each step that requested an answer."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
-        self._services = services
+    def __init__(self, context: ContextManager, price: Callable[[str, Usage], str | None], recorder: Recorder) -> None:
+        self._context = context
+        self._price = price
         self._recorder = recorder
         self._open: tuple[int, PreparedRequest, ModelInfo] | None = None
         self._reported: Usage | None = None
@@ -600,7 +598,7 @@ class StepAccount:
         if self._open is not None:
             step, prepared, info = self._open
             if self._reported is not None:
-                cleared = self._services.context.update_usage(prepared.request, self._reported, info)
+                cleared = self._context.update_usage(prepared.request, self._reported, info)
                 if cleared:
                     text = f"The provider removed about {cleared:,} tokens of old tool results."
                     self._recorder.emit(Notice(text, "info", "context", "The session's record keeps them."))
@@ -608,8 +606,7 @@ class StepAccount:
             self._emit(step, info, self._reported)
 
     def _report_disbelief(self, prepared: PreparedRequest, info: ModelInfo) -> None:
-        context = self._services.context
-        disbelieved, context.disbelieved = context.disbelieved, None
+        disbelieved, self._context.disbelieved = self._context.disbelieved, None
         if disbelieved is None:
             return
         reported, doubt = disbelieved
@@ -658,7 +655,7 @@ class StepAccount:
         if usage is not None:
             self.usage = added(self.usage, usage) if self.usage else usage
             self.estimated |= estimated
-            cost = self._services.access.price(info.ref, usage)
+            cost = self._price(info.ref, usage)
         self._recorder.emit(StepEnded(step, usage, cost, estimated=estimated))
 
 
@@ -705,12 +702,24 @@ class _Failures(Struct):
 class Asking:
     """Requests with retries. Cancelled, it keeps the displayed text and marks it as interrupted."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
-        self._services = services
+    def __init__(
+        self,
+        gateway: RequestGateway,
+        access: ModelAccess,
+        settings: Settings,
+        time: Time,
+        own_name: Callable[[str], str],
+        recorder: Recorder,
+    ) -> None:
+        """``own_name`` as in ``Answer``."""
+        self._access = access
+        self._settings = settings
+        self._time = time
+        self._own_name = own_name
         self._recorder = recorder
-        self._clock = SteadyClock(services.time.monotonic)
-        self._gateway = gateway_of(services, recorder)
-        self._gateway.guard = PrefixGuard(lambda: recorder.ledger.rewrites, self._report_change)
+        self._clock = SteadyClock(time.monotonic)
+        guard = PrefixGuard(lambda: recorder.ledger.rewrites, self._report_change)
+        self._gateway = RequestGateway(gateway.context, gateway.left, guard)
         self.fragment: Fragment | None = None
         """Remains of an interrupted answer."""
         self.trouble = ""
@@ -731,11 +740,11 @@ class Asking:
 
             def meter(texts: Mapping[ItemKind, str], growing: list[GrowingBudget] = growing) -> None:
                 if not growing:
-                    growing.append(self._services.context.growing(prepared.budget, client.info))
+                    growing.append(self._gateway.context.growing(prepared.budget, client.info))
                 self._recorder.emit(ContextMeasured(growing[0].add(texts)))
 
-            origin, tools = Origin("", "", client.info.ref), self._services.tools
-            answer = Answer(self._recorder, origin, self._services.time.monotonic, meter, tools.own_name)
+            origin = Origin("", "", client.info.ref)
+            answer = Answer(self._recorder, origin, self._time.monotonic, meter, self._own_name)
             try:
                 result = await self._stream(client, prepared, answer)
             except asyncio.CancelledError:
@@ -745,17 +754,17 @@ class Asking:
                 raise
             self.trouble = "" if isinstance(result, Message) or answer.visible else result.error.message
             if isinstance(result, Message) or answer.visible or result.error.status is not None:
-                self._services.access.reached.add(_server_of(client.info))
+                self._access.reached.add(_server_of(client.info))
             if isinstance(result, Message) or answer.visible:
-                self._services.access.answered.add(_server_of(client.info))
+                self._access.answered.add(_server_of(client.info))
             if isinstance(result, Message):
                 used = result.response.usage if result.response is not None else None
                 written = (used.output_total if used is not None else None) or answer.written // CHARACTERS_PER_TOKEN
-                self._services.context.monitor.wrote(client.info, written, answer.written_for)
+                self._gateway.context.monitor.wrote(client.info, written, answer.written_for)
                 return AnswerCompleted(result, answer.complete(result))
             error = result.error
             if error.kind in ("network", "truncated"):
-                self._services.access.windows.doubt(client)
+                self._access.windows.doubt(client)
             if answer.visible or has_content(result.message):
                 answer.cut("error", error.kind, result.message, error.message)
                 return AnswerInterrupted(error, Fragment(answer.usage, answer.written))
@@ -768,11 +777,11 @@ class Asking:
     ) -> bool:
         """Wait before the next attempt of a request. Retries end after a time, not a number of attempts, if a known
         server is unreachable, or if a server is busy and no fallback model is left."""
-        may = self._services.settings.now.limits.max_retries > 0
-        if may and error.unreached and _server_of(info) in self._services.access.reached:
+        may = self._settings.now.limits.max_retries > 0
+        if may and error.unreached and _server_of(info) in self._access.reached:
             return await self._outlast(error, info, failures.unreached, outage_delay)
         failures.unreached = _Stretch()  # a server that answers with an error is reachable again
-        passes = passes_with_time(error, _server_of(info) in self._services.access.answered)
+        passes = passes_with_time(error, _server_of(info) in self._access.answered)
         if not passes or not may or others():
             failures.others += 1
             return await self.wait(error, info, failures.others)
@@ -785,25 +794,25 @@ class Asking:
             stretch.since = now
         stretch.attempts += 1
         spent = max(stretch.paused, now - stretch.since)  # attempts take time, too
-        delay = delay_of(error, stretch.attempts, spent, self._services.time.jitter())
+        delay = delay_of(error, stretch.attempts, spent, self._time.jitter())
         if delay is None:
             return False
         stretch.paused += delay
         reason = f"{speaker(error, info)}{error.message}"
         self._recorder.emit(RetryScheduled(stretch.attempts, 0, delay, error.kind, reason, error.unreached))
-        await self._services.time.sleep(delay)
+        await self._time.sleep(delay)
         return True
 
     async def wait(self, error: ProviderError, info: ModelInfo, attempt: int, most: int | None = None) -> bool:
         """Wait visibly before attempt ``attempt + 1``; False to give up, after ``most`` attempts at the latest."""
-        limit = self._services.settings.now.limits.max_retries
+        limit = self._settings.now.limits.max_retries
         limit = limit if most is None else min(limit, most)
-        delay = retry_delay(error, attempt, limit, self._services.time.jitter())
+        delay = retry_delay(error, attempt, limit, self._time.jitter())
         if delay is None:
             return False
         reason = f"{speaker(error, info)}{error.message}"
         self._recorder.emit(RetryScheduled(attempt, limit, delay, error.kind, reason))
-        await self._services.time.sleep(delay)
+        await self._time.sleep(delay)
         return True
 
     async def _stream(self, client: ModelClient, prepared: PreparedRequest, answer: Answer) -> Message | Failed:
@@ -817,7 +826,7 @@ class Asking:
     async def _report_queue(self, client: ModelClient) -> None:
         """Such a server tells its progress as soon as it begins; until then it works on earlier requests, unless it
         says that it has a free slot."""
-        await self._services.time.sleep(QUEUED_SECONDS)
+        await self._time.sleep(QUEUED_SECONDS)
         busy, slots = (await client.busy_slots() if isinstance(client, HasSlots) else None) or (0, 0)
         if busy == slots:
             self._recorder.emit(PromptProgress(slots=slots))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import Callable
 from decimal import Decimal
 
 from swecli.core.context_management.budget import window_of
-from swecli.core.engine.compaction import Compactions
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.edit_prices import switch_effect, switch_words
-from swecli.core.engine.model_access import Connection, ModelUnavailable
+from swecli.core.engine.meter import Meter
+from swecli.core.engine.model_access import Connection, ModelAccess, ModelUnavailable
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.settings import Settings
 from swecli.core.llm.types import ModelClient, ModelInfo, ProviderError
 from swecli.core.protocol.events import ModelChanged, ModelPlanned, Notice
 from swecli.core.protocol.messages import Usage
@@ -25,12 +27,22 @@ class ModelChoice:
     """Connects models and reports them in events. Only between turns, unless stated otherwise."""
 
     def __init__(
-        self, services: Services, recorder: Recorder, connection: Connection, compactions: Compactions
+        self,
+        access: ModelAccess,
+        settings: Settings,
+        context: ContextManager,
+        report_defect: Callable[[BaseException], None],
+        recorder: Recorder,
+        connection: Connection,
+        meter: Meter,
     ) -> None:
-        self._services = services
+        self._access = access
+        self._settings = settings
+        self._context = context
+        self._report_defect = report_defect
         self._recorder = recorder
         self._connection = connection
-        self._compactions = compactions
+        self._meter = meter
         self._asking: asyncio.Task[None] | None = None
         self._skipped: asyncio.Event | None = None
         """Set to stop a request's visible wait for the window; None if none waits."""
@@ -42,11 +54,10 @@ class ModelChoice:
         """Index of the fallback to try next."""
         self._rejected = False
         """Whether the server rejected the client's key."""
-        compactions.after = self._switch_as_planned
 
     def start(self, model: str) -> None:
         state = self._recorder.state
-        effort = self._services.access.effort(self._ref)
+        effort = self._access.effort(self._ref)
         if state.replaced:  # the session ended before the user's model was back
             if effort is None and state.replaced == self._ref:
                 effort = state.own_effort
@@ -57,8 +68,8 @@ class ModelChoice:
         if state.models and state.models[-1][0] >= state.started_seq:
             self._report_new_model()
         self._recall_window()
-        self._compactions.adopt_size(self._connection.client, model)
-        self.measure()
+        self._meter.resume(model)
+        self._meter.measure()
         self._ask()
 
     def _check_effort(self, effort: str | None) -> None:
@@ -87,8 +98,8 @@ class ModelChoice:
             return trouble
         if self._recorder.state.planned_model:
             self._recorder.emit(ModelPlanned())
-        self.announce(self._services.access.effort(self._ref))
-        self.measure()
+        self.announce(self._access.effort(self._ref))
+        self._meter.measure()
         self._ask(before.info if before is not None and before.info.ref != self._ref else None)
         return None
 
@@ -105,7 +116,7 @@ class ModelChoice:
         self._recorder.emit(Notice(text, "info", "model", hint))
         return None
 
-    def _switch_as_planned(self) -> None:
+    def switch_as_planned(self) -> None:
         """Make the switch that waited for a compaction, also in the middle of a turn."""
         model = self._recorder.state.planned_model
         if not model:
@@ -118,7 +129,7 @@ class ModelChoice:
         """Switch to the next fallback if the current model is overloaded."""
         if error.kind not in ("overloaded", "rate_limit"):
             return False
-        away, chain = self._ref, self._services.settings.now.fallback
+        away, chain = self._ref, self._settings.now.fallback
         while self._next < len(chain):
             model = chain[self._next]
             self._next += 1
@@ -132,17 +143,15 @@ class ModelChoice:
             why = "is overloaded" if error.kind == "overloaded" else "has reached its rate limit"
             text = f"{away} {why}; {self._ref} answers for the rest of this turn."
             self._recorder.emit(Notice(text, "warning", "model", f"The next turn uses {self._own_model} again."))
-            self.announce(self._services.access.effort(self._ref))
-            self.measure()
+            self.announce(self._access.effort(self._ref))
+            self._meter.measure()
             self._ask()
             return True
         return False
 
     def has_fallback(self) -> bool:
         """Whether a fallback for the current model is left to try."""
-        return any(
-            model not in (self._ref, self._own_model) for model in self._services.settings.now.fallback[self._next :]
-        )
+        return any(model not in (self._ref, self._own_model) for model in self._settings.now.fallback[self._next :])
 
     def note_failure(self, error: ProviderError) -> None:
         """Remember whether the key was rejected; the next turn then reads it again."""
@@ -158,8 +167,8 @@ class ModelChoice:
             self._recorder.emit(Notice(text, "warning", "model", trouble))
         elif self._ref != own:
             self._own_model = own
-            self.announce(self._services.access.effort(self._ref))
-            self.measure()
+            self.announce(self._access.effort(self._ref))
+            self._meter.measure()
             self._ask()
 
     def begin_turn(self) -> None:
@@ -178,16 +187,16 @@ class ModelChoice:
             self._recorder.emit(Notice(f"Still using {self._ref}: {trouble}", "warning", "model"))
             return
         self.announce(self._recorder.state.own_effort)
-        self.measure()
+        self._meter.measure()
         self._ask()
 
     def _renew(self) -> None:
         client = self._connection.client
-        fresh = self._services.access.renewed(client) if client is not None else None
+        fresh = self._access.renewed(client) if client is not None else None
         if fresh is not None:
             self._connection.use(fresh)
             self._recall_window()
-            self.measure()
+            self._meter.measure()
             self._ask()
 
     def _recall_window(self) -> None:
@@ -197,7 +206,7 @@ class ModelChoice:
         if client is None or newest is None or newest.origin.model != client.info.name:
             return
         if budget is not None and budget.window_source == "endpoint":
-            self._services.access.windows.recall(client, budget.window, newest.origin)
+            self._access.windows.recall(client, budget.window, newest.origin)
 
     async def asked(self) -> None:
         """Wait for the server's information on the model, ``READY_SECONDS`` at most."""
@@ -211,7 +220,7 @@ class ModelChoice:
         if client is None:
             return
         if self._asking is None or self._asking.done():
-            if not (self._compactions.in_doubt or self._services.access.windows.may_tell(client)):
+            if not (self._meter.in_doubt or self._access.windows.may_tell(client)):
                 return
             self._asking = asyncio.create_task(self._asked(client, None))
         await asyncio.wait({self._asking}, timeout=READY_SECONDS)
@@ -228,9 +237,9 @@ class ModelChoice:
 
     async def _wait_for_window(self, info: ModelInfo, asking: asyncio.Task[None]) -> None:
         """Wait for the real window, because a request too long for it would be cut or refused."""
-        assumed = window_of(info, self._services.context.limits).total
+        assumed = window_of(info, self._context.limits).total
         text = f"Waiting for the server to report the context window of {info.ref}."
-        hint = "" if self._services.context.unattended else f"Esc continues with {assumed:,} tokens."
+        hint = "" if self._context.unattended else f"Esc continues with {assumed:,} tokens."
         self._recorder.emit(Notice(text, "info", "model", hint))
         self._skipped = asyncio.Event()
         skipped = asyncio.create_task(self._skipped.wait())
@@ -247,7 +256,7 @@ class ModelChoice:
             self._recorder.emit(Notice(text, "warning", "model", hint))
 
     def _assumes(self, info: ModelInfo) -> bool:
-        return window_of(info, self._services.context.limits).source == "assumed"
+        return window_of(info, self._context.limits).source == "assumed"
 
     async def learn(self, error: ProviderError) -> None:
         """Adopt the window that an overflow error states; may be called in the middle of a turn."""
@@ -255,12 +264,12 @@ class ModelChoice:
         if client is None:
             return
         before = client.info
-        news = await self._services.access.windows.learn(client, error)
+        news = await self._access.windows.learn(client, error)
         if news:
             self._recorder.emit(Notice(news, "warning", "model"))
         if client.info != before:
             self.announce(self._recorder.state.effort, switched=False)
-            self.measure()
+            self._meter.measure()
 
     async def close(self) -> None:
         if self._asking is not None:
@@ -276,11 +285,6 @@ class ModelChoice:
             self._recorder.emit(Notice(text, "warning", "model"))
             return self._connection.client
 
-    def measure(self) -> None:
-        """Publish the size of the context for the current model."""
-        if self._connection.client is not None:
-            self._compactions.measure(self._connection.client)
-
     def _ask(self, replaced: ModelInfo | None = None) -> None:
         """Ask the server about the model; afterwards report its switch from the ``replaced`` one, because the window
         decides on the size of a request."""
@@ -291,22 +295,22 @@ class ModelChoice:
     async def _asked(self, client: ModelClient, replaced: ModelInfo | None) -> None:
         before = client.info
         try:
-            news = await self._services.access.windows.ask(client)
+            news = await self._access.windows.ask(client)
         except Exception as error:  # noqa: BLE001 - a defect in the background is reported and ends nothing
-            self._services.store.report_defect(error)
+            self._report_defect(error)
             news = False
         if client is not self._connection.client:
             return
         if news:
             self.announce(self._recorder.state.effort, switched=False)
-            self.measure()
+            self._meter.measure()
         if replaced is not None:
             self._report_switch(replaced)
         now = client.info
         if before.window_source == "endpoint" == now.window_source and before.window != now.window:
             text = f"{before.ref} now has a context window of {now.window or 0:,} tokens, not {before.window or 0:,}."
             self._recorder.emit(Notice(text, "info", "model"))
-        await self._compactions.count_in_doubt(client)
+        await self._meter.count_in_doubt()
 
     @property
     def _ref(self) -> str:
@@ -335,10 +339,8 @@ class ModelChoice:
         client = self._connection.client
         if not self._recorder.ledger.view or client is None:
             return
-        effect = switch_effect(self._services, self._recorder, before, client.info)
-        price = self._services.access.price(
-            self._ref, Usage(effect.after, effect.after - effect.rewritten, output_total=0)
-        )
+        effect = switch_effect(self._context, self._access.price, self._recorder, before, client.info)
+        price = self._access.price(self._ref, Usage(effect.after, effect.after - effect.rewritten, output_total=0))
         costs = f"about ${Decimal(price):.2f}" if price is not None else "price unknown"
         text = f"Switching models: about {effect.rewritten:,} tokens will be sent uncached ({costs})."
         self._recorder.emit(Notice(text, "info", "model", switch_words(effect, before.ref)))

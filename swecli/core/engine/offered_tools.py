@@ -14,7 +14,8 @@ from swecli.core.context_management.note_topics import CHANGED_TOOLS, NEW_TOOLS,
 from swecli.core.context_management.prompts import harmless, note
 from swecli.core.engine.notes import Notes, Statement, add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Mentionable, PromptTemplate, Services
+from swecli.core.engine.services import Mentionable, PromptTemplate, Toolset
+from swecli.core.engine.settings import Settings
 from swecli.core.llm.json_values import compact
 from swecli.core.llm.types import Announcement, ModelInfo, ToolSchema
 from swecli.core.protocol.events import Notice, ToolDefinition, ToolsChanged
@@ -96,8 +97,10 @@ class SourceSize(Struct, frozen=True):
 class OfferedTools:
     """Keeps the model's tool list of one session in step with the registry."""
 
-    def __init__(self, services: Services, recorder: Recorder, notes: Notes) -> None:
-        self._services = services
+    def __init__(self, toolset: Toolset, settings: Settings, recorder: Recorder, notes: Notes) -> None:
+        self._tools = toolset.tools
+        self._context = toolset.context
+        self._settings = settings
         self._recorder = recorder
         self._notes = notes
         self._instructions: dict[str, str] = {}
@@ -130,10 +133,10 @@ class OfferedTools:
         return self._deferral.deferred
 
     def size_of(self, source: str, info: ModelInfo | None) -> SourceSize:
-        schemas = [schema_of(tool) for tool in self._services.tools.dynamic() if tool.source == source]
+        schemas = [schema_of(tool) for tool in self._tools.dynamic() if tool.source == source]
         withheld = {tool.name for tool in self.deferred}
         told = [schema for schema in schemas if schema.name not in withheld]
-        tokens = self._services.context.tool_tokens(told, info) if info is not None else None
+        tokens = self._context.tool_tokens(told, info) if info is not None else None
         return SourceSize(len(schemas), len(schemas) - len(told), tokens)
 
     def instruct(self, source: str, text: str) -> None:
@@ -177,7 +180,7 @@ class OfferedTools:
 
     async def arrived(self, words: Iterable[str]) -> None:
         """Wait for the sources that are about to arrive and that the mentions of a message (``source:name``) name."""
-        if {word.partition(":")[0] for word in words} & (self._services.tools.pending - self._waited):
+        if {word.partition(":")[0] for word in words} & (self._tools.pending - self._waited):
             await self._wait()
 
     def adopt(self) -> None:
@@ -190,7 +193,7 @@ class OfferedTools:
             if place:
                 places.setdefault(place, []).append(name)
         retold = self._recorder.state.retold
-        self._services.context.announced = tuple(
+        self._context.announced = tuple(
             Announcement(
                 place,
                 tuple(places.get(place, ())),
@@ -199,7 +202,7 @@ class OfferedTools:
             )
             for place in dict.fromkeys((*places, *retold))
         )
-        self._services.context.added_tools = tuple(map(_schema, offered))
+        self._context.added_tools = tuple(map(_schema, offered))
 
     def preview(self, info: ModelInfo) -> bool:
         """Measure with the tools that the first request would add, without recording them. False if a request has
@@ -207,26 +210,26 @@ class OfferedTools:
         tools = self._of_sources()
         if self._state is not None or self._recorder.state.offered or not tools:
             return False
-        effective = window_of(info, self._services.context.limits).effective
+        effective = window_of(info, self._context.limits).effective
         self._measure_with(self._selected(tools, info, effective, anew=False))
         self._previewed = True
         return True
 
     def _of_sources(self) -> list[AnyTool]:
-        return [tool for tool in self._services.tools.dynamic() if tool.name != self._search.name]
+        return [tool for tool in self._tools.dynamic() if tool.name != self._search.name]
 
     async def settle(self, info: ModelInfo) -> None:
         """Before a request, wait for tools that are about to arrive and record changes."""
-        if self._services.tools.pending - self._waited:
+        if self._tools.pending - self._waited:
             await self._wait()
         if self._previewed:  # what is offered may be something else by now
             self._previewed = False
             self.adopt()
         self._tell_instructions()
-        registry = self._services.tools
-        effective = window_of(info, self._services.context.limits).effective
+        registry = self._tools
+        effective = window_of(info, self._context.limits).effective
         rewrites = self._recorder.ledger.rewrites
-        state = (registry.revision, info.ref, effective, self._services.settings.now.tool_deferral, rewrites)
+        state = (registry.revision, info.ref, effective, self._settings.now.tool_deferral, rewrites)
         if state != self._state or self._promoted:
             self._update(info, effective, state)
         self._announce_again(info)
@@ -234,7 +237,7 @@ class OfferedTools:
 
     def _update(self, info: ModelInfo, effective: int, state: tuple[int, str, int, float, int]) -> None:
         """Decide anew and record what has changed."""
-        registry = self._services.tools
+        registry = self._tools
         smaller = self._state is not None and effective < self._state[2]
         rewritten = self._state is not None and state[-1] != self._state[-1]
         self._state = state
@@ -322,7 +325,7 @@ class OfferedTools:
         self, tools: Sequence[AnyTool], info: ModelInfo, effective: int, *, anew: bool
     ) -> list[ToolDefinition]:
         """The tools for the model's list: known ones stay, unless the window has shrunk; found ones join at the end."""
-        registry, context = self._services.tools, self._services.context
+        registry, context = self._tools, self._context
         told = () if anew else (*self._recorder.state.offered, *self._promoted)
         used = self._recorder.state.last_used
         candidates = [
@@ -332,7 +335,7 @@ class OfferedTools:
         ]
         fixed = context.tool_tokens(context.own_tools(info), info)
         withheld = self.deferred
-        selection = self._deferral.select(candidates, told, fixed, effective, self._services.settings.now.tool_deferral)
+        selection = self._deferral.select(candidates, told, fixed, effective, self._settings.now.tool_deferral)
         if selection.deferred and selection.deferred is not withheld and self.deferred is not withheld:
             # While the model thinks, so that its first search does not have to wait.
             asyncio.get_running_loop().run_in_executor(None, self._deferral.prepared)
@@ -346,7 +349,7 @@ class OfferedTools:
     def _offer_search(self, wanted: bool) -> None:
         """Offer or withdraw the search. Once tools were withheld it stays: removal would change the list's
         beginning."""
-        registry = self._services.tools
+        registry = self._tools
         if wanted and registry.get(self._search.name) is None:
             registry.settle(SEARCH, [self._search])
             self._state = (registry.revision, *self._state[1:]) if self._state is not None else None
@@ -370,7 +373,7 @@ class OfferedTools:
 
     async def _wait(self) -> None:
         """Wait for pending sources, once each, until the timeout or until the user cancels."""
-        registry = self._services.tools
+        registry = self._tools
         skipped = self._skipped = asyncio.Event()
         settled = asyncio.ensure_future(registry.settled())
         enough = asyncio.ensure_future(skipped.wait())
@@ -382,7 +385,7 @@ class OfferedTools:
                 self._recorder.emit(
                     Notice(f"Waiting for tools: {names}", topic="tools", hint="Esc continues without them")
                 )
-                left = self._services.settings.tools_wait - NOTICE_AFTER
+                left = self._settings.tools_wait - NOTICE_AFTER
                 await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._skipped = None

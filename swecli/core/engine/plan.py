@@ -16,7 +16,7 @@ from swecli.core.atomic_text import write_whole
 from swecli.core.context_management.projection import project
 from swecli.core.engine.companion import Companion, TurnStopped
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.settings import Settings
 from swecli.core.llm.foreign_calls import own_name
 from swecli.core.protocol.blocks import Todo
 from swecli.core.protocol.events import Notice, PlanChanged
@@ -110,8 +110,9 @@ def file_name(text: str, today: date) -> str:
 class Plans(Companion):
     """Plans of a session: written to a file when proposed, read back when carried out."""
 
-    def __init__(self, services: Services, recorder: Recorder) -> None:
-        self._services = services
+    def __init__(self, cwd: Path, settings: Settings, recorder: Recorder) -> None:
+        self._cwd = cwd
+        self._settings = settings
         self._recorder = recorder
 
     @property
@@ -132,14 +133,14 @@ class Plans(Companion):
         try:
             path = await asyncio.to_thread(self._write, plan.text)
         except OSError as error:
-            text = f"Could not write the plan to {self._services.settings.now.plans}: {error.strerror or error}."
+            text = f"Could not write the plan to {self._settings.now.plans}: {error.strerror or error}."
             self._recorder.emit(Notice(f"{text} It is in the conversation.", "warning", "plan"))
             path = ""
         self._recorder.emit(PlanChanged(plan.text, path))
 
     def accept(self, plan: ProposedPlan) -> ProposedPlan:
         """Accept the plan with the user's edits in its file. Returns the edited plan."""
-        written = read_plan(self._services.workspace.cwd / plan.path) if plan.path else None
+        written = read_plan(self._cwd / plan.path) if plan.path else None
         final = plan
         if written is not None and written != plan.text:
             final = ProposedPlan(steps_of(written), written, plan.path)
@@ -151,7 +152,7 @@ class Plans(Companion):
         known = self._recorder.state.plan
         if known is None or not known.path:
             return known
-        return structs.replace(known, text=read_plan(self._services.workspace.cwd / known.path) or known.text)
+        return structs.replace(known, text=read_plan(self._cwd / known.path) or known.text)
 
     def _write(self, text: str) -> str:
         """Write the text, replacing an earlier plan of the same conversation unless the user edited it. Returns the
@@ -160,7 +161,7 @@ class Plans(Companion):
         Raises:
             OSError: it can't be written.
         """
-        folder, cwd = self._services.settings.now.plans, self._services.workspace.cwd
+        folder, cwd = self._settings.now.plans, self._cwd
         if folder is None:
             return ""
         if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(cwd)):
@@ -175,7 +176,7 @@ class Plans(Companion):
         ):
             place = cwd / known.path
         else:
-            place = _free(folder, file_name(text, date.fromtimestamp(self._services.time.clock())))
+            place = _free(folder, file_name(text, date.fromtimestamp(self._recorder.clock())))
         write_whole(place, f"{text.strip()}\n")
         return str(place.relative_to(cwd))
 

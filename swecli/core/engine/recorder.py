@@ -261,7 +261,8 @@ class Recorder:
         self.state, self.ledger, self.cache = reduced.state, reduced.ledger, reduced.cache
         self.timeline, self.trend = reduced.timeline, reduced.trend
         self.turn = 0
-        self._clock = clock
+        self.clock = clock
+        """Seconds since the epoch."""
         self._subscribers = WeakSet[Subscription]()
         """Subscriptions still in use."""
         self.watchers: list[Callable[[Event], None]] = []
@@ -277,7 +278,7 @@ class Recorder:
 
     def emit(self, body: Body) -> Event:
         """Record one event. The state has changed when this returns; storing and publishing follow in order."""
-        event = Event(self.state.seq + 1, self._clock(), self.session, self.turn, body)
+        event = Event(self.state.seq + 1, self.clock(), self.session, self.turn, body)
         self.reductions.apply(event)
         if not isinstance(body, ItemDelta):
             self.ledger.evict()
@@ -293,7 +294,7 @@ class Recorder:
 
     def relay(self, body: Body | Unknown, agent: str, turn: int) -> None:
         """Record an event of a subagent; the conversation and its cache ignore it."""
-        event = Event(self.state.seq + 1, self._clock(), self.session, turn, body, agent)
+        event = Event(self.state.seq + 1, self.clock(), self.session, turn, body, agent)
         self.state.apply(event)
         self.log.append(event)
 

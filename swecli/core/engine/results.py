@@ -18,12 +18,13 @@ from msgspec.structs import replace
 from swecli.core.context_management.budget import Limits, edge
 from swecli.core.context_management.compaction.options import EntrySizes
 from swecli.core.context_management.compaction.transaction import Compaction, Job
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import IMAGE_TOKENS, document_tokens
 from swecli.core.context_management.ledger import RESULT, Entry, Ledger
-from swecli.core.engine.compaction import session_facts
+from swecli.core.engine.compaction_plans import session_facts
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.settings import Settings
 from swecli.core.llm.types import ModelRequest
 from swecli.core.ports import BlobError, BlobRef, BlobStore
 from swecli.core.protocol.budget import Budget
@@ -223,8 +224,18 @@ class Results:
     """Admits the results of one session one after the other. The space left is unknown without a model client in
     ``connection``."""
 
-    def __init__(self, services: Services, recorder: Recorder, connection: Connection) -> None:
-        self._services = services
+    def __init__(
+        self,
+        context: ContextManager,
+        settings: Settings,
+        blobs: BlobStore | None,
+        recorder: Recorder,
+        connection: Connection,
+    ) -> None:
+        """Without ``blobs`` results too large for the context are cut."""
+        self._context = context
+        self._settings = settings
+        self._blobs = blobs
         self._recorder = recorder
         self._connection = connection
         self._turn = asyncio.Lock()
@@ -239,7 +250,7 @@ class Results:
 
     @property
     def _rules(self) -> OffloadRules:
-        return OffloadRules(self._services.settings.now.offload_threshold)
+        return OffloadRules(self._settings.now.offload_threshold)
 
     async def admit(self, item: str, tool: str, kind: ResultKind, outcome: ToolOutcome) -> ToolOutcome:
         """The outcome with its text for the context. The caller must record it before awaiting anything else, so that
@@ -256,10 +267,10 @@ class Results:
             if not reason and measure is not None and does_not_fit(facts, room):
                 room = self._room_with_compaction(item, measure, facts)
                 reason = does_not_fit(facts, room)
-            if reason and (kind == "stored" or self._services.store.blobs is None or not self._belongs(item)):
+            if reason and (kind == "stored" or self._blobs is None or not self._belongs(item)):
                 outcome = self.bounded(kind, outcome, room)
-            elif reason and self._services.store.blobs is not None:
-                outcome = await self._offloaded(self._services.store.blobs, item, tool, kind, outcome, reason, measure)
+            elif reason and self._blobs is not None:
+                outcome = await self._offloaded(self._blobs, item, tool, kind, outcome, reason, measure)
             outcome = self._with_images(outcome, images, measure) if images else outcome
             return replace(outcome, documents=documents) if documents else outcome
 
@@ -344,7 +355,7 @@ class Results:
         return room is None or 2 * len(outcome.text.encode("utf-8", "replace")) <= room
 
     def _tokens(self, text: str, factor: float) -> int:
-        sample = self._services.context.monitor.count_tokens(text[:SAMPLE])
+        sample = self._context.monitor.count_tokens(text[:SAMPLE])
         return math.ceil(sample * factor * max(1.0, len(text) / SAMPLE))
 
     def _measure(self, item: str) -> _Measure | None:
@@ -354,7 +365,7 @@ class Results:
         if client is None or budget is None or not self._belongs(item):
             return None
         info = client.info
-        monitor = self._services.context.monitor
+        monitor = self._context.monitor
         sizes = EntrySizes(monitor, info)
         usage = state.last_usage
         scale = correction(budget, usage)
@@ -367,13 +378,13 @@ class Results:
         others = sum(1 for opened in ledger.open.values() if opened.kind == "tool" and opened.id != item)
         room = room_left(
             budget,
-            self._services.context.limits,
+            self._context.limits,
             usage=usage,
             answer=math.ceil(answer * scale),
             results=math.ceil(results * scale),
             open_calls=others,
         )
-        own = self._services.context.limits.components.of_result(budget.effective)
+        own = self._context.limits.components.of_result(budget.effective)
         room = room if own is None else min(room, own)
         return _Measure(room, monitor.ratio(info) * scale, math.ceil((answer + results) * scale))
 
@@ -384,12 +395,12 @@ class Results:
         it is simulated again only if what is left of the space found before does not decide.
         """
         budget, client = self._recorder.state.budget, self._connection.client
-        services, ledger = self._services, self._recorder.ledger
-        if budget is None or client is None or not services.settings.now.compaction.auto:
+        ledger, options = self._recorder.ledger, self._settings.now.compaction
+        if budget is None or client is None or not options.auto:
             return measure.room
         reserved = RESERVED * sum(1 for opened in ledger.open.values() if opened.kind == "tool" and opened.id != item)
         most = int((ADMITTED if budget.window > SMALL else ADMITTED_SMALL) * budget.window)
-        if (own := services.context.limits.components.of_result(budget.effective)) is not None:
+        if (own := self._context.limits.components.of_result(budget.effective)) is not None:
             most = min(most, own)
         moment = (len(ledger.responses), ledger.rewrites)
         known = self._simulated
@@ -401,7 +412,7 @@ class Results:
             if does_not_fit(facts, best) or not does_not_fit(facts, worst):
                 return worst
         job = Job("auto", "room", ModelRequest((), (), ()), client, session_facts(self._recorder))
-        room = Compaction(services.context, ledger, job, services.settings.now.compaction).room_for_results()
+        room = Compaction(self._context, ledger, job, options).room_for_results()
         self._simulated = _Simulated(room, measure.added, moment)
         return max(measure.room, min(room - reserved, most))
 

@@ -14,7 +14,7 @@ from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.edit_effects import price_words
 from swecli.core.context_management.edits import Effect
 from swecli.core.context_management.projection import project
-from swecli.core.engine.compaction import session_facts
+from swecli.core.engine.compaction_plans import session_facts
 from swecli.core.engine.files import OFF
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder

@@ -170,6 +170,8 @@ class Permissions(Struct, frozen=True):
     keep_file: Callable[[str, str], str] = lambda path, sha256: ""
     """Remembers the user's approval of a project file with this content, so that later runs need not ask again. Returns
     a sentence if that failed."""
+    readable: Callable[[], tuple[str, ...]] = tuple
+    """Folders outside the workspace whose files may be read unasked: those of skills."""
 
     def rules(self, now: Adjustable) -> tuple[Rule, ...]:
         """The rules besides those that the user granted in the session."""
@@ -199,12 +201,18 @@ def agent_context(tools: ToolRegistry, prompt: str) -> ContextManager:
     return ContextManager(tools.schemas(), PromptTexts(append=prompt), special_tools=tools.special)
 
 
-class Services(Struct):
-    """Everything besides the history. Only ``adjust`` changes it."""
+class Toolset(Struct, frozen=True):
+    """The model's tools, and the context that its requests are made with: a part of each describes the tools."""
 
-    workspace: Workspace
     tools: ToolRegistry
     context: ContextManager
+
+
+class Services(Struct, frozen=True):
+    """Everything besides the history."""
+
+    workspace: Workspace
+    toolset: Toolset
     access: ModelAccess
     permissions: Permissions
     store: Store = Store()

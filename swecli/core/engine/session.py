@@ -15,12 +15,13 @@ from swecli.core.context_management.compaction.clearing import RuleReport
 from swecli.core.context_management.compaction.plan import CompactionPlan, PlanDraft
 from swecli.core.context_management.compaction.summary import Summary
 from swecli.core.engine.attachments import words_of
+from swecli.core.engine.building import context_parts
 from swecli.core.engine.changed_files import ChangedFiles
 from swecli.core.engine.command_tools import CommandTools
-from swecli.core.engine.compaction import Compactions
 from swecli.core.engine.companion import Companion, Companions, EndReason
-from swecli.core.engine.consent import Requests, SandboxWatch
+from swecli.core.engine.consent import Consents, Requests, SandboxWatch
 from swecli.core.engine.core import Core
+from swecli.core.engine.decisions import Decisions
 from swecli.core.engine.edit_prices import EditPrices
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.files import SessionFiles
@@ -170,46 +171,60 @@ class Session:
         """Waiting commands and skills that could not be sent, with the reason."""
         self._requests = Requests(recorder, parent.requests if parent is not None else None)
         self._connection = connection = Connection(services.access.make_client, services.settings.now.side_models)
-        self._results = Results(services, recorder, connection)
-        self._compactions = Compactions(
+        context, workspace, settings = services.toolset.context, services.workspace, services.settings
+        access, time = services.access, services.time
+        self._results = Results(context, settings, services.store.blobs, recorder, connection)
+        self._context_parts = made = context_parts(
             services, recorder, connection, self._requests, self._companions.around_compaction
         )
-        self._models = ModelChoice(services, recorder, connection, self._compactions)
+        meter = made.meter
+        self._models = ModelChoice(access, settings, context, services.store.report_defect, recorder, connection, meter)
+        made.items.after = self._models.switch_as_planned
         self.offers = ModelOffers(services.access, services.catalog, recorder, connection)
-        self.questions = SideQuestions(services, recorder, connection, self._models)
-        self._sandbox = SandboxWatch(services, recorder)
+        self.questions = SideQuestions(made.gateway, settings, time, access.price, recorder, connection, self._models)
+        self._sandbox = SandboxWatch(workspace, services.permissions, settings, recorder)
         self._notes = Notes(recorder)
-        context, workspace = services.context, services.workspace
         self._prompts = PromptRecord(context, services.prompt_conditions, recorder, connection, self._notes)
         self._jobs = JobWatch(workspace, services.settings.now.process_limit, recorder, self._notes)
-        self._offered = OfferedTools(services, recorder, self._notes)
+        self._offered = OfferedTools(services.toolset, settings, recorder, self._notes)
         self._counting: asyncio.Task[None] | None = None
+        self._decisions = Decisions(services.permissions, workspace, settings, recorder.state)
         self._calls = self._tool_calls(services, recorder)
         self._scheduler = Scheduler(self._calls)
         self.command_tools = CommandTools(services.permissions, recorder, self._work, self._scheduler)
-        self._plans = Plans(services, recorder)
+        self._plans = Plans(workspace.cwd, settings, recorder)
         self.files = SessionFiles(workspace, recorder, self._work)
         self._closing = (
             parent.closing
             if parent is not None
             else (self.files.close, partial(asyncio.to_thread, workspace.sandbox.close))
         )
-        self.view = SessionView(services, recorder, connection, self._work, self._jobs.jobs, self._plans)
-        self.inspection = Inspection(services, recorder, connection, self._next_notes)
-        self.prices = EditPrices(services, recorder, connection, self._compactions, self.inspection)
+        self.inspection = Inspection(context, settings, access.price, recorder, connection, self._next_notes)
+        self.prices = EditPrices(context, access.price, recorder, connection, made.plans, made.changes, self.inspection)
         services.settings.changed.append(self._follow)
-        self.rewinds = Rewinds(context, workspace, recorder, self._work, self._models.measure, self.prices.rewind)
-        self._core = Core(
+        self.rewinds = Rewinds(context, workspace, recorder, self._work, meter.measure, self.prices.rewind)
+        self._core = self._core_of(services)
+        self.view = SessionView(self._core, self._work, self._jobs.jobs, self._plans)
+        self._companions.take(self._companions_of(self._core))
+        recorder.watchers.extend(self._companions.watching)
+
+    def _core_of(self, services: Services) -> Core:
+        made, own_name = self._context_parts, services.toolset.tools.own_name
+        return Core(
             services,
-            recorder,
+            self._recorder,
             self._notes,
             self._prompts,
-            connection,
+            self._connection,
             self._requests,
-            self._compactions,
+            self._decisions,
+            made.gateway,
+            made.meter,
+            made.plans,
+            made.triggers,
             self._models,
             self._offered,
-            Asking(services, recorder),
+            Asking(made.gateway, services.access, services.settings, services.time, own_name, self._recorder),
             self._scheduler,
             self.questions,
             self._companions,
@@ -218,43 +233,50 @@ class Session:
             self.tell_model,
             self.follow_settings,
         )
-        self._companions.take(self._companions_of(self._core))
-        recorder.watchers.extend(self._companions.watching)
 
     def _companions_of(self, core: Core) -> Sequence[Companion]:
         """The companions in their order: features, and around them what belongs to every session."""
         services, recorder, notes = core.services, core.recorder, core.notes
-        news = InstructionNews(services.instruction_files, services.context, recorder, notes, self._prompts)
+        news = InstructionNews(services.instruction_files, services.toolset.context, recorder, notes, self._prompts)
         features: list[Companion] = [news]
         if self._parent is not None:
             features.append(self._parent.limits)
             agent = self._parent.relay.agent
             features += (part for feature in self._features for part in feature.inner(core, agent))
         else:
-            features = [self._prompts, self._plans, news, Warming(core), GitHistory(core)]
+            parts = core.gateway, services.toolset.tools, services.access.price, recorder, core.connection
+            features = [self._prompts, self._plans, news]
+            features += [Warming(*parts, core.models, core.meter), GitHistory(core)]
             features += (part for feature in self._features for part in feature.companions(core))
         return (
             *features,
             ChangedFiles(recorder, services.workspace, notes),
-            StandingFacts(recorder, notes, services.context),
+            StandingFacts(recorder, notes, services.toolset.context),
             self._jobs,
-            RepeatGuard(recorder, services.tools, core.requests, notes),
+            RepeatGuard(recorder, services.toolset.tools, core.requests, notes),
         )
 
     def _next_notes(self) -> Sequence[Message]:
         """Notes that the next request would have in addition."""
-        facts = standing_facts(self._recorder, unattended=self._services.context.unattended)
+        facts = standing_facts(self._recorder, unattended=self._services.toolset.context.unattended)
         return self._notes.preview((*facts, self._offered.statement))
 
     def _tool_calls(self, services: Services, recorder: Recorder) -> ToolCalls:
         parent = self._parent
         parts = CallParts(
-            self._compactions.request_compaction,
+            services.store.blobs,
+            self._context_parts.triggers.request_compaction,
             self._jobs.jobs,
             parent.locks if parent is not None else None,
             parent.relay.agent if parent is not None else MAIN,
         )
-        return ToolCalls(services, recorder, self._requests, self._results, self._sandbox, self._companions, parts)
+        place, permissions = services.workspace, services.permissions
+        consents = Consents(
+            self._decisions, permissions, place, recorder, self._requests, self._sandbox, self._companions
+        )
+        return ToolCalls(
+            services.toolset.tools, place, services.time.monotonic, consents, self._results, recorder, parts
+        )
 
     def subscribe(self, *, replay: bool = False, turns: int | None = None) -> AsyncIterator[Event]:
         """All events from now on, in order; with ``replay`` preceded by the stored facts of the session, or of its
@@ -281,13 +303,13 @@ class Session:
         for extension in self._services.extensions:
             extension.start(self)
         if self._services.extensions:
-            self._counting = asyncio.create_task(self._count_arriving(bool(self._services.tools.pending)))
+            self._counting = asyncio.create_task(self._count_arriving(bool(self._services.toolset.tools.pending)))
         if resumed:
             self._adopt_tools()
-            self._compactions.snapshots.resume()
+            self._context_parts.snapshots.resume()
             self._prompts.adopt()
             if (sent := self._recorder.cache.sent) is not None:
-                self._services.context.resume_cache(sent, self._recorder.ledger, self._prompts.built_anew)
+                self._services.toolset.context.resume_cache(sent, self._recorder.ledger, self._prompts.built_anew)
         self._companions.start(resumed=resumed)
         self._sandbox.publish()
         if self._services.workspace.sandbox_early or self._services.workspace.sandbox.has_leftovers():
@@ -301,9 +323,9 @@ class Session:
 
     def _adopt_tools(self) -> None:
         """Offer the model its earlier tools, because they are the beginning of every request."""
-        prefix, tools, offered = self._recorder.cache.prefix, self._services.tools, self._recorder.state.offered
+        prefix, tools, offered = self._recorder.cache.prefix, self._services.toolset.tools, self._recorder.state.offered
         if prefix is not None and tools.restore([part.name for part in prefix.tools if part.name not in offered]):
-            self._services.context.adopt_tools(tools.schemas(), small_schemas(tools))
+            self._services.toolset.context.adopt_tools(tools.schemas(), small_schemas(tools))
 
     def companion(self, kind: type[T]) -> T | None:
         """The session's companion of this class, if any."""
@@ -315,7 +337,7 @@ class Session:
 
     @property
     def tools(self) -> ToolRegistry:
-        return self._services.tools
+        return self._services.toolset.tools
 
     def instruct(self, source: str, text: str) -> None:
         """Keep the instructions of a source in the conversation from the next request on; empty for none."""
@@ -351,7 +373,7 @@ class Session:
 
     async def extensions_settled(self) -> None:
         """Wait until all expected tools and prompts have arrived, but no longer than a request would."""
-        waiting = asyncio.ensure_future(self._services.tools.settled())
+        waiting = asyncio.ensure_future(self._services.toolset.tools.settled())
         await asyncio.wait((waiting,), timeout=self._services.settings.tools_wait)
         waiting.cancel()
         self._count_arrived()
@@ -359,13 +381,13 @@ class Session:
     async def _count_arriving(self, expected: bool) -> None:
         """Count the tools of servers as soon as all have arrived: until the first request, the record has none. If any
         were ``expected``, the size was an estimate until now."""
-        await self._services.tools.settled()
+        await self._services.toolset.tools.settled()
         self._count_arrived(anyway=expected)
 
     def _count_arrived(self, *, anyway: bool = False) -> None:
         client = self._connection.client
         if client is not None and not self._work.busy and (self._offered.preview(client.info) or anyway):
-            self._models.measure()
+            self._context_parts.meter.measure()
 
     def tools_of(self, source: str) -> SourceSize:
         """Number of a source's tools and their size in each request."""
@@ -385,7 +407,7 @@ class Session:
             self._notes.add(title, text)
         else:
             add_note(self._recorder, title, text)
-            self._models.measure()
+            self._context_parts.meter.measure()
 
     def notice(self, text: str, level: NoticeLevel = "info", hint: str = "", topic: str = "session") -> None:
         self._recorder.emit(Notice(text, level, topic, hint))
@@ -394,7 +416,7 @@ class Session:
         """From the next request on, have answers generated by this JSON schema if the model can do that; None: no
         longer. ``last``: the next answer ends the work."""
         wish = None if schema is None else AnswerFormat(schema, last)
-        self._services.context.answer_format = wish
+        self._services.toolset.context.answer_format = wish
 
     # --- commands ---------------------------------------------------------------------------------------------
 
@@ -472,18 +494,18 @@ class Session:
                 if client is None:
                     self.notice("Not measured: no model is connected.", "warning")
                 else:
-                    self._work.begin(self._compactions.compact_now(client, command))
+                    self._work.begin(self._context_parts.triggers.compact_now(client, command))
             case ApplyPlan():
                 if client is None:
                     self.notice("Not measured: no model is connected.", "warning")
                 else:
-                    self._work.begin(self._compactions.apply_plan(client, command))
+                    self._work.begin(self._context_parts.compactions.apply_plan(client, command))
             case UndoCompaction():
-                self._compactions.undo(client, command.item)
+                self._context_parts.changes.undo(command.item)
             case RedoCompaction():
-                self._compactions.redo(client, command.item)
+                self._context_parts.changes.redo(command.item)
             case ChangeContext():
-                self._compactions.change(client, command)
+                self._context_parts.changes.change(command)
             case UndoFiles() | RedoFiles() if self._work.has_beside:
                 self.notice("A background subagent is running; restore files when it ends.", "warning", "See /jobs.")
             case UndoFiles():
@@ -496,9 +518,7 @@ class Session:
             with self._sandbox.announced(None):
                 await run_shell(self._recorder, self._services.workspace, self._results, self._jobs.jobs, order)
         finally:
-            client = self._connection.client
-            if client is not None:  # the output joined the conversation
-                self._compactions.measure(client)
+            self._context_parts.meter.measure()  # the output joined the conversation
 
     def _submit(self, message: Submit) -> None:
         if self._work.busy:
@@ -592,7 +612,7 @@ class Session:
         self._work.begin(turn.run())
 
     def _begin_inner(self, relay: Relay, services: Services, model: str, folder: Path | None) -> Session:
-        limits = ParentLimits(self._services, self._recorder, self._companions)
+        limits = ParentLimits(self._services.settings, self._recorder.state, self._companions)
         locks = self._calls.locks if folder is None else None
         closing = () if folder is None else (partial(asyncio.to_thread, services.workspace.sandbox.close),)
         parent = Parent(relay, limits, self._requests, locks, closing)
@@ -662,26 +682,20 @@ class Session:
 
     def plan_compaction(self) -> CompactionPlan | None:
         """Plan of a compaction now; None without a model."""
-        client = self._connection.client
-        return self._compactions.plan(client) if client is not None else None
+        return self._context_parts.plans.plan()
 
     def draft_compaction(self) -> PlanDraft | None:
         """Editable plan of a compaction now, with movable items; None without a model."""
-        client = self._connection.client
-        return self._compactions.draft(client) if client is not None else None
+        return self._context_parts.plans.draft()
 
     async def draft_summary(self, focus: str = "") -> Summary | None:
         """The model's summary, which changes nothing yet; its price is recorded. None without a model, or while a turn
         runs."""
-        client = self._connection.client
-        if client is None or self._work.busy:
-            return None
-        return await self._compactions.draft_summary(client, focus)
+        return None if self._work.busy else await self._context_parts.summaries.draft(focus)
 
     def retention(self) -> Sequence[RuleReport]:
         """Effects of the user's retention rules so far; empty without rules or a model."""
-        client = self._connection.client
-        return self._compactions.retention(client) if client is not None else ()
+        return self._context_parts.plans.retention()
 
     async def facts(self) -> Sequence[Event]:
         """All facts of the session so far, in order. Reads the disk if they are not in memory."""
@@ -707,7 +721,7 @@ class Session:
         self._recorder.emit(UntrustedContent("", origin))
         if todos:
             self._recorder.emit(TodosChanged(tuple(todos)))
-        self._models.measure()
+        self._context_parts.meter.measure()
 
     async def name(self) -> str:
         """The user's name for the session; empty without one."""
@@ -731,8 +745,8 @@ class Session:
     def _follow(self) -> None:
         """Adopt the settings from which something was made."""
         now = self._services.settings.now
-        self._services.context.adjust(now.context_limits, now.advice)
-        command = self._services.tools.get(RunCommand.name)
+        self._services.toolset.context.adjust(now.context_limits, now.advice)
+        command = self._services.toolset.tools.get(RunCommand.name)
         if isinstance(command, RunCommand):
             command.seconds = now.command_timeout
         self._connection.use_beside(now.side_models)
@@ -753,7 +767,7 @@ class Session:
             self._models.announce(now)
         self._requests.reconsider()
         if not self._work.busy:
-            self._models.measure()
+            self._context_parts.meter.measure()
 
     async def examine(self, *, online: bool = False) -> Sequence[DisplayBlock]:
         """Report on what works and what does not among providers, keys, models and the sandbox; with ``online`` each
@@ -822,5 +836,5 @@ class Session:
     async def _end_storage(self) -> None:
         for close in self._closing:
             await close()
-        await self._compactions.snapshots.close(self._connection.client)
+        await self._context_parts.snapshots.close(self._connection.client)
         await self._connection.close()

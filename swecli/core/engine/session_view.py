@@ -14,13 +14,11 @@ from swecli.core.context_management.ledger import Entry, is_statement
 from swecli.core.context_management.note_topics import changed_in_prompt
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.thoughts import sent_thoughts
-from swecli.core.engine.compaction import NO_EFFECT, why_not_by_provider
+from swecli.core.engine.core import Core
 from swecli.core.engine.jobs import agent_jobs
-from swecli.core.engine.model_access import Connection
 from swecli.core.engine.plan import Plans, ProposedPlan
-from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
 from swecli.core.engine.state import AgentRecord, Spending, Totals
+from swecli.core.engine.summaries import NO_EFFECT, why_not_by_provider
 from swecli.core.engine.work import Work
 from swecli.core.extensions.watch import ExtensionFiles
 from swecli.core.llm.types import ModelInfo
@@ -67,17 +65,15 @@ class SessionView:
 
     def __init__(
         self,
-        services: Services,
-        recorder: Recorder,
-        connection: Connection,
+        core: Core,
         work: Work,
         jobs: Jobs,
         plans: Plans,
     ) -> None:
         self._plans = plans
-        self._services = services
-        self._recorder = recorder
-        self._connection = connection
+        self._services = core.services
+        self._recorder = core.recorder
+        self._connection = core.connection
         self._work = work
         self._jobs = jobs
 
@@ -162,7 +158,7 @@ class SessionView:
     @property
     def ratio(self) -> float:
         """The model's tokens per estimated token, as far as known."""
-        return 1.0 if self.model is None else self._services.context.monitor.ratio(self.model)
+        return 1.0 if self.model is None else self._services.toolset.context.monitor.ratio(self.model)
 
     def forecast(self, text: str, images: int = 0, attached: int = 0) -> Forecast | None:
         """The next request if this message were sent now with ``attached`` estimated tokens of files; None without a
@@ -272,7 +268,7 @@ class SessionView:
         live = (ledger.entries.get(entry.id) for entry in ledger.view if entry.kind == "live")
         topics = [entry.source for entry in live if entry is not None and is_statement(entry)]
         names = [name for name in map(changed_in_prompt, dict.fromkeys(topics)) if name]
-        if names and self.model is not None and self._services.context.earlier_prompt(self.model) is not None:
+        if names and self.model is not None and self._services.toolset.context.earlier_prompt(self.model) is not None:
             yield "the system prompt is kept from an earlier run"
         if names:
             yield f"notes tell what has changed since the system prompt was made: {', '.join(names)}"
@@ -286,7 +282,7 @@ class SessionView:
         if services.settings.now.compaction.provider_summary and client is not None:
             why = why_not_by_provider(client, services.settings.now.side_models)
             yield f"{NO_EFFECT}: {why}" if why else "the provider writes the summaries (context.provider_summary)"
-        if (wish := services.context.limits.server_clearing) is not None:
+        if (wish := services.toolset.context.limits.server_clearing) is not None:
             cleared = (self.last_usage.cleared or 0) if self.last_usage is not None else 0
             done = f"; in the newest request it left out about {cleared:,} tokens" if cleared else ""
             yield (

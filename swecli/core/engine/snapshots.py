@@ -257,7 +257,17 @@ class SessionSnapshots:
             if self._newest is None and self._recorder.ledger.undoable is not None:  # each compaction saves one
                 self._notice("This session has no snapshot, so swecli read its whole record.", warn=False)
 
-    def adopt_sizes(self, client: ModelClient) -> int:
+    def adopt_sizes(self, client: ModelClient, model: str) -> None:
+        """Begin with the newest known sizes, from the snapshot or the record. ``model`` is the user's name for the
+        model."""
+        recorder, ledger = self._recorder, self._recorder.ledger
+        snapshot_seq = self._adopt_stored(client)
+        known = known_size(recorder.facts.held, ledger.view, (model, client.info.ref), recorder.state.models)
+        if known is not None and known.seq > snapshot_seq:
+            messages = project(ledger, ledger.view[: known.entries])
+            self._context.adopt_size(messages, known.usage, client.info)
+
+    def _adopt_stored(self, client: ModelClient) -> int:
         """Adopt the sizes in the snapshot. Returns the newest event with a reported size; 0 for none."""
         snapshot, context = self._newest, self._context
         if snapshot is None or not snapshot.marks:

@@ -13,15 +13,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from swecli.core.context_management.recall import Recall
-from swecli.core.engine.companion import Companions
-from swecli.core.engine.consent import Consent, Consents, Requests, SandboxWatch
+from swecli.core.engine.consent import Consent, Consents
 from swecli.core.engine.model_call import Call
 from swecli.core.engine.prepared_call import PreparedCall, Rejected, short_line
 from swecli.core.engine.recorder import Recorder
 from swecli.core.engine.results import Results, SeenFiles
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Workspace
 from swecli.core.engine.transcripts import agent_transcript
 from swecli.core.permissions.types import Effects
+from swecli.core.ports import BlobStore
 from swecli.core.protocol.blocks import TerminalBlock, TextBlock
 from swecli.core.protocol.events import (
     MAIN,
@@ -37,6 +37,7 @@ from swecli.core.protocol.events import (
 from swecli.core.protocol.messages import ToolCallPart, ToolResultPart
 from swecli.core.tools.arguments import parse_arguments
 from swecli.core.tools.base import ToolContext, ToolError, ToolOutcome
+from swecli.core.tools.registry import ToolRegistry
 from swecli.core.workspace.command_output import as_read
 from swecli.core.workspace.jobs import Jobs
 from swecli.core.worktrees import whereabouts
@@ -168,6 +169,7 @@ async def _require_current(call: PreparedCall) -> None:
 class CallParts(Struct, frozen=True):
     """What a session lends to its tools, and to the order of calls."""
 
+    blobs: BlobStore | None = None
     request_compaction: Callable[[], str] | None = None
     jobs: Jobs | None = None
     locks: EffectLocks | None = None
@@ -181,35 +183,36 @@ class ToolCalls:
 
     def __init__(
         self,
-        services: Services,
-        recorder: Recorder,
-        requests: Requests,
+        tools: ToolRegistry,
+        workspace: Workspace,
+        monotonic: Callable[[], float],
+        consents: Consents,
         results: Results,
-        sandbox: SandboxWatch,
-        companions: Companions,
+        recorder: Recorder,
         parts: CallParts = CallParts(),  # noqa: B008 - a frozen value
     ) -> None:
-        self._services = services
-        self._parts = parts
-        self.companions = companions
-        self._recorder = recorder
-        self._requests = requests
-        self.order = requests.order
+        self._tools = tools
+        self._workspace = workspace
+        self._monotonic = monotonic
+        self._consents = consents
+        self._requests = consents.requests
+        self.order = consents.requests.order
+        self.companions = consents.companions
         self._results = results
-        self._sandbox = sandbox
-        self._consents = Consents(services, recorder, requests, sandbox, companions)
-        self._recall = Recall(recorder.ledger, services.store.blobs, partial(agent_transcript, recorder))
-        self._files = SeenFiles(recorder, services.workspace.cwd)
+        self._recorder = recorder
+        self._parts = parts
+        self._recall = Recall(recorder.ledger, parts.blobs, partial(agent_transcript, recorder))
+        self._files = SeenFiles(recorder, workspace.cwd)
         self.locks = parts.locks or EffectLocks()
         self._live = LiveOutput()
 
     def prepare(self, call: Call) -> PreparedCall | None:
         """Validate the arguments. None if the call has already ended with an error result."""
         part = call.part
-        tool = self._services.tools.get(part.name)
+        tool = self._tools.get(part.name)
         try:
             if tool is None:
-                raise ToolError(self._services.tools.unknown(part.name))
+                raise ToolError(self._tools.unknown(part.name))
             params = parse_arguments(part.arguments, tool)
             ctx = self._context(call.item)
             effects = tool.effects(params, ctx)
@@ -236,7 +239,7 @@ class ToolCalls:
         )
 
     def _context(self, item: str) -> ToolContext:
-        workspace = self._services.workspace
+        workspace, decisions = self._workspace, self._consents.decisions
         return ToolContext(
             item=item,
             cwd=workspace.cwd,
@@ -246,15 +249,15 @@ class ToolCalls:
             set_todos=lambda todos: self._recorder.emit(TodosChanged(todos)),
             set_scratchpad=lambda text: self._recorder.emit(ScratchpadChanged(text)),
             environment=dict(workspace.environment),
-            blobs=self._services.store.blobs,
+            blobs=self._parts.blobs,
             transcript=self._recall,
             last_seen=self._files.last_seen,
-            own_names=self._services.permissions.policy.facts.own_names,
-            read_rules=self._consents.read_rules,
+            own_names=decisions.own_names,
+            read_rules=decisions.read_rules,
             request_compaction=self._parts.request_compaction,
             jobs=self._parts.jobs,
             companion=self.companions.find,
-            editor=self._services.workspace.editor,
+            editor=workspace.editor,
             turn=self._recorder.turn,
             reads_documents=self._results.reads_documents,
         )
@@ -271,7 +274,7 @@ class ToolCalls:
         before: Sequence[asyncio.Task[None]] = (),
     ) -> None:
         """Decide, ask if necessary, and execute after the calls of ``before``. Ends the item in every case."""
-        started = self._services.time.monotonic()
+        started = self._monotonic()
         running = False
         outcome: ToolOutcome | None = None
         consent: Consent | None = None
@@ -299,12 +302,12 @@ class ToolCalls:
                     await _require_current(call)
                     outcome = None
                     running = True
-                    started = self._services.time.monotonic()
+                    started = self._monotonic()
                     self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, running=True))
                     outcome = await self._execute(consent)
                     outcome = await self.companions.after_run(call, outcome)
                 consent, outcome = await self._consents.outside(call, outcome)
-            duration = self._services.time.monotonic() - started
+            duration = self._monotonic() - started
             outcome = self._files.shortened(outcome)
             outcome = await self._results.admit(call.item, call.tool.name, call.tool.result_kind, outcome)
             text = "\n".join(filter(None, (outcome.text, outcome.added)))
@@ -353,7 +356,7 @@ class ToolCalls:
 
     async def _files_recorded(self, consent: Consent) -> None:
         """Wait visibly for the first record of the files, without which a command could not be undone."""
-        checkpoints, call = self._services.workspace.checkpoints, consent.call
+        checkpoints, call = self._workspace.checkpoints, consent.call
         if checkpoints is not None and not consent.reads_only and checkpoints.delays(call.effects):
             self._recorder.emit(ItemCheckpointed(call.item, call.part, call.title, awaits=RECORDING))
             await checkpoints.ready()
@@ -361,12 +364,11 @@ class ToolCalls:
     async def _execute(self, consent: Consent) -> ToolOutcome:
         call, ctx = consent.call, consent.ctx
         await self.companions.before_run(call)
-        with self._sandbox.around(ctx, call.effects):
+        with self._consents.sandbox.around(ctx, call.effects):
             async with self._recorded(consent):  # hooks' file changes belong to the call and are undone with it
                 outcome = await self.companions.after_call(call, await self._run_tool(consent))
-        self._sandbox.publish()
-        files = self._services.extension_files
-        for origin in _untrusted_origins(call, (*ctx.roots, *map(Path, files.readable if files else ())), outcome):
+        self._consents.sandbox.publish()
+        for origin in _untrusted_origins(call, self._consents.decisions.folders, outcome):
             self._recorder.emit(UntrustedContent(call.item, origin))
         for changed in outcome.changed:
             self._recorder.emit(FileChanged(changed.path, changed.before, changed.after, call.item))
@@ -386,7 +388,7 @@ class ToolCalls:
 
     def _recorded(self, consent: Consent) -> AbstractAsyncContextManager[None]:
         """Record changes during the call, so that they can be undone."""
-        checkpoints, call = self._services.workspace.checkpoints, consent.call
+        checkpoints, call = self._workspace.checkpoints, consent.call
         if checkpoints is None:
             return nullcontext()
         title = call.title if call.effects.command is not None else f"{call.tool.verb} {call.title}".strip()
@@ -408,9 +410,8 @@ class ToolCalls:
         self._recorder.emit(ItemCompleted(item, status, (result,), outcome.blocks, outcome.detail, duration))
 
 
-def _untrusted_origins(call: PreparedCall, known: Iterable[Path], outcome: ToolOutcome) -> tuple[str, ...]:
-    """Untrusted origins of the result: a host, or files outside the ``known`` folders."""
-    folders = tuple(known)
+def _untrusted_origins(call: PreparedCall, folders: Sequence[Path], outcome: ToolOutcome) -> tuple[str, ...]:
+    """Untrusted origins of the result: a host, or files outside these folders."""
     host = (outcome.untrusted,) if outcome.untrusted else ()
     outside = [path for path in call.effects.reads if not any(Path(path).is_relative_to(root) for root in folders)]
     return (*host, *outside)

@@ -15,10 +15,10 @@ from swecli.core.context_management.ledger import INTERRUPTED
 from swecli.core.context_management.note_topics import EMPTY, EMPTY_ANSWER, SEARCHES, SEARCHES_AGAIN, SEARCHES_USED
 from swecli.core.context_management.projection import project, watermarks
 from swecli.core.engine.attachments import attach, words_of
-from swecli.core.engine.compaction import FILLING, report_cache_miss
 from swecli.core.engine.companion import Companions, Joined, Refused, Step, TurnStopped
 from swecli.core.engine.core import Core
 from swecli.core.engine.invoked import Invoking, NotInvoked
+from swecli.core.engine.meter import FILLING
 from swecli.core.engine.model_call import (
     AnswerCompleted,
     AnswerFailed,
@@ -28,7 +28,6 @@ from swecli.core.engine.model_call import (
     cap_reached,
     has_content,
     speaker,
-    tokens_left,
     why_not_again,
 )
 from swecli.core.engine.notes import Statement
@@ -91,7 +90,7 @@ class Turn:
         self._message = message
         self._screened: set[tuple[str, str]] = set()
         """Steering messages that the companions have allowed, by id and text: the user may edit them meanwhile."""
-        self._account = StepAccount(core.services, core.recorder)
+        self._account = StepAccount(core.services.toolset.context, core.services.access.price, core.recorder)
         self._step = 0
         self._cuts = 0
         self._tried: set[Literal["rebuilt", "compacted"]] = set()
@@ -121,7 +120,7 @@ class Turn:
             if end.outcome == "blocked":
                 self._take_back()
             if self._unmeasured:
-                self._core.compactions.measure(self._client)
+                self._core.meter.measure()
             duration = self._services.time.monotonic() - started
             waited = min(duration, self._recorder.state.waited)
             self._recorder.emit(
@@ -171,10 +170,10 @@ class Turn:
                 await self._take_steering()
             self._check_caps()
             await self._core.offered.settle(self._client.info)
-            await self._services.context.settle(self._recorder.ledger, self._client.info)
-            await self._services.context.count_at_server(self._recorder.ledger, self._client)
+            await self._services.toolset.context.settle(self._recorder.ledger, self._client.info)
+            await self._services.toolset.context.count_at_server(self._recorder.ledger, self._client)
             prepared = await self._prepared()
-            if await self._core.compactions.before_request(prepared, self._client):
+            if await self._core.triggers.before_request(prepared, self._client):
                 await self._core.models.ready()  # another model may have waited for it
                 prepared = await self._prepared(changed=True)
             prepared = self._with_warning(prepared)
@@ -183,7 +182,7 @@ class Turn:
             self._recorder.emit(StepStarted(self._step, prepared.budget))
             self._unmeasured = True
             if prepared.reason:
-                raise TurnStopped("blocked", self._core.compactions.why_blocked(prepared), "context")
+                raise TurnStopped("blocked", self._core.triggers.why_blocked(prepared), "context")
             if prepared.warning:
                 self._recorder.emit(Notice(prepared.warning, "warning", "context", about=FILLING))
             self._check_left(prepared)
@@ -194,11 +193,11 @@ class Turn:
             if answered is None:
                 continue
             message, calls = answered.message, answered.calls
-            report_cache_miss(self._services, self._recorder, self._client.info, prepared, message, sent_at)
+            self._core.meter.report_cache_miss(prepared, message, sent_at)
             await self._run_tools(message, calls)
-            await self._services.context.settle(self._recorder.ledger, self._client.info)
+            await self._services.toolset.context.settle(self._recorder.ledger, self._client.info)
             self._finish_step()
-            await self._services.context.monitor.keep_ratios()
+            await self._services.toolset.context.monitor.keep_ratios()
             await self._companions.after_step(Step(calls))
             if not calls and not await self._continues(message) and not await self._companions.stay(message):
                 return _ended_by(message)
@@ -240,7 +239,7 @@ class Turn:
         if invocation.model:
             self._core.models.lend(invocation.model)
         try:
-            await Invoking(self._services, self._recorder, self._core.scheduler).send(self._message.item, invocation)
+            await Invoking(self._recorder, self._core.scheduler).send(self._message.item, invocation)
         except NotInvoked as error:
             outcome: TurnOutcome = "interrupted" if error.rejected else "error"
             raise TurnStopped(outcome, str(error), "command") from error
@@ -251,13 +250,13 @@ class Turn:
         limits = self._services.settings.now.limits
         if limits.max_steps is not None and self._step >= limits.max_steps:
             raise TurnStopped("limit", f"stopped at the limit of {plural(limits.max_steps, 'model step')}", "max_turns")
-        reached = cap_reached(self._services, self._recorder)
+        reached = cap_reached(limits, self._recorder.state)
         if reached is not None:
             raise TurnStopped("limit", *reached)
 
     def _check_left(self, prepared: PreparedRequest) -> None:
         """Stop before a request that alone would exceed the cap."""
-        left, used = tokens_left(self._services, self._recorder), prepared.budget.used
+        left, used = self._core.gateway.left(), prepared.budget.used
         cap = self._services.settings.now.limits.max_tokens
         if left is not None and used > left:
             reason = f"the next request was not sent: {over_cap(used, left)} of {cap:,}"
@@ -268,7 +267,7 @@ class Turn:
         compacted."""
         await self._companions.before_request()
         self._core.notes.state(self._core.offered.statement)
-        if (search := self._services.context.web_search) is not None:
+        if (search := self._services.toolset.context.web_search) is not None:
             used_up = self._searches >= search.max_uses
             self._core.notes.state(
                 Statement(SEARCHES, "Web searches", SEARCHES_USED if used_up else "", SEARCHES_AGAIN)
@@ -287,9 +286,9 @@ class Turn:
         return replace(self._built(), warning=prepared.warning)
 
     def _built(self, *, changed: bool = False) -> PreparedRequest:
-        self._services.context.bind(self._recorder.ledger, self._client.info)
+        self._services.toolset.context.bind(self._recorder.ledger, self._client.info)
         messages = project(self._recorder.ledger)
-        prepared = self._services.context.prepare(
+        prepared = self._services.toolset.context.prepare(
             messages,
             info=self._client.info,
             effort=self._recorder.state.effort,
@@ -350,14 +349,14 @@ class Turn:
         rebuilt = self._built()
         if "rebuilt" not in self._tried and rebuilt.fits and _asks_less(rebuilt.request, refused.request):
             # The provider may count more than swecli does.
-            counted = self._services.context.weigh(refused.request, self._client.info).used
+            counted = self._services.toolset.context.weigh(refused.request, self._client.info).used
             if (error.prompt_tokens or 0) * rebuilt.budget.used < rebuilt.budget.block_at * max(1, counted):
                 self._tried.add("rebuilt")
                 return True
         if "compacted" in self._tried:
             return False
         self._tried.add("compacted")
-        return await self._core.compactions.after_overflow(rebuilt, self._client)
+        return await self._core.triggers.after_overflow(rebuilt, self._client)
 
     def _failure(self, error: ProviderError) -> TurnStopped:
         go_on = GO_ON_LATER if error.unreached else ""
@@ -382,7 +381,7 @@ class Turn:
 
     def _finish_step(self) -> None:
         self._account.end()
-        self._core.compactions.measure(self._client)
+        self._core.meter.measure()
         self._unmeasured = False
 
     async def _continues(self, message: Message) -> bool:

@@ -8,10 +8,14 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
+from swecli.core.context_management.compaction.plan import Price
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.projection import project
 from swecli.core.engine.companion import Companion, EndReason
-from swecli.core.engine.core import Core
-from swecli.core.engine.model_call import gateway_of
+from swecli.core.engine.meter import Meter
+from swecli.core.engine.model_access import Connection
+from swecli.core.engine.models import ModelChoice
+from swecli.core.engine.recorder import Recorder
 from swecli.core.llm.types import Failed, Finished, ModelClient, ModelRequest, StreamNotice
 from swecli.core.protocol.events import (
     Body,
@@ -33,6 +37,7 @@ from swecli.core.protocol.events import (
     TurnStarted,
 )
 from swecli.core.protocol.messages import Message, TextPart, Usage
+from swecli.core.tools.registry import ToolRegistry
 
 _CHANGES = (
     *(CompactionCompleted, CompactionUndone, CompactionRedone, ContextEdited, ContextRestored, ItemsOffloaded),
@@ -54,8 +59,23 @@ class Warming(Companion):
     has no end yet that the provider could keep.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(
+        self,
+        gateway: RequestGateway,
+        tools: ToolRegistry,
+        price: Price,
+        recorder: Recorder,
+        connection: Connection,
+        models: ModelChoice,
+        meter: Meter,
+    ) -> None:
+        self._gateway = gateway
+        self._tools = tools
+        self._price = price
+        self._recorder = recorder
+        self._connection = connection
+        self._models = models
+        self._meter = meter
         self._task: asyncio.Task[None] | None = None
         self._in_turn = False
         self._changed = False
@@ -94,7 +114,7 @@ class Warming(Companion):
 
     def _begin(self) -> None:
         self._stop()
-        if not self._core.services.context.unattended:
+        if not self._gateway.context.unattended:
             self._changed = False
             self._task = asyncio.create_task(self._warm())
 
@@ -104,16 +124,15 @@ class Warming(Companion):
             self._task = None
 
     async def _warm(self) -> None:
-        core = self._core
-        await core.services.tools.settled()
-        await core.models.asked()
-        client, recorder = core.connection.client, core.recorder
+        await self._tools.settled()
+        await self._models.asked()
+        client, recorder = self._connection.client, self._recorder
         if client is None or not client.info.warms:
             return
         messages = (*project(recorder.ledger), _IN_PLACE)
-        request = core.services.context.aside(messages, client.info, recorder.session)
+        request = self._gateway.context.aside(messages, client.info, recorder.session)
         request = replace(request, max_output_tokens=1, effort=recorder.state.effort)
-        async with aclosing(gateway_of(core.services, recorder).send(client, request, likely=True)) as events:
+        async with aclosing(self._gateway.send(client, request, likely=True)) as events:
             async for event in events:  # a failure shows itself again with the next message
                 if isinstance(event, StreamNotice):
                     recorder.emit(Notice(event.text, "info", "model"))
@@ -124,12 +143,12 @@ class Warming(Companion):
         """Learn the size of what every request has, so that the first measure is one and not an estimate."""
         usage = answer.response.usage if answer.response is not None else None
         if usage is not None:
-            self._core.services.context.monitor.observe(request, usage, client.info)
-            self._core.compactions.measure(client)
+            self._gateway.context.monitor.observe(request, usage, client.info)
+            self._meter.measure()
 
     def _fill(self) -> None:
         """Let a hosted provider fill its cache, between turns only: the next request of a turn does so itself."""
-        if not (self._in_turn or self._core.services.context.unattended or self._is_filling):
+        if not (self._in_turn or self._gateway.context.unattended or self._is_filling):
             self._filling = asyncio.create_task(self._filled())
 
     @property
@@ -137,19 +156,18 @@ class Warming(Companion):
         return self._filling is not None and not self._filling.done()
 
     async def _filled(self) -> None:
-        core = self._core
-        await core.services.tools.settled()
-        client, recorder, services = core.connection.client, core.recorder, core.services
+        await self._tools.settled()
+        client, recorder = self._connection.client, self._recorder
         messages = project(recorder.ledger)
         if client is None or not client.info.prewarms or not messages or self._in_turn:
             return
-        request = services.context.aside(messages, client.info, recorder.session)
+        request = self._gateway.context.aside(messages, client.info, recorder.session)
         request = replace(request, prewarm=True, effort=recorder.state.effort)
-        async with aclosing(gateway_of(services, recorder).send(client, request, likely=True)) as events:
+        async with aclosing(self._gateway.send(client, request, likely=True)) as events:
             async for event in events:
                 if isinstance(event, Finished):
                     usage = event.message.response.usage if event.message.response is not None else None
-                    cost = services.access.price(client.info.ref, usage) if usage is not None else None
+                    cost = self._price(client.info.ref, usage) if usage is not None else None
                     recorder.emit(SideAnswered("prewarm", client.info.ref, usage, cost))
                     recorder.emit(Notice(_told(client.info.ref, usage, cost), "info", "model"))
                 elif isinstance(event, Failed):

@@ -23,7 +23,9 @@ def feature() -> Feature:
         files = core.services.extension_files
         if files is None:
             return ()
-        return (ExtensionNews(files, core.services.tools, core.recorder, core.notes, core.prompts, inner=inner),)
+        return (
+            ExtensionNews(files, core.services.toolset.tools, core.recorder, core.notes, core.prompts, inner=inner),
+        )
 
     return Feature(lambda core: news(core, inner=False), lambda core, agent: news(core, inner=True))
 

@@ -22,7 +22,7 @@ from swecli.core.context_management.compaction.options import (
 from swecli.core.engine.companion import CallCompanion, EndReason, Refused, Step, TurnStopped
 from swecli.core.engine.prepared_call import PreparedCall, Rejected, short_line
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Workspace
 from swecli.core.protocol.blocks import TextBlock
 from swecli.core.protocol.commands import Command, Interrupt
 from swecli.core.protocol.events import (
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from swecli.core.hooks.hook import Hook, HookEvent
     from swecli.core.hooks.runner import HookRecord, HookRun, Hooks
     from swecli.core.hooks.translation import ToolUse
+    from swecli.core.permissions.types import Policy
     from swecli.features.hooks.transcript_file import TranscriptFile
 
 CONTINUATIONS = 5
@@ -78,11 +79,19 @@ class SessionHooks(CallCompanion):
     """Hooks of one session; with ``inner``, of a subagent's, in which only call and compaction hooks run."""
 
     def __init__(
-        self, hooks: Hooks, allow: Allow, services: Services, recorder: Recorder, *, inner: bool = False
+        self,
+        hooks: Hooks,
+        allow: Allow,
+        workspace: Workspace,
+        policy: Policy,
+        recorder: Recorder,
+        *,
+        inner: bool = False,
     ) -> None:
         self._inner = inner
         self._allow = allow
-        self._services = services
+        self._workspace = workspace
+        self._policy = policy
         self._recorder = recorder
         self._hooks = hooks
         self._starting: asyncio.Task[None] | None = None
@@ -396,8 +405,8 @@ class SessionHooks(CallCompanion):
         return {
             "session_id": self._recorder.session,
             "transcript_path": self._transcript.path if self._transcript is not None else "",
-            "cwd": str(self._services.workspace.cwd),
-            "permission_mode": claude_mode(self._recorder.state.mode, yolo=self._services.permissions.policy.yolo),
+            "cwd": str(self._workspace.cwd),
+            "permission_mode": claude_mode(self._recorder.state.mode, yolo=self._policy.yolo),
             "hook_event_name": event,
         }
 
@@ -435,8 +444,8 @@ class SessionHooks(CallCompanion):
             return lambda condition: False
         from swecli.core.hooks.hook import holds
 
-        roots = tuple(map(str, self._services.workspace.roots))
-        return lambda condition: holds(condition, use.tool, use.effects, roots, self._services.permissions.policy.home)
+        roots = tuple(map(str, self._workspace.roots))
+        return lambda condition: holds(condition, use.tool, use.effects, roots, self._policy.home)
 
     def _background_ended(self, run: HookRun) -> None:
         """Handle the end of a background hook: it decides nothing, and its text joins the next context."""
@@ -476,14 +485,14 @@ class SessionHooks(CallCompanion):
             self._contexts.append((event, text))
 
     async def _write_transcript(self) -> None:
-        folder = self._services.workspace.output_folder
+        folder = self._workspace.output_folder
         if folder is None or self._inner:
             return
         if self._transcript is None:
             from swecli.features.hooks.transcript_file import TranscriptFile
 
             path = os.path.join(folder.parent, "transcripts", f"{self._recorder.session}.jsonl")
-            self._transcript = TranscriptFile(path, str(self._services.workspace.cwd))
+            self._transcript = TranscriptFile(path, str(self._workspace.cwd))
         self._transcript.add(self._recorder)
         cover = self._hooks.place.cover
         with contextlib.suppress(OSError):  # hooks then get the path of a missing or outdated file

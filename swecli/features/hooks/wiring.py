@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from swecli.core.engine.core import Core
     from swecli.core.engine.feature import Feature
     from swecli.core.engine.recorder import Recorder
-    from swecli.core.engine.services import Services
+    from swecli.core.engine.services import Workspace
     from swecli.core.extensions.plugins import Plugin
     from swecli.core.hooks.hook import Hook
     from swecli.core.hooks.runner import Hooks
+    from swecli.core.permissions.types import Policy
     from swecli.features.hooks.companion import SessionHooks
     from swecli.launch import Launch
 
@@ -30,12 +31,17 @@ def feature(hooks: Hooks | None = None, allow_hook: Callable[[Hook], Hook] = lam
 
     def companions(core: Core) -> Sequence[SessionHooks]:
         hooks.ask = core.questions.ask_briefly
-        return (SessionHooks(hooks, allow_hook, core.services, core.recorder),)
+        workspace, policy = core.services.workspace, core.services.permissions.policy
+        return (SessionHooks(hooks, allow_hook, workspace, policy, core.recorder),)
 
-    def alone(services: Services, recorder: Recorder) -> Sequence[SessionHooks]:
-        return (SessionHooks(hooks, allow_hook, services, recorder, inner=True),)
+    def inner(core: Core, agent: str) -> Sequence[SessionHooks]:
+        del agent
+        return alone(core.services.workspace, core.services.permissions.policy, core.recorder)
 
-    return Feature(companions, lambda core, agent: alone(core.services, core.recorder), alone)
+    def alone(workspace: Workspace, policy: Policy, recorder: Recorder) -> Sequence[SessionHooks]:
+        return (SessionHooks(hooks, allow_hook, workspace, policy, recorder, inner=True),)
+
+    return Feature(companions, inner, alone)
 
 
 def _build(launch: Launch) -> Feature:

@@ -23,10 +23,10 @@ from swecli.core.context_management.ledger import Ledger
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompt import PromptTexts
-from swecli.core.engine.compaction import Compactions
+from swecli.core.engine.building import context_parts
 from swecli.core.engine.model_access import Connection, ModelAccess
 from swecli.core.engine.recorder import EventLog, Recorder
-from swecli.core.engine.services import Permissions, Services, Time, Workspace
+from swecli.core.engine.services import Permissions, Services, Time, Toolset, Workspace
 from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.types import (
     Failed,
@@ -306,14 +306,15 @@ class _Replay:
         self._client = _Summaries(recording.info, self._recorder.ledger, self._charge_summary)
         services = Services(
             workspace=Workspace(recording.folder, (recording.folder,), {}),
-            tools=ToolRegistry(()),
-            context=self._context,
+            toolset=Toolset(ToolRegistry(()), self._context),
             access=ModelAccess(self._make_client),
             permissions=Permissions(lambda policy, call: Decision("deny", "a replay runs nothing")),
             settings=Settings(Adjustable(compaction=strategy.compaction)),
             time=Time(self._clock, self._clock, _at_once),
         )
-        self._compactions = Compactions(services, self._recorder, Connection(self._make_client), _Nobody())
+        connection = Connection(self._make_client)
+        connection.connect(self._client.info.ref)
+        self._parts = context_parts(services, self._recorder, connection, _Nobody())
         self._sent: PreparedRequest | None = None
         self._dropped: set[str] = set()
         """Recorded compactions to ignore."""
@@ -371,11 +372,11 @@ class _Replay:
             case ItemStarted(kind="compaction", item=item):
                 self._dropped.add(item)
             case CompactionStarted(trigger="manual"):
-                await self._compactions.compact_now(self._client, Compact())
+                await self._parts.triggers.compact_now(self._client, Compact())
             case CompactionUndone():
-                self._compactions.undo(self._client)
+                self._parts.changes.undo()
             case CompactionRedone():
-                self._compactions.redo(self._client)
+                self._parts.changes.redo()
             case CompactionStarted() | CompactionCompleted() | CompactionFailed():
                 pass
             case ItemCompleted(item=item) | FileRead(item=item) if item in self._dropped:
@@ -399,7 +400,7 @@ class _Replay:
             at = len(self._result.points)
             self._client.recorded = self._baseline[at].summary if self._baseline is not None else None
             judged = replace(prepared, budget=self._judged(prepared.budget, step.budget))
-            if await self._compactions.before_request(judged, self._client):
+            if await self._parts.triggers.before_request(judged, self._client):
                 prepared = self._prepared()
                 grown = {entry.id for entry in self._recorder.ledger.view} - view
                 self._changed = "compacted" if grown else "cleared"

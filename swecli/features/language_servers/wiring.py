@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from swecli.core.engine.core import Core
     from swecli.core.engine.feature import Feature
     from swecli.core.engine.recorder import Recorder
-    from swecli.core.engine.services import Services
+    from swecli.core.engine.services import Workspace
     from swecli.core.extensions.plugins import Plugin
     from swecli.core.language_servers.definitions import LanguageServer
     from swecli.core.language_servers.servers import LanguageServers
+    from swecli.core.permissions.types import Policy
     from swecli.features.language_servers.companion import EditErrors
     from swecli.launch import Launch
 
@@ -37,8 +38,8 @@ def feature(code: LanguageServers | None = None) -> Feature:
     def inner(core: Core, agent: str) -> Sequence[EditErrors]:
         return (EditErrors(code, core.recorder, agent),)
 
-    def alone(services: Services, recorder: Recorder) -> Sequence[EditErrors]:
-        del services
+    def alone(workspace: Workspace, policy: Policy, recorder: Recorder) -> Sequence[EditErrors]:
+        del workspace, policy
         return (EditErrors(code, recorder, MAIN),)
 
     return Feature(lambda core: inner(core, MAIN), inner, alone)

@@ -39,7 +39,7 @@ def feature(memory: MemoryOptions | None = None, memory_tool: MemoryTool | None 
     options = memory or MemoryOptions()
 
     def companions(core: Core) -> Sequence[SessionMemory]:
-        parts = core.recorder, core.notes, core.prompts, core.services.context
+        parts = core.recorder, core.notes, core.prompts, core.services.toolset.context
         return (SessionMemory(options, *parts, core.follow_settings, memory_tool),)
 
     return Feature(companions)

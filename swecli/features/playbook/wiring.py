@@ -49,7 +49,9 @@ def _companion(core: Core, open_books: Callable[[], Playbooks]) -> SessionPlaybo
     from swecli.features.playbook.companion import SessionPlaybook
 
     services = core.services
-    return SessionPlaybook(open_books, core.recorder, services.tools.own_name, services.context, core.questions.ask)
+    return SessionPlaybook(
+        open_books, core.recorder, services.toolset.tools.own_name, services.toolset.context, core.questions.ask
+    )
 
 
 def _build(launch: Launch) -> Feature:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from swecli.core.context_management.budget import window_of
+from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import texts_of
 from swecli.core.context_management.prompts import POINTERS, profile_for, read_prompt
 from swecli.core.engine.attachments import Passage, attach_passages
@@ -16,9 +17,8 @@ from swecli.core.engine.companion import Companion, EndReason, Joined
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
 from swecli.core.engine.tool_calls import Scheduler
-from swecli.core.permissions.rules import read_rules
+from swecli.core.permissions.rules import ReadRules
 from swecli.core.protocol.events import ContextRetrieved
 from swecli.core.retrieval.project import FIRST_WAIT, UNATTENDED_WAIT, ProjectIndex
 
@@ -49,7 +49,8 @@ class PromptRetrieval(Companion):
     def __init__(
         self,
         project: ProjectIndex,
-        services: Services,
+        context: ContextManager,
+        read_rules: Callable[[], ReadRules],
         recorder: Recorder,
         scheduler: Scheduler,
         connection: Connection,
@@ -60,7 +61,8 @@ class PromptRetrieval(Companion):
         self.project = project
         self._connection = connection
         self._ask = ask
-        self._services = services
+        self._context = context
+        self._read_rules = read_rules
         self._recorder = recorder
         self._scheduler = scheduler
 
@@ -68,15 +70,15 @@ class PromptRetrieval(Companion):
         self.project.begin_soon()
 
     async def close(self, reason: EndReason) -> None:
-        await self.project.close(finish=self._services.context.unattended)
+        await self.project.close(finish=self._context.unattended)
 
     async def joined(self, message: Joined) -> None:
         """Add files and pointers for a message as items behind it. Returns when all of them are added."""
         client, project, text = self._connection.client, self.project, message.typed
-        window = window_of(client.info, self._services.context.limits).total if client is not None else 0
+        window = window_of(client.info, self._context.limits).total if client is not None else 0
         if window <= LEAST_WINDOW or not text.strip():
             return
-        unattended = self._services.context.unattended
+        unattended = self._context.unattended
         wait = UNATTENDED_WAIT if unattended else FIRST_WAIT
         found = await project.retrieval(text, first_wait=wait, if_ready=unattended)
         if found is None:
@@ -93,7 +95,7 @@ class PromptRetrieval(Companion):
         known = self._known(project.root)
         passages = [] if lean else passages_of(found.named, project.root, known)
         before = len(self._recorder.ledger.entries)
-        attached = await attach_passages(self._recorder, self._scheduler, passages, self._services.workspace.cwd)
+        attached = await attach_passages(self._recorder, self._scheduler, passages)
         actions = [f"read {one.path}" for one in passages if one.path in attached]
         pointers = pointers_of(found, {*attached, *known}, _LEAN_POINTERS if lean else None)
         if pointers:
@@ -104,11 +106,7 @@ class PromptRetrieval(Companion):
 
     def _hidden(self, found: Retrieval, root: Path) -> set[str]:
         """The paths of what was found whose lines a rule about reading keeps from the model."""
-        permissions = self._services.permissions
-        current = permissions.rules(self._services.settings.now)
-        policy = permissions.inherited(replace(permissions.policy, rules=current))
-        policy = replace(policy, rules=(*policy.rules, *self._recorder.state.rules))
-        rules = read_rules(policy, tuple(map(str, self._services.workspace.roots)))
+        rules = self._read_rules()
         paths = {one.path for one in (*found.named, *found.ranked, *found.pointers)} if rules.rules else ()
         return {path for path in paths if rules.hidden((str(root / path),), str(root))}
 
@@ -122,7 +120,7 @@ class PromptRetrieval(Companion):
     def _tokens_since(self, before: int) -> int:
         entries = list(self._recorder.ledger.entries.values())[before:]
         texts = (text for entry in entries for part in entry.parts for text in texts_of(part))
-        return sum(map(self._services.context.monitor.count_tokens, texts))
+        return sum(map(self._context.monitor.count_tokens, texts))
 
 
 def without(found: Retrieval, hidden: set[str]) -> Retrieval:

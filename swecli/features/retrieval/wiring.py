@@ -34,7 +34,9 @@ def feature(project: ProjectIndex | None = None, *, retrieval_model: bool = Fals
 
     def companions(core: Core) -> Sequence[PromptRetrieval]:
         ask = core.questions.ask_briefly if retrieval_model else None
-        return (PromptRetrieval(project, core.services, core.recorder, core.scheduler, core.connection, ask),)
+        context, read_rules = core.services.toolset.context, core.decisions.read_rules
+        parts = core.recorder, core.scheduler, core.connection
+        return (PromptRetrieval(project, context, read_rules, *parts, ask),)
 
     return Feature(companions)
 

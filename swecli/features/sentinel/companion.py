@@ -15,7 +15,7 @@ from swecli.core.context_management.projection import project
 from swecli.core.context_management.prompts import note
 from swecli.core.context_management.rot import SMALL, Rot, signals
 from swecli.core.context_management.view_stack import View
-from swecli.core.engine.compaction import Compactions, session_facts
+from swecli.core.engine.compaction_plans import CompactionPlans, session_facts
 from swecli.core.engine.companion import Companion, TurnStopped
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.recorder import Recorder
@@ -40,7 +40,7 @@ class Sentinel(Companion):
         recorder: Recorder,
         context: ContextManager,
         connection: Connection,
-        compactions: Compactions,
+        plans: CompactionPlans,
         settings: Settings,
         follow: Callable[[], Awaitable[None]],
         keep: Keep | None,
@@ -49,7 +49,7 @@ class Sentinel(Companion):
         self._recorder = recorder
         self._context = context
         self._connection = connection
-        self._compactions = compactions
+        self._plans = plans
         self._settings = settings
         self._follow = follow
         self._keep = keep
@@ -163,8 +163,8 @@ class Sentinel(Companion):
         client = self._connection.client
         if client is None:
             return None
-        draft = self._compactions.draft(client)
-        if draft.place(rot.ids, ()):
+        draft = self._plans.draft()
+        if draft is None or draft.place(rot.ids, ()):
             return None
         made = draft.arranged("")
         if made.before - made.after < SMALL:

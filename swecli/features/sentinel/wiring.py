@@ -23,7 +23,7 @@ def feature(keep_silenced: Keep | None = None) -> Feature:
     from swecli.features.sentinel.companion import Sentinel
 
     def companions(core: Core) -> Sequence[Sentinel]:
-        parts = core.recorder, core.services.context, core.connection, core.compactions
+        parts = core.recorder, core.services.toolset.context, core.connection, core.plans
         return (Sentinel(*parts, core.services.settings, core.follow_settings, keep_silenced),)
 
     return Feature(companions)

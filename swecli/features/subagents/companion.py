@@ -18,7 +18,7 @@ from swecli.core.engine.model_access import ModelUnavailable
 from swecli.core.engine.model_call import has_content, tokens_left
 from swecli.core.engine.notes import add_note
 from swecli.core.engine.recorder import Recorder
-from swecli.core.engine.services import Services
+from swecli.core.engine.services import Services, Toolset
 from swecli.core.engine.settings import TurnLimits
 from swecli.core.engine.work import Work
 from swecli.core.git import git_facts
@@ -167,7 +167,7 @@ class Subagents(Companion):
         self._tell(f"{run.agent} ({run.profile.name}) {report.detail}: {run.task.title}{apart}", self._reported(report))
 
     def _reported(self, report: Report) -> str:
-        options, monitor = self._services.settings.now.subagents, self._services.context.monitor
+        options, monitor = self._services.settings.now.subagents, self._services.toolset.context.monitor
         return report_text(report, options.result_tokens, monitor.count_tokens)
 
     async def _carried_out(self, run: _Run) -> Report:
@@ -283,7 +283,7 @@ class Subagents(Companion):
     def _prepared(self, item: str, task: AgentTask) -> _Run:
         services, state = self._services, self._recorder.state
         profile = self._profile(task.agent)
-        names, unknown = tools_of(profile, services.tools.names())
+        names, unknown = tools_of(profile, services.toolset.tools.names())
         if not names:
             raise ToolError(f"The agent {profile.name} has no available tools. Use another agent.")
         if unknown:
@@ -342,19 +342,18 @@ class Subagents(Companion):
 
         policy = replace(permissions.policy, mode=tightest(profile.mode, recorder.state.mode))
         limits = TurnLimits(options.max_steps, options.max_tokens, options.max_price, now.limits.max_retries)
-        tools = services.tools.selected(names)
+        tools = services.toolset.tools.selected(names)
         prompt = "\n\n".join(filter(None, (read_prompt("subagent"), profile.prompt)))
         return replace(
             services,
-            tools=tools,
-            context=services.context_for(tools, prompt),
+            toolset=Toolset(tools, services.context_for(tools, prompt)),
             access=replace(services.access, make_client=make_client),
             permissions=replace(permissions, inherited=inherited, policy=policy),
             settings=replace(services.settings.own(), now=replace(now, limits=limits)),
             store=replace(services.store, snapshots=None),
             extensions=(),
             workspace=replace(services.workspace, end_processes=lambda: None),
-            parents_tokens=lambda: tokens_left(services, recorder),
+            parents_tokens=lambda: tokens_left(services.settings, recorder.state, services.parents_tokens()),
         )
 
     # --- running subagents ----------------------------------------------------------------------------------------
@@ -381,7 +380,7 @@ class Subagents(Companion):
 
     async def stay(self, answer: Message) -> bool:
         """Wait for background subagents if the user can't send another message. True if they have reported."""
-        return self._services.context.unattended and has_content(answer) and await self._work.beside_settled()
+        return self._services.toolset.context.unattended and has_content(answer) and await self._work.beside_settled()
 
 
 def _why_failed(error: Exception) -> str:

@@ -33,7 +33,7 @@ def feature(
         from swecli.features.subagents.companion import Places, Subagents
         from swecli.features.subagents.profiles import agent_profiles
 
-        files, tools = core.services.extension_files, core.services.tools
+        files, tools = core.services.extension_files, core.services.toolset.tools
         known = profiles or (lambda: agent_profiles(files, tools) if files is not None else ())
         places = Places(known, worktrees, sandbox_for or (lambda folder: Sandbox.none()))
         parts = core.services, core.recorder, core.companions, core.work, core.begin_inner, core.tell

@@ -81,7 +81,7 @@ async def test_what_is_left_of_the_cap_holds_for_everything() -> None:
 async def test_summaries_of_a_conversation_beyond_the_window(window: int, other: int | None, word: str) -> None:
     client, beside = model(window), model(other) if other else None
     context = ContextManager(())
-    summarizer = Summarizer(RequestGateway(context), client, None, no_sleep, beside)
+    summarizer = Summarizer(RequestGateway(context, sleep=no_sleep), client, None, beside)
     wanted = request("hello", "hi", word * 100_000, "so much", "go on")
     summary = await summarizer.summarize(wanted, "", 300, window * 4 // 5)
     asked = beside or client
@@ -97,7 +97,7 @@ async def test_a_refused_summary_is_told_only_if_none_is_usable(usable: bool) ->
     refused = '[[step]]\ntext = "No."\n'
     script = refused + (ANSWER if usable else refused * 5)
     client = ScriptedModel(parse_script(f"window = 26000\n{script}"))
-    summary = await Summarizer(RequestGateway(ContextManager(())), client, None, no_sleep).summarize(
+    summary = await Summarizer(RequestGateway(ContextManager(()), sleep=no_sleep), client, None).summarize(
         request("hello", "hi", "go on"), "", 300, 20_000
     )
     assert len(client.requests) >= 2
@@ -115,7 +115,7 @@ async def test_a_summary_waits_as_long_as_its_server_asks(asked: float | None, w
     after = "" if asked is None else f", retry_after = {asked}"
     limited = f'[[step]]\nfault = {{ kind = "rate_limit"{after} }}\n'
     client = ScriptedModel(parse_script(f"window = 26000\n{limited}{ANSWER}"))
-    summary = await Summarizer(RequestGateway(ContextManager(())), client, None, sleep).summarize(
+    summary = await Summarizer(RequestGateway(ContextManager(()), sleep=sleep), client, None).summarize(
         request("hello", "hi", "go on"), "", 300, 20_000
     )
     assert waited == waits
@@ -124,7 +124,7 @@ async def test_a_summary_waits_as_long_as_its_server_asks(asked: float | None, w
 
 async def test_without_room_for_any_part_no_model_is_asked() -> None:
     client = model(300)
-    summary = await Summarizer(RequestGateway(ContextManager(())), client, None, no_sleep).summarize(
+    summary = await Summarizer(RequestGateway(ContextManager(()), sleep=no_sleep), client, None).summarize(
         request("word " * 1_000), "", 200, 240
     )
     assert summary.text == ""
@@ -189,7 +189,7 @@ async def test_a_rejection_that_states_an_impossible_size_teaches_nothing(stated
 
 async def test_a_summary_of_a_few_words_is_not_asked_for() -> None:
     client = model(8_192)
-    summary = await Summarizer(RequestGateway(ContextManager(())), client, None, no_sleep).summarize(
+    summary = await Summarizer(RequestGateway(ContextManager(()), sleep=no_sleep), client, None).summarize(
         request("hello", "hi", "go on"), "", 60, 1_536
     )
     assert (summary.text, client.requests) == ("", [])
@@ -227,7 +227,9 @@ async def test_a_summary_without_end_is_given_up(
 ) -> None:
     """It is not asked for again if it took a minute; the record takes its place."""
     client = Babbling(piece, pieces)
-    summarizer = Summarizer(RequestGateway(ContextManager(())), client, None, no_sleep, monotonic=lambda: client.now)
+    summarizer = Summarizer(
+        RequestGateway(ContextManager(()), sleep=no_sleep), client, None, monotonic=lambda: client.now
+    )
     summary = await summarizer.summarize(request("hello", "hi", "go on"), "", 300, 20_000)
     assert summary.text == ""
     assert summary.notes == (f"no usable summary: {reason}",)
@@ -240,7 +242,7 @@ async def test_a_summary_is_as_long_as_the_model_can_write_in_a_minute(speed: in
     client, context = model(200_000), ContextManager(())
     context.monitor.wrote(client.info, 19, 0.1)  # too short an answer to tell
     context.monitor.wrote(client.info, speed * 40, 40.0)
-    summary = await Summarizer(RequestGateway(context), client, None, no_sleep).summarize(
+    summary = await Summarizer(RequestGateway(context, sleep=no_sleep), client, None).summarize(
         request("hello", "hi", "go on"), "", 1_000, 20_000
     )
     assert [one.max_output_tokens for one in client.requests] == ([] if asked is None else [asked])

@@ -25,7 +25,7 @@ import pytest
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine import session, turn
 from swecli.core.engine.changed_files import ChangedFiles
-from swecli.core.engine.compaction import Compactions
+from swecli.core.engine.compaction_triggers import CompactionTriggers
 from swecli.core.engine.companion import Joined
 from swecli.core.engine.consent import Consents, SandboxWatch
 from swecli.core.engine.files import SessionFiles
@@ -33,6 +33,7 @@ from swecli.core.engine.inner import Relay
 from swecli.core.engine.instruction_news import InstructionNews
 from swecli.core.engine.invoked import Invoking
 from swecli.core.engine.jobs import JobWatch
+from swecli.core.engine.meter import Meter
 from swecli.core.engine.model_access import Connection
 from swecli.core.engine.model_call import Answer, Asking, StepAccount
 from swecli.core.engine.models import ModelChoice
@@ -141,16 +142,16 @@ WATCHED: Sequence[tuple[str, Any, str, Condition]] = (
     ("request: build", ContextManager, "prepare", _always),
     ("budget of the parent", "swecli.features.spending.companion:SpendingGate", "agent_blocked", _always),
     ("budget: check", "swecli.features.spending.companion:SpendingGate", "check_request", _always),
-    ("compactions: before the request", Compactions, "before_request", _always),
+    ("compactions: before the request", CompactionTriggers, "before_request", _always),
     ("repeats: compacted", RepeatGuard, "before_request", _compacted),
     ("account: begin", StepAccount, "begin", _always),
     ("model: ask", Asking, "ask", _always),
     ("model: wait", Asking, "wait", _always),
     ("models: learn", ModelChoice, "learn", _always),
-    ("compactions: after an overflow", Compactions, "after_overflow", _always),
+    ("compactions: after an overflow", CompactionTriggers, "after_overflow", _always),
     ("models: fall back", ModelChoice, "fall_back", _always),
     ("models: note the failure", ModelChoice, "note_failure", _always),
-    ("cache: report a miss", turn, "report_cache_miss", _always),
+    ("cache: report a miss", Meter, "report_cache_miss", _always),
     ("tools: called", OfferedTools, "called", _always),
     ("calls: run", Scheduler, "run", lambda _scheduler, calls: bool(calls)),
     ("playbook: settle", SessionPlaybook, "_settle", _always),

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.engine.feature import Feature
 from swecli.core.engine.model_access import ModelAccess, ModelCatalog
-from swecli.core.engine.services import Permissions, Services, Store, Time, Workspace
+from swecli.core.engine.services import Permissions, Services, Store, Time, Toolset, Workspace
 from swecli.core.engine.session import Session
 from swecli.core.engine.settings import Adjustable, Settings
 from swecli.core.llm.scripted import Script, ScriptedModel, parse_script
@@ -228,11 +228,13 @@ def make_services(model: ScriptedModel, tools: Sequence[AnyTool], cwd: Path, **c
     def chosen(kind: type[Struct]) -> dict[str, Any]:
         return {name: changes.pop(name) for name in kind.__struct_fields__ if name in changes}
 
+    files = changes.get("extension_files")
+    if files is not None:
+        changes.setdefault("readable", lambda: files.readable)
     place = {"cwd": cwd, "roots": (cwd,), "environment": {"PATH": "/usr/bin:/bin"}}
     services = Services(
         workspace=Workspace(**{**place, **chosen(Workspace)}),
-        tools=registry,
-        context=ContextManager(registry.schemas()),
+        toolset=Toolset(**{"tools": registry, "context": ContextManager(registry.schemas()), **chosen(Toolset)}),
         access=ModelAccess(**{"make_client": lambda _name: model, **chosen(ModelAccess)}),
         catalog=ModelCatalog(**chosen(ModelCatalog)),
         permissions=Permissions(**{"decide": decide, "policy": Policy(mode="default"), **chosen(Permissions)}),

@@ -8,7 +8,7 @@ import pytest
 from swecli.core.context_management.budget import MANUAL_ADVICE, Limits
 from swecli.core.context_management.compaction.options import CompactionOptions
 from swecli.core.context_management.context_manager import ContextManager
-from swecli.core.engine.compaction import FREE, LEAVE, SUMMARISE
+from swecli.core.engine.compaction_triggers import FREE, LEAVE, SUMMARISE
 from swecli.core.llm.types import ModelRequest
 from swecli.core.protocol.commands import Answer, Compact, Submit
 from swecli.core.protocol.events import (

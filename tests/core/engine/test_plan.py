@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from swecli.core.context_management.compaction.package import state_block
-from swecli.core.engine.compaction import session_facts
+from swecli.core.engine.compaction_plans import session_facts
 from swecli.core.engine.plan import ProposedPlan, file_name, proposed, steps_of, todos_of
 from swecli.core.engine.settings import Adjustable
 from swecli.core.permissions.types import Policy

@@ -414,7 +414,7 @@ async def test_subagent(folder: Path, monkeypatch: pytest.MonkeyPatch, backgroun
         parts: dict[str, Any] = {"make_client": make, "profiles": lambda: profiles, "tools": [TaskTool(lambda: listed)]}
         parts |= {"subagents": SubagentOptions(model=CHILD), "policy": Policy(mode="accept-edits")}
         async with session(script, folder, order, given, **parts) as b:
-            b.session._services.context.unattended = background  # pyright: ignore[reportPrivateUsage]
+            b.session._services.toolset.context.unattended = background  # pyright: ignore[reportPrivateUsage]
             await said(b, order, "delegate it")
     check(request.node.callspec.id, order.turns)
 

@@ -324,7 +324,7 @@ async def test_the_state_of_a_long_session_is_written_when_a_quarter_is_new(tmp_
         said.answer(f"It is {number}.")
     kept, states = Kept(), list[bool]()
     async with bench(AGAIN, tmp_path, snapshots=kept, history=said.events) as b:
-        recorder, snapshots = b.session._recorder, b.session._compactions.snapshots
+        recorder, snapshots = b.session._recorder, b.session._context_parts.snapshots
         for new in (1, 600, 600, 600):
             for number in range(new):
                 recorder.emit(Notice(f"Notice {number}."))

@@ -69,7 +69,7 @@ async def record(base: Path, *, turns: int, window: int = 32_000) -> str:
     session = await open_session(options, instead=_WithSummaries)
     try:
         # From the first request on, as a replay counts: else the load of the machine decides when a compaction is due.
-        counter = session.inspection._services.context.monitor.counter
+        counter = session.inspection._context.monitor.counter
         assert isinstance(counter, MakesExact)
         assert await counter.make_exact()
         events = session.subscribe()

@@ -239,7 +239,7 @@ async def test_a_session_ends_with_a_reflection_only_where_that_is_set_and_nobod
 ) -> None:
     script = WORKED.replace("CALLS", ", ".join(call("read_file", f"f{number}") for number in range(calls)))
     async with bench(script, tmp_path, playbook=opener(tmp_path, reflect=wanted)) as it:
-        it.session._services.context.unattended = not attended
+        it.session._services.toolset.context.unattended = not attended
         await it.say("what is `target-x` and `broken`")
         facts = it.facts
     assert sum(isinstance(fact.body, BulletLearned) for fact in facts) == learned

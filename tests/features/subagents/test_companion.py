@@ -232,7 +232,7 @@ async def test_one_that_loops_is_stopped_at_its_cap_and_the_context_grows_by_its
         assert ended(made)[0].steps == 5
         assert "stopped at the limit of 5 model steps" in text
         assert "still looking" in text
-        assert made.session._services.context.monitor.count_tokens(text) <= 1_500
+        assert made.session._services.toolset.context.monitor.count_tokens(text) <= 1_500
 
 
 async def test_its_tokens_are_capped(tmp_path: Path) -> None:

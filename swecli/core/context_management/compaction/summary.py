@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from functools import reduce
 
@@ -169,14 +169,12 @@ class Summarizer:
         gateway: RequestGateway,
         client: ModelClient,
         options: SummarizationStrategy | None,
-        sleep: Callable[[float], Awaitable[None]],
         other: ModelClient | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._gateway = gateway
         self._other = other or (options.other_model if options else None)
         self._client = self._other or client
-        self._sleep = sleep
         self._monotonic = monotonic
         self._spent = 0.0
         """Seconds that the model has written."""
@@ -229,7 +227,7 @@ class Summarizer:
                 pause = PAUSE if error.retry_after is None else error.retry_after
                 if not left or pause > LONGEST_PAUSE:
                     break
-                await self._sleep(pause)
+                await self._gateway.sleep(pause)
             elif overflow or not texts:
                 # The server decides: texts too long for it are split into shorter ones.
                 characters = characters // 2 if texts else characters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -223,7 +223,7 @@ class Compaction:
         items = items_of(self.ledger, self.before, self._context.monitor, self.job.client.info)
         return {item.id: item.tokens for item in items}
 
-    async def run(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> Compacted | NotCompacted:
+    async def run(self) -> Compacted | NotCompacted:
         """Find a small enough view. Cancelling leaves everything unchanged."""
         info = self.job.client.info
         if is_vague(self.before) and await self._context.count_exactly(self._messages, info):
@@ -241,9 +241,9 @@ class Compaction:
         if view is None and not attempt.cleared and not self._possible():
             return self._hopeless(attempt)
         if view is None and not self.job.without_model and wants_summary(self.options, self.ledger):
-            summary = await self._summary(attempt, wishes.focus, sleep)
+            summary = await self._summary(attempt, wishes.focus)
             attempt.notes += summary.notes
-            summary = await self._better(attempt, summary, wishes.focus, sleep)
+            summary = await self._better(attempt, summary, wishes.focus)
             named = await asyncio.to_thread(cited, summary.text, self.ledger, covered(self._view))
             summary = replace(summary, text=named, usage=(*spent, *summary.usage))
         text = summary.text if summary else ""
@@ -306,9 +306,9 @@ class Compaction:
         messages = len(self._messages)
         return await run_pre_hook(self.options, job.trigger, job.focus, self.before, messages, target, forced=forced)
 
-    async def _summary(self, attempt: _Attempt, focus: str, sleep: Callable[[float], Awaitable[None]]) -> Summary:
+    async def _summary(self, attempt: _Attempt, focus: str) -> Summary:
         job = self.job
-        summarizer = Summarizer(self._gateway, job.client, self.options.summarization, sleep, job.summary_client)
+        summarizer = Summarizer(self._gateway, job.client, self.options.summarization, job.summary_client)
         calls = CALLS_BESIDES if attempt.cleared else CALLS
         most = min(self._plan.allowances.summary, self.before.reserve or 500)
         summary = await summarizer.summarize(self._read_part(), focus, most, self.before.effective, calls)
@@ -385,9 +385,7 @@ class Compaction:
             return Quality(0, 0, 0)
         return graded(anchors_of(self.ledger, placed.sources, self.job.facts), placed.text, summary)
 
-    async def _better(
-        self, attempt: _Attempt, summary: Summary, focus: str, sleep: Callable[[float], Awaitable[None]]
-    ) -> Summary:
+    async def _better(self, attempt: _Attempt, summary: Summary, focus: str) -> Summary:
         """The summary; written once more if it lacks facts to preserve that the record lacks, too."""
         candidate = self._resort(summary.text) if summary.text else None
         if candidate is None:
@@ -398,7 +396,7 @@ class Compaction:
         named = "\n".join(f"- {text}" for text in missing)
         wish = f"{focus}\nThe summary must name each of these word for word:\n{named}".strip()
         attempt.strategies.remove("summary")
-        again = await self._summary(attempt, wish, sleep)
+        again = await self._summary(attempt, wish)
         spent = (*summary.usage, *again.usage)
         lacked = f"{plural(len(missing), 'thing')} to keep"
         if not again.text:

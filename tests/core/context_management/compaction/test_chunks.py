@@ -51,7 +51,7 @@ def test_groups_stay_together_and_the_oldest_go_first() -> None:
 async def test_every_step_carries_on_the_summary_before() -> None:
     model = Overflowing(parse_script(STEPS))
     summarizer = Summarizer(
-        RequestGateway(ContextManager(())), model, SummarizationStrategy(summarize_chunk_size=10), no_sleep
+        RequestGateway(ContextManager(()), sleep=no_sleep), model, SummarizationStrategy(summarize_chunk_size=10)
     )
     effective = int(3_600 / BOUNDED_SHARE / CHARACTERS_PER_TOKEN)
     request = ModelRequest((SystemBlock("s"),), (), HISTORY)

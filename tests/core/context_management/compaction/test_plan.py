@@ -17,6 +17,7 @@ from swecli.core.context_management.compaction.selection import covered
 from swecli.core.context_management.compaction.transaction import Compacted, Compaction, Job
 from swecli.core.context_management.context_manager import ContextManager
 from swecli.core.context_management.counter import CharCounter
+from swecli.core.context_management.gateway import RequestGateway
 from swecli.core.context_management.monitor import TokenMonitor
 from swecli.core.context_management.projection import project
 from swecli.core.llm.types import Finished, ModelInfo, ModelRequest, StreamEvent
@@ -93,7 +94,8 @@ def test_the_size_afterwards_is_the_one_that_was_told(seed: int, window: int, st
             assert plan.tokens_after == plan.tokens_before
             return
         writer.characters = round(plan.summary_allowance * 4 / context.monitor.ratio(info))
-        outcome = asyncio.run(Compaction(context, said.ledger, job, options).run(sleep=_no_time))
+        gateway = RequestGateway(context, sleep=_no_time)
+        outcome = asyncio.run(Compaction(context, said.ledger, job, options, gateway).run())
         assert isinstance(outcome, Compacted)
         measured = outcome.result.after_tokens
         assert abs(plan.tokens_after - measured) <= MOST_OFF * measured
